@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS, THEIRS, WITNESS = "#1b6ca8", "#c0504d", "#e69f00"
+_TOO_LONG = 5  # times the scale of all others: beside a longer interval, these are mere points
+_MOST_NAMED = 3  # most numbers that are named as left off
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -33,6 +35,38 @@ def label_text(label: object, length: int = 24) -> str:
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")
+
+
+def unreadable(
+    estimate: NDArray, low: NDArray, high: NDArray, *, from_zero: bool = True
+) -> NDArray[np.bool_]:
+    """Return the numbers that a picture leaves off, so that all others can be read.
+
+    These have no estimate or no finite interval. Or at least half of all, and two, have far shorter
+    ones, and theirs holds all of these, so that nothing is known of the difference; one that is
+    apart from some is drawn. The scale holds 0 if it begins there.
+    """
+    off = ~(np.isfinite(estimate) & np.isfinite(low) & np.isfinite(high))
+    known = np.flatnonzero(~off)
+    known = known[np.argsort((high - low)[known], kind="stable")]  # the shortest first
+    least, most = np.minimum.accumulate(low[known]), np.maximum.accumulate(high[known])
+    for k in range(max(2, -(-len(known) // 2)), len(known)):
+        ends = least[k - 1], most[k - 1]
+        scale = max(*ends, 0) - min(*ends, 0) if from_zero else ends[1] - ends[0]
+        if 0 < _TOO_LONG * scale < (high - low)[known[k]]:
+            longer = known[k:]
+            off[longer] = (low[longer] <= ends[0]) & (high[longer] >= ends[1])
+            break
+    return off
+
+
+def left_off(names: Sequence[object]) -> str:
+    """Return a sentence about numbers that a picture leaves off, or "" without any."""
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    said = ", ".join(map(str, names[:_MOST_NAMED]))
+    return f"Not drawn, because noise hides too much of them: {said}{more}."
 
 
 def dotted_rows(

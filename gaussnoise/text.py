@@ -64,6 +64,28 @@ def one_of(known: Iterable[object]) -> str:
     return ("one of " if len(texts) != 1 else "") + ", ".join(texts[:_LISTED]) + more
 
 
+NO_NUMBER, NO_LIMIT, NO_INTERVAL = "none", "no limit", "no interval"
+
+
+def has_interval(estimate: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+    """Return where an interval says something: two ends, or one beside an estimate."""
+    known = np.isfinite(low) & np.isfinite(high)
+    return known | (np.isfinite(estimate) & (np.isfinite(low) | np.isfinite(high)))
+
+
+def between_text(low: str, high: str) -> str:
+    """Return the ends of an interval in words.
+
+    >>> between_text("3", "5"), between_text("0", NO_LIMIT), between_text(NO_LIMIT, NO_LIMIT)
+    ('3 to 5', '0 or more', 'no interval')
+    """
+    if low == NO_LIMIT or high == NO_LIMIT:
+        if low == high:
+            return NO_INTERVAL
+        return f"{low} or more" if high == NO_LIMIT else f"{high} or less"
+    return f"{low} to {high}"
+
+
 def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
     """Return a number and its noun: ``1 marginal``, ``2 marginals``."""
     return f"{count:{form}} {one if count == 1 else many or one + 's'}"

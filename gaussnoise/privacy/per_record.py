@@ -13,6 +13,7 @@ from .definitions import gaussian_epsilon, zCDP
 from .guarantee import AbstractPrivacy, Larger
 from .lattice_bound import MIN_STEPS
 
+_AT_ZERO = "for a record whose numbers are 0"
 _SHOWN = (1, 10, 100)  # multiples of the scales for which budgets are shown
 _HCR = "Hammersley–Chapman–Robins with χ² <= e^{2P} − 1 for a record of budget P"
 
@@ -168,7 +169,12 @@ class PerRecord(AbstractPrivacy):
 
 def holds(scales: Mapping[str, float]) -> dict[str, str]:
     """Return the field for JSON that names the records of a stated ε; none if all are alike."""
-    return {"holds": "for a record whose numbers are 0"} if scales else {}
+    return {"holds": _AT_ZERO} if scales else {}
+
+
+def holds_text(scales: Mapping[str, float]) -> str:
+    """Return the words that follow a stated ρ or ε and name its records; "" if all are alike."""
+    return f", {_AT_ZERO}" if scales else ""
 
 
 def _decimal(x: float) -> Fraction:

@@ -115,6 +115,7 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
         one,
         meaning=f"{one.meaning} {which}",
         attributes=("tick", *one.attributes),
+        headings=("tick", *one.headings),
         labels=(ticks, *one.labels),
         estimate=estimate,
         standard_deviation=np.stack(deviations) if deviations else None,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from .. import text as _text
 from ..files.disk import digests_in
 from ..noise.table_covariance import TableCovariance
+from ..privacy.per_record import holds, holds_text
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
@@ -187,6 +188,7 @@ def _guarantee(plan: StreamPlan) -> dict[str, object]:
             "epsilon": facts.epsilon(rho),
             "delta": SHOWN_DELTA,
             "method": EPSILON_METHOD,
+            **holds(plan.privacy.scales),
         },
     }
 
@@ -246,11 +248,10 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
     """Return ``summary.txt`` of one tick."""
     width = max(len("marginal"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [
-        f"Tick {tick} of {plan.over.n}: {len(plan.marginals)} marginals, of its own rows "
-        "(period/) and of all "
-        "rows so far (cumulative/): safe to publish",
-        f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all "
-        f"{plan.over.n} ticks together",
+        f"Tick {tick} of {plan.over.n}: {_text.number_of(len(plan.marginals), 'marginal')}, of its "
+        "own rows (period/) and of all rows so far (cumulative/): safe to publish",
+        f"charged      rho = {plan.rho_charged:.10g}, once, for all {plan.over.n} ticks together"
+        f"{holds_text(plan.privacy.scales)}",
         *head_text(plan),
         "",
         f"{'marginal':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",

@@ -55,9 +55,11 @@ def report(
     kept = tables.kept()
 
     def page() -> str:
+        heading, shown = tables.plan.schema.heading, tables.plan.marginals[:_MOST_TABLES]
+        titles = [marginal_name(tuple(map(heading, names))) for names in shown]
         over_time = [
-            OverTime(kept.series(names), marginal_name(names), f"over-time-{k}")
-            for k, names in enumerate(tables.plan.marginals[:_MOST_TABLES], 1)
+            OverTime(kept.series(names), title, f"over-time-{k}")
+            for k, (names, title) in enumerate(zip(shown, titles, strict=True), 1)
         ]
         answers = answers_of(kept, ask)
         return release_page(kept.total(), title, over_time=over_time, answers=answers)

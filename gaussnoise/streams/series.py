@@ -17,7 +17,7 @@ from ..tables.release.formats import FORMATS, format_of
 from ..tables.release.forms import CellForms, Function, Place, places_of, side_by_side
 from ..tables.release.noisy import Names, read_only
 from ..tables.release.release import TableRelease
-from ..tables.release.show import first, rounded, table_text
+from ..tables.release.show import deviations, ends_text, missing_text, rounded, table_text
 from ..tables.release.table import AbstractEstimates, MarginalTable, QueryTable
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.schema import Category
@@ -98,6 +98,10 @@ class SeriesTable(AbstractEstimates):
     windows: tuple[Window, ...]
     parts: tuple[AbstractEstimates, ...] = field(repr=False)
     _source: _Source = field(repr=False)
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return (self.attributes[0], *self.parts[0].headings)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -395,16 +399,18 @@ class SeriesTable(AbstractEstimates):
         every, kept = len(self.windows), len(shown.windows)
         last = f"the last {f'{kept} ' * (kept > 1)}of " * (kept < every)
         deviation, ends = shown.standard_deviation, shown.confidence_interval(level)
-        estimate, low, high = (rounded(x, deviation) for x in (shown.estimate, *ends))
-        sd = [f"± {x}" for x in first(deviation, 4)]
+        estimate = rounded(shown.estimate, deviation)
+        low, high = ends_text(shown.estimate, ends, lambda x: rounded(x, deviation))
+        sd = deviations(deviation)
         return table_text(
             f"{title or repr(self.parts[-1])}, {last}{self.which}: {self.counted}",
             self.attributes,
             shown.labels,
             ["estimate", "± sd", "low", "high"],
             [estimate, sd, low, high],
-            self.closing_at(level),
+            "\n".join([self.closing_at(level), *missing_text(shown.estimate, ends)]),
             private=self.private,
+            headings=self.headings,
         )
 
 

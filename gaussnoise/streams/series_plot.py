@@ -52,7 +52,7 @@ def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Fig
             axes.set_title(label_text(names[cell]), fontsize="small")
     for axes in grid[1 if together else len(cells) :]:
         axes.remove()
-    what = " × ".join(map(label_text, series.attributes[1:])) or "total"
+    what = " × ".join(map(label_text, series.headings[1:])) or "total"
     given = getattr(series.parts[0], "given", ())
     groups = f" given {' × '.join(map(label_text, given))}" if given else ""
     if together and len(names) > 1:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
+from ..privacy.per_record import holds_text
 from ..tables.planning.facts import CLOSED, Facts, drawn_text, gap_text, marginal_name, public_text
 from ..tables.planning.text import draft_text, head_lines, hours_text
+from ..text import number_of
 
 if TYPE_CHECKING:
     from .plan import StreamPlan
@@ -55,7 +57,8 @@ def plan_text(plan: "StreamPlan") -> str:
     names = [marginal_name(m) for m in shown]
     width = max(len("marginal"), *map(len, names))
     lines = [
-        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.dim} cells",
+        f"Plan: {number_of(n, 'tick')} of {number_of(len(plan.marginals), 'marginal')}, "
+        f"{number_of(plan.tables.dim, 'cell')}",
         *head_text(plan),
         f"one person   {_spent_text(plan)}",
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
@@ -109,6 +112,7 @@ def _spent_text(plan: "StreamPlan") -> str:
     """Return in words the cost of one person's rows of all ticks, and of those of a year."""
     n, whole = plan.over.n, plan.spent(plan.over.n)
     everything = f"spends rho = {whole:.4g} at most in all {n} ticks together"
+    everything += holds_text(plan.privacy.scales)
     if plan.over.enforced:
         return f"{everything}, with any rows in any of them"
     parts = {m: plan.spent(m) for m in (1, *YEARS) if m < n}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..tables.release.forms import Function, Place, side_by_side
 from ..tables.release.noisy import read_only
-from ..tables.release.show import first, pvalue_text, rounded, table_text
+from ..tables.release.show import deviations, ends_text, first, pvalue_text, rounded, table_text
 from ..tables.release.table import AbstractEstimates
 from ..tables.release.tidy import LEVEL, level_text
 
@@ -72,6 +72,10 @@ class TrendTable(AbstractEstimates):
         return scipy.special.chdtrc(self.degrees, self.statistic)
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        return self.series.headings[1:]
+
+    @property
     def is_linear(self) -> bool:
         return self.series.is_linear
 
@@ -120,11 +124,12 @@ class TrendTable(AbstractEstimates):
 
     def text(self, level: float = LEVEL, title: str | None = None) -> str:
         deviation, ends = self.standard_deviation, self.confidence_interval(level)
-        slope, low, high = (rounded(x, deviation) for x in (self.estimate, *ends))
+        slope = rounded(self.estimate, deviation)
+        low, high = ends_text(self.estimate, ends, lambda x: rounded(x, deviation))
         pvalues = np.ravel(self.pvalue)[: len(first(self.estimate, 1))]
         columns = {
             "slope": slope,
-            "± sd": [f"± {x}" for x in first(deviation, 3)],
+            "± sd": deviations(deviation, 3),
             "low": low,
             "high": high,
             "χ²": first(self.statistic, 4),
@@ -138,6 +143,7 @@ class TrendTable(AbstractEstimates):
             list(columns.values()),
             self.closing_at(level),
             private=self.private,
+            headings=self.headings,
         )
 
 

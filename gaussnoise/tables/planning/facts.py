@@ -132,11 +132,16 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 
 
 def percent_text(probability: float) -> str:
-    """Return a probability as a percentage, rounded up, but never to certainty."""
+    """Return a probability as a percentage, rounded up, to certainty only within 12 digits.
+
+    >>> percent_text(0.91), percent_text(0.99999), percent_text(1 - 1e-16)
+    ('91.0 %', '99.999 %', '100 %')
+    """
     percent, digits = 100 * probability, 1
     while digits < 12 and percent < 100 and math.ceil(percent * 10**digits) >= 10 ** (digits + 2):
         digits += 1
-    return f"{min(math.ceil(percent * 10**digits) / 10**digits, 100):.{digits}f} %"
+    rounded = math.ceil(percent * 10**digits) / 10**digits
+    return f"{rounded:.{digits}f} %" if rounded < 100 else "100 %"
 
 
 def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:

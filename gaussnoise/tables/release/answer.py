@@ -3,6 +3,7 @@
 import datetime
 import math
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ...layout import WIDTH, fitted
 from ..schema.schema import Category
 from .population import Population
-from .show import first, pvalue_text, rounded, table_text
+from .show import deviations, ends_text, first, pvalue_text, rounded, table_text
 from .tidy import arrow_columns, framed, level_text, with_level
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Answer:
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
+        headings: the names of attributes that readers see.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -84,6 +86,7 @@ class Answer:
     method: str = ""
     pvalue: Array | None = field(default=None, repr=False)
     population: Population | None = field(default=None, repr=False)
+    headings: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def remarks(self) -> list[str]:
@@ -158,16 +161,15 @@ class Answer:
     @property
     def written(self) -> dict[str, list[str]]:
         """The first numbers as text, by column; the last column, if any, has faults in words."""
-        sd = self.standard_deviation
-        found = {
-            name: first(x, 6)
+        sd, ends = self.standard_deviation, (self.low, self.high)
+        write = partial(first, digits=6) if sd is None else partial(rounded, deviations=sd)
+        found = {"estimate": write(self.estimate)}
+        found |= (
+            {}
             if sd is None
-            else first(x, 4)
-            if name == "standard_deviation"
-            else rounded(x, sd)
-            for name, x in self._numbers().items()
-            if name != "pvalue"  # in the remarks, or of a single trend in the note
-        }
+            else {"standard_deviation": [text.removeprefix("± ") for text in deviations(sd)]}
+        )
+        found |= dict(zip(("low", "high"), ends_text(self.estimate, ends, write), strict=True))
         return found | ({"": self.remarks[: len(found["estimate"])]} if any(self.remarks) else {})
 
     @property
@@ -198,6 +200,7 @@ class Answer:
             list(columns.values()),
             closing,
             private=self.private,
+            headings=self.headings,
         )
         return said if self.population is None else f"{said}\n\n{fitted(str(self.population))}"
 

@@ -18,6 +18,7 @@ from domains.tables.clipped import Clipped
 from ... import indicators
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
+from ...text import NO_LIMIT, between_text, significant
 from ..planning.facts import counted_text, persons_text, unit_of
 from ..schema.bases import as_base, query_labels
 from ..schema.numbers import values_text
@@ -329,7 +330,8 @@ class _Asked:
             found = _Found(table.estimate, table.standard_deviation, low, high, cut=cut)
             if isinstance(asked, Count) and len(asked.summed) > 1:
                 return found, [_CLIPPED]  # the ends are those of products
-            return found, [f"of {values_text(table.clip)}"]
+            empty = _may_be_empty(found.estimate, table.clip)
+            return found, [*empty, f"of {values_text(table.clip)}"]
         x, covariance = self._counts(self._forms(asked), axes)
         ratios, _ = self._part(asked, x, covariance, quantile(self.level, count))
         if isinstance(asked, Count):
@@ -339,9 +341,7 @@ class _Asked:
             notes = [f"of {values_text(limits)}"]
             outside = np.isin(ratios.estimate, limits) & (ratios.standard_deviation > 0)
             cut = outside if outside.any() else None
-        if not np.isfinite(ratios.high).all():
-            least, most = (f"{end:g}" for end in limits)
-            notes.insert(0, f"{least} to {most} where the group may be empty: nothing known")
+        notes[:0] = _may_be_empty(ratios.high, limits)
         return self._within(ratios, limits)._replace(cut=cut), notes
 
     def _table(self, asked: Amount) -> Any:
@@ -432,7 +432,7 @@ class _Asked:
             notes.append(_CLIPPED)
         unknown = ~np.isfinite(ratios.high)
         if unknown.any():
-            where = "" if unknown.all() else " where high is infinite"
+            where = "" if unknown.all() else " where high has no limit"
             notes.insert(0, f"no finite interval{where}: the denominator may be zero")
         least = min(self._limits(one)[0] for one in (first, second))
         meaning = f"ratio of ({self._said(first, True)}) to ({self._said(second, True)})"
@@ -452,7 +452,8 @@ class _Asked:
             return self._answer(meaning, axes, found, [note])
         (a, b), (c, d) = self._limits(first), self._limits(second)
         found = self._within(difference_of_ratios(one, two, between), (a - d, b - c))
-        notes = [_FIRST_ORDER, *([_CLIPPED] if isinstance(first, Mean) else [])]
+        empty = _may_be_empty(found.estimate, found.limits, "a group")
+        notes = [*empty, _FIRST_ORDER, *([_CLIPPED] if isinstance(first, Mean) else [])]
         return self._answer(meaning, axes, found, notes)
 
     def _summed(self, *asked: Amount) -> bool:
@@ -668,6 +669,7 @@ class _Asked:
             self.release.backend,
             found.limits,
             cut=found.cut,
+            headings=tuple(self.release.plan.schema.heading(axis.name) for axis in axes.values()),
         )
 
     def _axes_of(self, *asked: Amount) -> dict[int, _Axis]:
@@ -779,6 +781,14 @@ class _Asked:
     def _persons(self, attribute: int) -> str:
         plan = self.release.plan
         return persons_text(plan, plan.schema.names[attribute])
+
+
+def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the group") -> list[str]:
+    """Return a note where numbers are not known, so that an interval holds all possible ones."""
+    if np.isfinite(known).all():
+        return []
+    least, most = (significant(end, 6) if math.isfinite(end) else NO_LIMIT for end in limits)
+    return [f"{between_text(least, most)} where {whose} may be empty: nothing known"]
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:

@@ -127,6 +127,11 @@ class BiasedTable(AbstractTable):
             self.attributes, self.labels, cells, {"biased_estimate": self.estimate}
         )
 
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The names of attributes in pictures."""
+        return self.attributes
+
     def __str__(self) -> str:
         numbers = [first(self.estimate, 8)]
         closing = "biased, so that no standard deviation can be stated"

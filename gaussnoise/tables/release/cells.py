@@ -1,6 +1,7 @@
 """Some cells of a table, in any order."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -9,10 +10,9 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ...layout import on_screen
 from ...numerics.intervals import ConfidenceInterval
-from ...text import significant
 from ..schema.schema import Category
 from .report.render import Cell, rendered
-from .show import rows_text
+from .show import deviations, ends_text, first, missing_text, rows_text
 from .tidy import LEVEL, NUMBERS, as_pandas, framed, level_text, with_level
 
 if TYPE_CHECKING:
@@ -161,20 +161,24 @@ class CellList:
 
     def __str__(self) -> str:
         shown = CellList(self.table, self.places[:_MOST_SHOWN])
-        low, high = shown.confidence_interval()
-        numbers = zip(shown.estimate, shown.standard_deviation, low, high, strict=True)
-        rows = [
-            [
-                *map(str, names),
-                *(significant(x, 8), f"± {significant(sd, 4)}"),
-                *(significant(a, 8), significant(b, 8)),
-            ]
-            for names, (x, sd, a, b) in zip(shown.labels, numbers, strict=True)
-        ]
+        write = partial(first, digits=8, most=_MOST_SHOWN)
+        sd = deviations(shown.standard_deviation, most=_MOST_SHOWN)
+        interval = shown.confidence_interval()
+        ends = ends_text(shown.estimate, interval, write)
+        numbers = zip(write(shown.estimate), sd, *ends, strict=True)
+        rows = [[*map(str, names), *own] for names, own in zip(shown.labels, numbers, strict=True)]
         more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""
         columns = ["estimate", "± sd", "low", "high"]
-        closing = [more, self.table.closing]
-        said = rows_text(repr(self), self.attributes, columns, rows, closing, private=self.private)
+        closing = [more, self.table.closing, *missing_text(shown.estimate, interval)]
+        said = rows_text(
+            repr(self),
+            self.attributes,
+            columns,
+            rows,
+            closing,
+            private=self.private,
+            headings=self.table.headings,
+        )
         return on_screen(said)
 
     def _repr_html_(self) -> str:

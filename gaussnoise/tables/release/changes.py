@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
@@ -84,6 +84,7 @@ class ShownChanges:
         unit: the noun for everything that is counted, in the plural.
         number: the clipped number that sums and means are of; else None.
         over: what follows the name of a sum or mean over persons.
+        schema: the schema of the earlier release.
     """
 
     table: ComparisonTable
@@ -92,6 +93,7 @@ class ShownChanges:
     unit: str = "rows"
     number: str | None = None
     over: str = ""
+    schema: Schema | None = None
 
     @property
     def title(self) -> tuple[str, ...]:
@@ -104,6 +106,15 @@ class ShownChanges:
         if self.number is None:
             return " × ".join(self.parts) or f"all {self.unit}"
         return self._what + self.over + (f" by {marginal_name(self.parts)}" if self.parts else "")
+
+    @property
+    def heading(self) -> str:
+        """The name of the table with the names of attributes that readers see."""
+        if self.schema is None:
+            return self.name
+        parts, own = tuple(map(self.schema.heading, self.parts)), self.number
+        said = replace(self, parts=parts, number=own and self.schema.heading(own)).name
+        return said if parts and own is None else f"{said[0].upper()}{said[1:]}"
 
     @property
     def _what(self) -> str:
@@ -157,7 +168,8 @@ class ShownChanges:
         numbers, labels = [], []
         for change, relative, before, after in self.cells(range(min(size, _SHOWN))):
             digits = self.digits(change.deviation)
-            ends = (number(end, digits) for end in (change.low, change.high))
+            ends = [number(end, digits) for end in (change.low, change.high)]
+            ends = ends if change.has_interval else ["—", "—"]
             both = (number(x.estimate, x.digits) for x in (before, after))
             numbers.append([*both, signed(change.estimate, digits), *ends, percent(relative)])
             labels.append(change.names)
@@ -333,7 +345,7 @@ def _reason(changes: "Changes", names: Collection[str]) -> str | None:
 
 def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[ShownChanges]:
     """Return the tables of one entry."""
-    names = tuple(entry)
+    names, plan, schema = tuple(entry), changes.after.plan, changes.before.plan.schema
     numbers = [name for name, base in entry.items() if isinstance(base, Clipped)]
     groups = tuple(name for name in names if name not in numbers)
     if numbers and all(entry[name].is_identity for name in groups):
@@ -342,16 +354,13 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
             found.append((own, "mean", changes.means(own, groups)))
             found.append((own, "sum", changes.sums(own, groups)))
         return [
-            ShownChanges(
-                table, kind, groups, number=own, over=persons_text(changes.after.plan, own)
-            )
+            ShownChanges(table, kind, groups, "rows", own, persons_text(plan, own), schema)
             for own, kind, table in found
         ]
     if all(base.is_identity for base in entry.values()):
-        return [ShownChanges(changes[names], "count", names, unit_of(changes.after.plan))]
-    schema = changes.before.plan.schema
+        return [ShownChanges(changes[names], "count", names, unit_of(plan), schema=schema)]
     parts = [term_name(schema, [(schema.names.index(n), base)]) for n, base in entry.items()]
-    return [ShownChanges(changes.answers(entry), "answer", tuple(parts))]
+    return [ShownChanges(changes.answers(entry), "answer", tuple(parts), schema=schema)]
 
 
 def changes_text(
@@ -391,7 +400,9 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     names = {one.number for one in found}.union(*(one.table.attributes for one in found))
     used = [a for a in plan.schema.attributes if a.name in names]
     notes = [
-        f"Sums and means of {a.name} are of {values_text(a.interval)}." for a in used if a.is_summed
+        f"Sums and means of {a.heading} are of {values_text(a.interval)}."
+        for a in used
+        if a.is_summed
     ]
     if plan.weight is not None:
         most = interval_text(0, plan.weight.most)

@@ -105,7 +105,7 @@ def _statement(
         ACCURACY: [CLOSING, TOGETHER],
         COMPILED: ["The noise of both releases is independent, so that variances add up."],
     }
-    return stated(title, said, filled)
+    return stated(title, said, filled, attributes)
 
 
 def _write(

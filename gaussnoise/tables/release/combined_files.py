@@ -20,6 +20,7 @@ from ...files.disk import (
     read_json,
 )
 from ...numerics.intervals import quantile
+from ...privacy.per_record import holds_text
 from ...text import number_of, printable, versions
 from ..planning.facts import Facts, counted_text, marginal_name, relation_text, unit_text
 from ..schema.about import About
@@ -254,7 +255,8 @@ def _statement(release: TableRelease, places: Sequence[str], said: About) -> Not
         unit=unit_text(plan.rows_per_person, plan.person, bool(plan.per_person)),
         counted=counted_text(plan),
         privacy={},
-        budget=f"zCDP, ρ = {release.rho_charged:.6g}, the sum of all budgets",
+        budget=f"zCDP, ρ = {release.rho_charged:.6g}, the sum of all budgets"
+        f"{holds_text(plan.scales)}",
         integers=0,
         noise="that of the combined releases, drawn for each of them by itself",
         exact=[f"Exact, without noise: {marginal_name(plan.public)}."] if plan.public else [],
@@ -282,7 +284,8 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
     """Return the summary of a combined release for people."""
     plan: Any = release.plan
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
-    charged = f"rho = {release.rho_charged:.10g} together" if release.private else "nothing"
+    charged = f"rho = {release.rho_charged:.10g} together{holds_text(plan.scales)}"
+    charged = charged if release.private else "nothing"
     return "\n".join(
         [
             f"{number_of(len(release), 'marginal')}, {plan.tables.dim} cells, combined from "

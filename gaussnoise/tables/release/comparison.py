@@ -71,6 +71,11 @@ class ComparisonTable(AbstractEstimates):
     others: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        known = dict(zip(self.first.attributes, self.first.headings, strict=True))
+        return tuple(known.get(name, name) for name in self.attributes)
+
+    @property
     def in_others(self) -> NDArray[np.bool_]:
         """Which cells are those of a catch-all, in the shape of ``estimate``."""
         found = np.zeros(self.estimate.shape, dtype=bool)

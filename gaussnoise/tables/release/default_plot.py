@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...drawing import dotted_height, dotted_rows, label_text, new_figure
+from ...drawing import (
+    dotted_height,
+    dotted_rows,
+    label_text,
+    left_off,
+    new_figure,
+    unreadable,
+)
 from ...errors import ParameterError
 from ..schema.dates import place, shown_places
 from .cells import CellList, in_order
@@ -93,10 +100,15 @@ def _rows(
         names.insert(*gap)
         numbers = [np.insert(values, gap[0], np.nan) for values in numbers]
         aside = np.insert(aside, gap[0], False)
+    off = unreadable(*numbers)
+    numbers = [np.where(off, np.nan, values) for values in numbers]
+    missing = [name for k, name in enumerate(names) if off[k] and (gap is None or k != gap[0])]
     figure = new_figure(7.5, dotted_height(len(names)))
     axes = figure.subplots()
     dotted_rows(axes, names, *numbers, aside=aside)
     _name(axes, table, level, which)
+    if missing:
+        axes.set_xlabel(f"{axes.get_xlabel()}\n{label_text(left_off(missing), 100)}")
     return figure
 
 
@@ -117,7 +129,7 @@ def _entitle(axes: "Axes", table: AbstractEstimates, which: str) -> None:
         title += f" given {' × '.join(map(label_text, table.given))}" if table.given else ""
     else:
         title = title_text(table) if isinstance(table, MarginalTable | QueryTable) else ""
-        title = title or " × ".join(map(label_text, table.attributes))
+        title = title or " × ".join(map(label_text, table.headings))
     more = f" ({which})" if which else ""
     axes.set_title(f"{warning_text(table.private)}{title}{more}", fontsize="medium")
 
@@ -134,7 +146,7 @@ def _band(table: QueryTable, level: float) -> "Figure":
     labels = [label_text(name, 18) for name in table.labels[0][::step]]
     axes.set_xticks(places[::step], labels, rotation=30, ha="right", fontsize="small")
     axes.set_ylabel(f"answer and {level_text(level)} interval, each alone")
-    axes.set_xlabel(f"{label_text(table.attributes[0])} (one label in {step})")
+    axes.set_xlabel(f"{label_text(table.headings[0])} (one label in {step})")
     _entitle(axes, table, "")
     return figure
 
@@ -201,7 +213,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
         axes.fill_between(x, a, b, step="post", color=f"C{k % 10}", alpha=0.25, lw=0)
         axes.step(x, y, where="post", color=f"C{k % 10}", lw=1.4, label=label_text(name))
     axes.set_ylim(0, 1.04)
-    axes.set_xlabel(f"up to this {label_text(table.attributes[-1])}")
+    axes.set_xlabel(f"up to this {label_text(table.headings[-1])}")
     axes.set_ylabel(f"share; {level_text(level)} bands, all together")
     if table.given:
         axes.legend(title=" / ".join(map(label_text, table.given)), fontsize="small")

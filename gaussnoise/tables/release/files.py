@@ -339,11 +339,12 @@ def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answe
         if (summed := summed_in(term)) is not None:
             name = plan.schema.names[summed]
             groups = tuple(plan.schema.names[i] for i, _ in term if i != summed)
-            by = f" by {marginal_name(groups)}" if groups else ""
+            said, of = plan.schema.heading(name), tuple(map(plan.schema.heading, groups))
+            by = f" by {marginal_name(of)}" if groups else ""
             if isinstance(format_of(file), AbstractBook):
-                brief = f"Mean of {name}{by}{persons_text(plan, name)}"
+                brief = f"Mean of {said}{by}{persons_text(plan, name)}"
                 found.append(Answers(k, subset, brief, is_brief=True))
-            title = f"{name}{by}: counts, sums, means"
+            title = f"{said}{by}: counts, sums, means"
         found.append(Answers(k, subset, title, is_brief=False))
     return found
 

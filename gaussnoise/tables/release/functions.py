@@ -16,10 +16,12 @@ from ...numerics.intervals import ConfidenceInterval, quantile
 from ...numerics.polynomials import Quadratic, Rational, algebraic, quadratic, unbiased
 from ...numerics.quadratic_forms import QuadraticRatio, quadratic_near, standard
 from ...numerics.together import at_all
+from ...text import between_text, has_interval
 from ..schema.schema import Category
 from .contrasts import Weights, cell
 from .forms import Function, side_by_side
 from .noisy import AbstractRelease
+from .show import first
 from .sums import check_no_number, clipped_number
 from .table import AbstractEstimates
 from .tidy import LEVEL, level_text
@@ -75,8 +77,11 @@ class FunctionEstimate:
 
     def __str__(self) -> str:
         low, high = self.confidence_interval()
-        said = f"{self.estimate:.6g} ± {self.standard_deviation:.4g}, "
-        said += f"{level_text(LEVEL)} interval {low:.6g} to {high:.6g}\n{fitted(self.method)}"
+        said = f"{self.estimate:.6g} ± {self.standard_deviation:.4g}"
+        if has_interval(np.asarray(self.estimate), low, high):
+            ends = (first(end, 6)[0] for end in (low, high))
+            said += f", {level_text(LEVEL)} interval {between_text(*ends)}"
+        said += f"\n{fitted(self.method)}"
         return said if self.private else f"{said}\nNOT PRIVATE: a simulation"
 
 

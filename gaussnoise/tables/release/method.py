@@ -89,7 +89,7 @@ def statement(
     """
     tables = number_of(len(plan.marginals), "table")
     used = attributes_of(plan)
-    names = ", ".join(a.name for a in used)
+    names = ", ".join(a.name if a.title is None else a.title for a in used)
     title = said.title or (f"Private tables of {names}" if names else "A private count")
     filled = {
         DESCRIPTION: [
@@ -133,7 +133,7 @@ def statement(
         ],
     }
     unit_text = unit_of(plan)  # pyright: ignore[reportArgumentType]
-    return replace(stated(title, said, filled), unit=unit_text, units=_units(plan))
+    return replace(stated(title, said, filled, used), unit=unit_text, units=_units(plan))
 
 
 def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
@@ -146,12 +146,15 @@ def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
             degrees |= {"mean": 1}
         for label, degree in degrees.items():
             if degree:
-                unit = f"unit of {attribute.name}" + (f" to the power {degree}" * (degree > 1))
+                unit = attribute.measured_in or f"unit of {attribute.name}"
+                unit += f" to the power {degree}" * (degree > 1)
                 found.setdefault(attribute.name, {})[label] = unit
     return found
 
 
-def stated(title: str, said: About, filled: Mapping[str, Sequence[str]]) -> Notes:
+def stated(
+    title: str, said: About, filled: Mapping[str, Sequence[str]], used: Sequence[Attribute]
+) -> Notes:
     """Return sentences by headings, what readers need first at the beginning."""
     every = {
         CONTACT: [text for text in (said.publisher, said.contact) if text],
@@ -160,7 +163,12 @@ def stated(title: str, said: About, filled: Mapping[str, Sequence[str]]) -> Note
         **filled,
     }
     order = [DESCRIPTION, GUARANTEE, ACCURACY, CONTACT, PERIOD, *_HEADINGS]
-    return Notes(title, {heading: lines for heading in order if (lines := every.get(heading))})
+    return Notes(
+        title,
+        {heading: lines for heading in order if (lines := every.get(heading))},
+        headings={a.name: a.heading for a in used if a.heading != a.name},
+        measured_in={a.name: a.measured_in for a in used if a.measured_in is not None},
+    )
 
 
 def about_of(plan: "Plan | MergedPlan") -> About:
@@ -197,7 +205,9 @@ def class_text(attribute: Attribute) -> str:
     more = len(labels) - _MOST_SHOWN
     shown = "; ".join(labels[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     codes = ", ".join(map(str, attribute.missing))
-    return f"{attribute.name}: {shown}" + (f" (codes for no answer: {codes})" if codes else "")
+    own = attribute.name
+    said = own if attribute.heading == own else f"{attribute.heading}, in the column {own}"
+    return f"{said}: {shown}" + (f" (codes for no answer: {codes})" if codes else "")
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
@@ -232,8 +242,9 @@ def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
     variables = ElementTree.SubElement(root, "dataDscr")
     for k, attribute in enumerate(attributes, 1):
         of = {"ID": f"V{k}", "name": _xml_text(attribute.name), "intrvl": "discrete"}
+        of |= {} if (unit := attribute.measured_in) is None else {"measUnit": _xml_text(unit)}
         variable = ElementTree.SubElement(variables, "var", of)
-        ElementTree.SubElement(variable, "labl").text = of["name"]
+        ElementTree.SubElement(variable, "labl").text = _xml_text(attribute.title or attribute.name)
         for label in attribute.labels:
             category = ElementTree.SubElement(variable, "catgry")
             ElementTree.SubElement(category, "catValu").text = _xml_text(str(label))

@@ -155,7 +155,7 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
         _name_cells(axes.xaxis, table, across, width, named=k + abreast >= panels)
         if panel is not None:
             axes.set_title(
-                label_text(f"{table.attributes[panel]} = {table.labels[panel][k]}", 34),
+                label_text(f"{table.headings[panel]} = {table.labels[panel][k]}", 34),
                 fontsize="small",
             )
     for axes in grid[panels:]:
@@ -284,7 +284,7 @@ def _name_cells(
         **turned,
     )
     part = "" if step == 1 else f" (one label in {step})"
-    axis.set_label_text(label_text(table.attributes[position]) + part)
+    axis.set_label_text(label_text(table.headings[position]) + part)
 
 
 def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | None) -> float:
@@ -303,7 +303,7 @@ def warning_text(private: bool) -> str:
 
 def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
     """Return a title: the attributes, and the meaning of the cells."""
-    names = " × ".join(map(label_text, table.attributes)) or "total"
+    names = " × ".join(map(label_text, table.headings)) or "total"
     if isinstance(table, BiasedTable):
         return f"{names}, biased: {table.method}"
     low, high = table.standard_deviation.min(), table.standard_deviation.max()
@@ -332,7 +332,7 @@ def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float
     """
     from matplotlib import colormaps
 
-    names = [label_text(name) for name in table.attributes]
+    names = [label_text(name) for name in table.headings]
     rows = (
         table.estimate.reshape(-1, table.estimate.shape[-1])
         if names

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..schema.bases import as_base
 from ..schema.dates import Edge, is_dated, place, shown_places
 from ..schema.schema import Attribute, Category
 from .noisy import AbstractRelease, Names
-from .show import first, table_text
+from .show import ends_text, first, table_text
 from .sums import check_no_number
 from .tidy import LEVEL, arrow_columns, framed, level_text, with_level
 
@@ -136,7 +137,9 @@ class QuantileTable:
             f"biased; low and high: {level_text(LEVEL)} intervals, for every number by itself, "
             "which cover at least that often"
         )
-        columns = [first(x, 8) for x in (self.estimate, *self.confidence_interval())]
+        write = partial(first, digits=8)
+        ends = ends_text(self.estimate, self.confidence_interval(), write)
+        columns = [write(self.estimate), *ends]
         names = ["biased estimate", "low", "high"]
         said = table_text(
             repr(self), self.attributes, self.labels, names, columns, closing, private=self.private

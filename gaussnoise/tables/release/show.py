@@ -1,15 +1,18 @@
 """The text that ``print`` shows of a table: its first cells."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...text import LARGEST, significant
+from ...layout import WIDTH
+from ...text import LARGEST, NO_LIMIT, NO_NUMBER, has_interval, significant
 from ..schema.schema import Category
 
 _SHOWN = 20  # cells that are shown
 _MOST_DECIMALS = 12
+_NOTHING = "—"  # for each end where there is no interval
+_MISSING = "no number, or no end of its interval: a denominator may be zero"
 _SMALL = 0.0001  # p-values below it are printed as such
 
 
@@ -22,6 +25,7 @@ def table_text(
     closing: str,
     *,
     private: bool,
+    headings: Sequence[str] = (),
 ) -> str:
     """Return cells in C order as text, one a line.
 
@@ -33,6 +37,7 @@ def table_text(
         numbers: their first cells, see :func:`first`, written out.
         closing: the last line.
         private: whether the numbers may be published.
+        headings: the names of attributes that readers see, where there is room.
     """
     shape = tuple(map(len, labels))
     cells = int(np.prod(shape))
@@ -41,7 +46,9 @@ def table_text(
     own = [[str(names[k]) for k in axis] for names, axis in zip(labels, where, strict=True)]
     rows = [[*cell] for cell in zip(*own, *numbers, strict=True)]
     more = f"… and {cells - shown} more" if cells > shown else ""
-    return rows_text(title, attributes, columns, rows, [more, closing], private=private)
+    return rows_text(
+        title, attributes, columns, rows, [more, closing], private=private, headings=headings
+    )
 
 
 def rows_text(
@@ -52,15 +59,21 @@ def rows_text(
     closing: Sequence[str],
     *,
     private: bool,
+    headings: Sequence[str] = (),
 ) -> str:
-    """Return rows of labels and numbers in columns, under their names; no empty closing lines."""
+    """Return rows of labels and numbers in columns, under their names; no empty closing lines.
+
+    Headings of attributes stand above them instead of their names, if that fits a terminal.
+    """
     lines = [title if private else f"NOT PRIVATE, a simulation: {title}"]
-    every = [[*attributes, *columns], *rows]
-    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    for names in [headings, attributes] if headings else [attributes]:
+        every = [[*names, *columns], *rows]
+        widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+        if sum(widths) + 2 * len(widths) - 2 <= WIDTH:
+            break
+    pads = (str.ljust,) * len(attributes) + (str.rjust,) * len(columns)
     for row in every:
-        padded = zip(
-            row, widths, (str.ljust,) * len(attributes) + (str.rjust,) * len(columns), strict=True
-        )
+        padded = zip(row, widths, pads, strict=True)
         lines.append("  ".join(pad(text, width) for text, width, pad in padded).rstrip())
     return "\n".join([*lines, *filter(None, closing)])
 
@@ -74,15 +87,47 @@ def pvalue_text(p: float) -> str:
     return f"< {_SMALL:.4f}" if p < _SMALL else f"= {p:.2g}"
 
 
-def first(values: np.ndarray, digits: int) -> list[str]:
-    """Return the first numbers with ``digits`` digits; dates unchanged, "none" for missing ones.
+def first(values: np.ndarray, digits: int, most: int = _SHOWN) -> list[str]:
+    """Return the first numbers with ``digits`` digits, dates unchanged, or words for missing ones.
 
     Thousands are separated by commas, as on pages and in workbooks.
     """
-    shown = np.ravel(values)[:_SHOWN]
+    shown = np.ravel(values)[:most]
     if shown.dtype.kind == "M":
-        return ["none" if date is None else date.isoformat() for date in shown.tolist()]
-    return [significant(value, digits) for value in shown.tolist()]
+        return [NO_NUMBER if date is None else date.isoformat() for date in shown.tolist()]
+    return [_words(value) or significant(value, digits) for value in shown.tolist()]
+
+
+def deviations(values: np.ndarray, digits: int = 4, most: int = _SHOWN) -> list[str]:
+    """Return the first standard deviations, each after ±, or a dash where there is none."""
+    texts = first(values, digits, most)
+    return [_NOTHING if text == NO_NUMBER else f"± {text}" for text in texts]
+
+
+def _words(value: float) -> str:
+    """Return words for a number that is not finite, or ""."""
+    return NO_NUMBER if math.isnan(value) else NO_LIMIT if math.isinf(value) else ""
+
+
+def ends_text(
+    estimate: np.ndarray,
+    ends: Sequence[np.ndarray],
+    write: Callable[[np.ndarray], list[str]],
+) -> list[list[str]]:
+    """Return the first ends of intervals, as ``write`` has them; dashes for no interval at all."""
+    low, high = (write(end) for end in ends)
+    known = np.ravel(has_interval(estimate, *ends))[: len(low)].tolist()
+
+    def said(text: str, has_any: bool) -> str:
+        return _NOTHING if not has_any else NO_LIMIT if text == NO_NUMBER else text
+
+    return [list(map(said, low, known)), list(map(said, high, known))]
+
+
+def missing_text(estimate: np.ndarray, ends: Sequence[np.ndarray]) -> list[str]:
+    """Return the reason for missing numbers and ends of intervals; nothing without any."""
+    missing = any(not np.isfinite(values).all() for values in (estimate, *ends))
+    return [_MISSING] * missing
 
 
 def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
@@ -100,6 +145,8 @@ def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
     places = min(max(2 - math.floor(math.log10(known.min())), 0), _MOST_DECIMALS)
     shown = np.ravel(values)[:_SHOWN].tolist()
     return [
-        f"{x:,.{places}f}" if 10 ** (3 - places) <= abs(x) < LARGEST else significant(x, 4)
+        f"{x:,.{places}f}"
+        if 10 ** (3 - places) <= abs(x) < LARGEST
+        else _words(x) or significant(x, 4)
         for x in shown
     ]

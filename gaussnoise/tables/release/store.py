@@ -21,7 +21,6 @@ from ...files.disk import opened
 from ...numerics.intervals import confidence_interval
 from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.residuals import Subset, part_of
-from ..planning.facts import marginal_name
 from ..schema.schema import Schema
 from .formats import FORMATS, FileFormat, format_of
 from .formats.format import UNSAID, AbstractBook, Notes
@@ -346,7 +345,7 @@ class BookWriter(AbstractTableWriter):
         brief = [k for k, own in later if own.is_brief]
         full = [k for k, own in later if not own.is_brief]
         self._format, self._file = format, book_file(format)
-        titles = [marginal_name(tuple(schema.names[i] for i in S)) for S in subsets]
+        titles = [notes.title_of([schema.names[i] for i in S]) for S in subsets]
         self._book = self._stack.enter_context(
             format.book(
                 folder / self._file,

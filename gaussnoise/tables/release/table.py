@@ -25,7 +25,7 @@ from .biased import AbstractTable
 from .cells import CLOSING, CellList, cells_html, first_of, in_order
 from .forms import CellForms, Function, Place, places_of
 from .ratios import CANCELLED
-from .show import first, rounded, table_text
+from .show import deviations, ends_text, missing_text, rounded, table_text
 from .tidy import (
     LEVEL,
     NUMBERS,
@@ -68,6 +68,14 @@ class AbstractEstimates(abc.ABC):
     private: bool
     backend: "EagerAllowed" = field(repr=False)
     forms: CellForms | None = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The names of attributes that readers see."""
+        release = None if self.forms is None else self.forms.release
+        if release is None:
+            return self.attributes
+        return tuple(map(release.plan.schema.heading, self.attributes))
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -339,9 +347,10 @@ class AbstractEstimates(abc.ABC):
             level: the level of the intervals.
             title: the first line; if left out, what the table is.
         """
-        sd, (low, high) = self.standard_deviation, self.confidence_interval(level)
-        estimate, low, high = (rounded(x, sd) for x in (self.estimate, low, high))
-        numbers = [estimate, [f"± {x}" for x in first(sd, 4)], low, high]
+        sd, interval = self.standard_deviation, self.confidence_interval(level)
+        estimate = rounded(self.estimate, sd)
+        ends = ends_text(self.estimate, interval, lambda x: rounded(x, sd))
+        numbers = [estimate, deviations(sd), *ends]
         names = ["estimate", "± sd", "low", "high"]
         return table_text(
             title or repr(self),
@@ -349,8 +358,9 @@ class AbstractEstimates(abc.ABC):
             self.labels,
             names,
             numbers,
-            self.closing_at(level),
+            "\n".join([self.closing_at(level), *missing_text(self.estimate, interval)]),
             private=self.private,
+            headings=self.headings,
         )
 
     def closing_at(self, level: float) -> str:

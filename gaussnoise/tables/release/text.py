@@ -46,7 +46,7 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     used = {name for marginal in release for name in marginal}
     clipped = [a for a in plan.schema.attributes if a.is_summed and a.name in used]
     lines = [
-        f"Sums and means of {a.name} are of {values_text(a.interval)}, "
+        f"Sums and means of {a.heading} are of {values_text(a.interval)}, "
         f"rounded to steps of {(a.ends[1] - a.ends[0]) / plan.unit:.3g}; sums are unbiased for "
         "those."
         for a in clipped
@@ -78,12 +78,13 @@ def dropped_text(release: AbstractRelease, *, plainly: bool = False) -> list[str
     outside = f"{unfit} in {', '.join(strict)}" if strict else ""
     unknown = f"no number in {', '.join(clipped)}" if clipped else ""
     outside += "," if outside and unknown else ""
+    headings = map(release.plan.schema.heading, clipped)
     whose = "was stated to be" if plainly else "the schema calls"
     never = f"a combination that {whose} impossible" if rules else ""
     what = " or ".join(filter(None, (outside, unknown, never)))
     return [
         f"Rows with {what} are in no table; how many is private.",
-        *(f"Values of {name} outside its interval count as its nearer end." for name in clipped),
+        *(f"Values of {own} outside its interval count as its nearer end." for own in headings),
     ]
 
 

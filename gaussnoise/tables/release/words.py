@@ -342,6 +342,8 @@ class Reader:
         named: dict[str, tuple[int, str | None]] = {
             name: (i, name) for name, i in listed if shared.count(name) == 1
         }
+        titles = [(a.title, i) for i, a in enumerate(self.schema.attributes) if a.title is not None]
+        named = {own: (i, None) for title, i in titles for own in (title.lower(), title)} | named
         return named | {name: (i, None) for i, name in enumerate(self.schema.names)}
 
     @cached_property

@@ -21,7 +21,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened
-from .about import NOTHING_SAID, About
+from .about import LINE, NOTHING_SAID, About, is_line
 from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
 from .codes import EXPECTED_CODES, Code, code_problems
 from .date_format import ISO_FORMAT, as_iso
@@ -98,6 +98,10 @@ class Attribute:
             value is treated as a null is, also inside the edges or the interval, in every engine,
             and :meth:`Plan.check` counts it apart. Numbers are compared as doubles. Kept as a
             tuple.
+        title: the name that readers see in place of the column's, like "Length of stay": on
+            pages, in pictures and tables, and in the formats that have a place for it. Questions
+            know it as another name. Like all of the schema, it is public knowledge.
+        measured_in: the unit of its numbers for readers, like "days"; it stands after the title.
 
     Raises:
         SchemaError: not exactly one of categories, edges, clip and unit, or a rule above is broken.
@@ -121,6 +125,8 @@ class Attribute:
     groups: tuple[Level, ...] | None = None
     missing: tuple[Code, ...] = field(default=(), repr=False)
     unit: float | None = None
+    title: str | None = field(default=None, repr=False)
+    measured_in: str | None = field(default=None, repr=False)
     has_infinite: bool = field(default=False, init=False, repr=False)
 
     def __init__(
@@ -137,6 +143,8 @@ class Attribute:
         | None = None,
         missing: Iterable[Code] = (),
         unit: float | None = None,
+        title: str | None = None,
+        measured_in: str | None = None,
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(
@@ -149,6 +157,8 @@ class Attribute:
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
         object.__setattr__(self, "unit", None if unit is None else as_unit(name, unit))
         object.__setattr__(self, "missing", _listed(name, "codes", missing))
+        object.__setattr__(self, "title", title)
+        object.__setattr__(self, "measured_in", measured_in)
         object.__setattr__(self, "base", None)
         object.__setattr__(self, "groups", None)
         for problem in self._problems():
@@ -184,6 +194,12 @@ class Attribute:
             yield (
                 f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
             )
+        for word in ("title", "measured_in"):
+            said = getattr(self, word)
+            if said is not None and not is_line(said):
+                yield f"expected {word} to be {LINE}, got {said!r:.80}"
+        if self.measured_in is not None and not self.has_numbers:
+            yield "expected measured_in of numbers alone, got it of categories or dates"
         kinds = (self.categories, self.edges, self.clip, self.unit)
         if sum(given is not None for given in kinds) != 1:
             yield "expected either categories or edges, or clip or unit for a number that is summed"
@@ -211,6 +227,23 @@ class Attribute:
             cells = self.categories or ()
             is_number = self.is_summed or not (cells or is_dated(self.edges))
             yield from code_problems(self.missing, cells, is_number)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether its values are numbers: summed, in bins, or integers that are categories."""
+        if self.categories is not None:
+            return all(type(category) is int for category in self.categories)
+        return self.edges is None or not is_dated(self.edges)
+
+    @property
+    def heading(self) -> str:
+        """The name that readers see: its title or name, and the unit of its numbers.
+
+        >>> gn.Attribute("los", clip=[0, 365], title="Length of stay", measured_in="days").heading
+        'Length of stay (days)'
+        """
+        said = self.name if self.title is None else self.title
+        return said if self.measured_in is None else f"{said} ({self.measured_in})"
 
     @property
     def is_summed(self) -> bool:
@@ -343,6 +376,7 @@ class Schema:
                         f"attribute {attribute.name!r}: groups: expected a level of another name "
                         f"than the attribute {level!r}"
                     )
+        check_titles(listed)
         object.__setattr__(self, "impossible", as_rules(impossible, listed))
         if not isinstance(file, Dialect):
             raise SchemaError(
@@ -375,6 +409,14 @@ class Schema:
         """The column names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
 
+    def heading(self, name: str) -> str:
+        """Return the name that readers see of a column; other names unchanged.
+
+        >>> gn.Schema([gn.Attribute("los", clip=[0, 365], title="Length of stay")]).heading("los")
+        'Length of stay'
+        """
+        return next((a.heading for a in self.attributes if a.name == name), name)
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of cells along every attribute, in order."""
@@ -389,6 +431,7 @@ class Schema:
                 ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
                 ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``, and
                 ``[attributes.NAME.groups.LEVEL]`` tables with lines like ``North = ["a", "b"]``.
+                ``title = "Length of stay"`` and ``measured_in = "days"`` are for readers.
                 Tables ``[[workload]]`` say what the shell asks for where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
@@ -530,6 +573,9 @@ class Schema:
                 lines.append(f"unit = {_number(attribute.unit)}")
             if attribute.other is not None:
                 lines.append(f"other = {_quoted(attribute.other)}")
+            for word in ("title", "measured_in"):
+                if (said := getattr(attribute, word)) is not None:
+                    lines.append(f"{word} = {_quoted(said)}")
             if attribute.missing:
                 lines.append(f"missing = {_toml(list(attribute.missing))}")
             if attribute.base is not None:
@@ -542,6 +588,22 @@ class Schema:
             lines = [f"{_key(name)} = {_toml(list(labels))}" for name, labels in rule]
             blocks.append("\n".join(["[[impossible]]", *lines]) + "\n")
         return "\n".join(blocks)
+
+
+def check_titles(attributes: Sequence[Attribute]) -> None:
+    """Refuse a title that is also the name, or title, of another column, or of a level."""
+    levels = [level for attribute in attributes for level, _ in attribute.groups or ()]
+    taken = {name.casefold() for name in [*levels, *(a.name for a in attributes)]}
+    for attribute in attributes:
+        said = (attribute.title or attribute.name).casefold()
+        if said == attribute.name.casefold():
+            continue
+        if said in taken:
+            raise SchemaError(
+                f"attribute {attribute.name!r}: expected a title that is no name or title of "
+                f"another column, got {attribute.title!r:.80}"
+            )
+        taken.add(said)
 
 
 def stated_toml(**tables: Mapping[str, str]) -> list[str]:
@@ -648,6 +710,8 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         ) = None
         clip: list[float] | None = None
         unit: float | None = None
+        title: str | None = None
+        measured_in: str | None = None
         other: str | None = None
         missing: list[bool | int | float | str] = []
         base: str | dict[str, Any] | list[list[float]] | None = None
@@ -716,7 +780,8 @@ _TABLES = (
 )
 _KEYS = {
     "about": "title, source, period, publisher or contact",
-    "attributes": "categories, edges, clip, unit, other, missing, base or groups",
+    "attributes": "categories, edges, clip, unit, other, missing, base, groups, title or "
+    "measured_in",
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
@@ -724,6 +789,7 @@ _EXPECTED = {
     "draft": "expected true or false",
     "file": "expected a [file] table with " + _KEYS["file"],
     "about": "expected an [about] table with " + _KEYS["about"],
+    "measured_in": "expected text",
     **dict.fromkeys(["title", "source", "period", "publisher", "contact"], "expected text"),
     **dict.fromkeys(["delimiter", "decimal", "encoding", "quote", "date_format"], "expected text"),
     "thousands": "expected text",

@@ -1,6 +1,9 @@
 """Tests of questions in words: their meaning, their answers, and the errors in them."""
 
+import html
+import itertools
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +29,8 @@ from gaussnoise.tables.release.question import (
     Trend,
 )
 from gaussnoise.tables.release.ratios import difference_of_ratios, fieller
+from gaussnoise.tables.release.report.answers import answers_of
+from gaussnoise.tables.release.report.pages import release_page
 from gaussnoise.tables.release.shorter import question_text, shorter
 from gaussnoise.tables.release.suggestion import answer_or_hint
 
@@ -556,6 +561,48 @@ def test_shares_of_parts_in_their_groups_are_the_proportions(counties):
 def test_parts_that_no_group_holds_are_refused(counties, question):
     with pytest.raises(ParameterError, match="«"):
         counties.ask(question)
+
+
+def test_numbers_that_are_not_known_are_words_at_every_door():
+    """A group without rows has no mean, and a ratio to its count no interval."""
+    schema = gn.Schema([gn.Attribute("town", ["a", "none"]), gn.Attribute("pay", clip=[0, 5000])])
+    rows = pa.table({"town": ["a"] * 900, "pay": [2000.0] * 900})
+    plan = gn.plan(schema, [("town", "pay")], gn.zCDP(0.1))
+    for seed in itertools.count():  # about every second of them has a negative count of no rows
+        release = plan.simulate(rows, np.random.default_rng(seed))
+        means = release.means("pay", given="town")
+        if np.isnan(means.estimate[1]):
+            break
+    expected = {
+        "mean of pay by town": ("0  5,000", "0 to 5,000 where the group may be empty"),
+        "difference of (mean of pay, town=a) and (mean of pay, town=none)": (
+            "-5,000  5,000",
+            "-5,000 to 5,000 where a group may be empty",
+        ),
+        "ratio of (count, town=a) and (count, town=none)": ("—     —", "denominator may be zero"),
+    }
+    answers = [release.ask(question) for question in expected]
+    printed = [*map(str, answers), str(means), str(means.sorted()), str(means.top(2))]
+    printed += [str(means.ratio("town", "a", "none")), str(means.difference("town", "a", "none"))]
+    page = release_page(release, answers=answers_of(release, list(expected)))
+    page = html.unescape(re.sub("<[^>]*>", "", page))
+    for text in (*printed, page):
+        assert "none" in text
+        assert not re.search(r"\b(nan|inf|NaN)\b", text)
+    for text, (ends, why) in zip(printed, expected.values(), strict=False):
+        assert re.search(rf"none +(—|none) +{re.escape(ends)}".replace("  ", " +"), text), text
+        assert why in text
+        assert why.replace("-5", "−5") in page.replace("-5", "−5")
+    assert all("a denominator may be zero" in text for text in printed[3:])
+    assert "less mean of pay given town=none: none (−5,000 to 5,000)" in page
+    assert "none (no interval)" in page
+    rows = answers[2].to_dict()["rows"]
+    assert rows[0] | {"low": 0} == {
+        "estimate": None,
+        "standard_deviation": None,
+        "low": 0,
+        "high": None,
+    }
 
 
 def test_parts_of_several_groups_are_not_compared_one_by_one(counties):

@@ -336,6 +336,22 @@ def test_what_is_left_out_is_named_with_the_reason_in_text_page_json_and_files(t
     )
 
 
+def test_reasons_and_lines_for_readers_stand_in_full():
+    both = []
+    for year in (2023, 2024):
+        months = gn.Attribute("month", [f"{year}-{month:02}" for month in range(1, 13)])
+        source = f"Register of {year}, " + "as it was " * 30 + "corrected"
+        schema = gn.Schema([months], about=gn.About(source=source))
+        table = pa.table({"month": [f"{year}-01"]})
+        both.append(gn.plan(schema, 1, gn.zCDP(1)).simulate(table, np.random.default_rng(year)))
+    changes = gn.difference(*both)
+    page = html.unescape(re.sub("<[^>]*>", "", changes_page(changes)))
+    (why,) = set(changes.unlike.values())
+    assert f"month: month {why}" in page
+    for own in both:
+        assert own.plan.schema.about.source in page
+
+
 def test_an_assumption_that_all_rows_fit_is_said(tmp_path, capsys):
     table = people(1, 900)
     for name, workload in (("january", WORKLOAD), ("june", [("sex", "pay")])):

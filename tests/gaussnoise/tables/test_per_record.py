@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
+from gaussnoise import verifier
 from gaussnoise.errors import DataError, NotAvailableError, ParameterError, SchemaError
 from gaussnoise.noise.proportion import AddInProportion
 from gaussnoise.noise.solve import optimal_noise
@@ -375,6 +376,7 @@ def test_pages_say_that_large_rows_are_protected_less(tmp_path):
         said = _text(tmp_path / name)
         assert "that one row whose payroll is 0" in said
         assert "a row far above this number has hardly any protection" in said
+        assert "(ε, δ)-differential privacy, for a record whose numbers are 0" in said
         # rho of (1 + k²) 0.1 at k = 1, 10 and 100
         for row in (
             "payroll 1,000,000 0.2 ",
@@ -395,7 +397,14 @@ def test_releases_of_one_policy_are_combined(tmp_path):
     assert np.abs((own.estimate - truth) / own.standard_deviation).max() < 6
     both.save(tmp_path / "both")
     both.report(tmp_path / "both.html")
-    assert "that one row whose payroll is 0" in _text(tmp_path / "both.html")
+    said = _text(tmp_path / "both.html")
+    assert "that one row whose payroll is 0" in said
+    assert "at δ = 1e-06, for a record whose numbers are 0)" in said
+    for name in ("summary.txt", "method.txt"):
+        said = (tmp_path / "both" / name).read_text(encoding="utf-8")
+        assert re.search(
+            "rho = 0.2.*, for a record whose numbers are 0|sum of all budgets, for a record", said
+        )
     changes = gn.difference(one, two).sums("payroll", given="region")
     assert np.abs(changes.estimate / changes.standard_deviation).max() < 6
     looser = gn.PerRecord(gn.zCDP(0.1), scale={"payroll": 1e5})
@@ -403,6 +412,26 @@ def test_releases_of_one_policy_are_combined(tmp_path):
     for together in (lambda: gn.combine([one, other]), lambda: gn.difference(one, other)):
         with pytest.raises(ParameterError, match="expected one set of scales of budgets, got"):
             together()
+
+
+def test_streams_say_whose_budget_is_stated(tmp_path):
+    plan = gn.plan(SCHEMA, ["region"], FIRMS, over=gn.streams.Ticks(2))
+    stream = plan.start(tmp_path / "s")
+    stream.tick(_firms(np.random.default_rng(0)), number=1)
+    words = "for a record whose numbers are 0"
+    record = json.loads((tmp_path / "s" / "stream.json").read_text(encoding="utf-8"))
+    assert record["epsilon_delta_of_all_ticks"]["holds"] == words
+    summary = (tmp_path / "s" / "ticks" / "0001" / "summary.txt").read_text(encoding="utf-8")
+    assert "Tick 1 of 2: 1 marginal, of its own rows" in summary
+    assert f"charged      rho = 0.1, once, for all 2 ticks together, {words}\n" in summary
+    assert f"spends rho = 0.1 at most in all 2 ticks together, {words}" in " ".join(
+        str(plan).split()
+    )
+    assert verifier.verified(tmp_path / "s")
+    stream.total().report(tmp_path / "page.html")
+    assert f"(ε, δ)-differential privacy, {words}" in _text(tmp_path / "page.html")
+    alike = gn.plan(SCHEMA, ["region"], gn.zCDP(0.1), over=gn.streams.Ticks(2))
+    assert "whose numbers" not in str(alike)
 
 
 def test_questions_about_such_numbers_are_answered():

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import os
 import re
 import shutil
@@ -18,16 +19,18 @@ from jinja2 import UndefinedError
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.cli.documents import plan_document
+from gaussnoise.drawing import unreadable
 from gaussnoise.errors import OutputError, ParameterError
 from gaussnoise.privacy.lattice_bound import TABLE_STEPS
 from gaussnoise.tables.planning.facts import facts_of, percent_text
 from gaussnoise.tables.release.cells import CellList
+from gaussnoise.tables.release.changes import shown_changes
 from gaussnoise.tables.release.marks import marks_of
 from gaussnoise.tables.release.report import errors
 from gaussnoise.tables.release.report.changes import changes_page
 from gaussnoise.tables.release.report.combined import combined_page
 from gaussnoise.tables.release.report.findings import finding_of
-from gaussnoise.tables.release.report.numbers import entries_of
+from gaussnoise.tables.release.report.numbers import Numbers, entries_of
 from gaussnoise.tables.release.report.pages import plan_page, release_page
 from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
 from gaussnoise.text import no_less
@@ -679,6 +682,65 @@ def test_pictures_of_means_do_not_begin_at_zero():
     assert ">0<" not in picture
 
 
+def test_a_number_that_noise_hides_is_left_off_pictures_and_named():
+    """Its interval, here of almost the whole range, would make the others mere points."""
+    groups = ["a", "b", "c", "none"]
+    schema = gn.Schema([gn.Attribute("town", groups), gn.Attribute("pay", clip=[0, 100_000])])
+    rows = pa.table({"town": ["a", "b", "c"] * 1000, "pay": [2000.0, 2500.0, 3000.0] * 1000})
+    plan = gn.plan(schema, [("town", "pay")], gn.zCDP(0.1))
+    for seed in range(5):  # the count of the empty group is positive in some, and not in others
+        release = plan.simulate(rows, np.random.default_rng(seed))
+        (picture,) = entries_of(release)[0].parts[0].pictures
+        assert picture.caption == "Not drawn, because noise hides too much of them: none."
+        numbers = re.findall("[0-9,]+(?=</text>)", picture.svg)
+        assert max(int(text.replace(",", "")) for text in numbers) < 10_000
+    page = Page(release_page(release))
+    assert picture.caption in page.words
+    later = plan.simulate(rows, np.random.default_rng(9))
+    (picture,) = shown_changes_picture(gn.difference(release, later))
+    assert "noise hides too much of them: none." in picture.caption
+
+
+def shown_changes_picture(changes):
+    """Return the pictures of changes of means."""
+    one = next(one for one in shown_changes(changes) if one.statistic == "mean")
+    return Numbers(one.table, one.name, "changes", kind="changes").pictures
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ([1000, 2000, 3000, 0], [1100, 2100, 3100, 50_000], [False, False, False, True]),
+        ([1000, 2000, 3000, 0], [1100, 2100, 3100, 10_000], [False] * 4),  # all can be read
+        ([1000, 2000, 0, -math.inf], [1100, 2100, 50_000, math.inf], [False, False, True, True]),
+        # what is too long beside most of them is so beside a longer one too
+        ([50, 55, 45, 0, 0], [54, 60, 60, 220, 600], [False, False, False, True, True]),
+        ([50, 55, 45, 70, 0], [54, 60, 60, 220, 600], [False] * 4 + [True]),  # one is apart
+        # two of six are very precise, and the others can be read
+        ([50, 51, 40, 41, 42, 43], [50.1, 51.1, 60, 61, 62, 63], [False] * 6),
+        ([1000, 0], [1100, 50_000], [False, False]),  # a single one is never hidden by another
+        ([5, 5, 0], [5, 5, 50], [False] * 3),  # exact numbers have no length
+    ],
+)
+def test_only_intervals_that_hide_others_are_left_off(low, high, expected):
+    low, high = np.array(low, float), np.array(high, float)
+    estimate = np.zeros(len(low))
+    assert unreadable(estimate, low, high, from_zero=False).tolist() == expected
+    back = unreadable(-estimate, -high, -low, from_zero=False)  # a mirror changes nothing
+    assert back.tolist() == expected
+
+
+def test_both_ends_of_a_long_table_are_groups_with_a_number():
+    county = [f"{k:03}" for k in range(70)]
+    schema = gn.Schema([gn.Attribute("county", county), gn.Attribute("pay", clip=[0, 100])])
+    rows = pa.table({"county": county[:30] * 100, "pay": [float(k) for k in range(30)] * 100})
+    release = gn.plan(schema, [("county", "pay")], gn.zCDP(5.0)).release(rows)
+    means = entries_of(release)[0].parts[0]
+    assert np.isnan(means.table.estimate).any()
+    assert all(math.isfinite(cell.estimate) for cell in means.cells)
+    assert means.hidden == 50
+
+
 def test_a_mean_of_no_rows_has_no_estimate_and_its_whole_interval():
     page = Page(release_page(paid(["income"], rows=0))).words
     mean = page[page.index("Mean of income: estimates") :]
@@ -726,7 +788,7 @@ def test_one_record_of_each_person_is_a_record_and_no_row(pages):
     assert not re.search(r"\b[Rr]ows\b", without)
     changed = gn.difference(*(persons().release(visits(n)) for n in (900, 800)))
     changed = Page(changes_page(changed)).words
-    assert "all records:" in changed
+    assert "All records:" in changed
     assert not re.search(r"\d rows", changed)
 
 
@@ -804,6 +866,18 @@ def test_a_page_begins_with_lines_for_its_readers():
     ]
     assert at == sorted(at)
     assert "Source: Register Period: 2024 Contact: a@b & c" in words
+
+
+def test_a_combination_has_the_lines_that_all_its_releases_have():
+    releases = []
+    for k in range(2):
+        about = gn.About(source="Register", period=f"week {k}", contact="a@b")
+        schema = gn.Schema([gn.Attribute("sex", ["F", "M"])], about=about)
+        rows = pa.table({"sex": ["F"] * 90})
+        releases.append(gn.plan(schema, 1, gn.zCDP(1)).simulate(rows, np.random.default_rng(k)))
+    words = Page(combined_page(gn.combine(releases))).words
+    assert "Source: Register Contact: a@b" in words
+    assert "week" not in words
 
 
 def finding(counts, workload=("sex",), rho=1.0):
@@ -1021,7 +1095,7 @@ def test_differences_of_means_have_no_marks_and_none_is_called_exact():
     text = release_page(release)
     row = re.search(r"F less M by region: estimates.*?Isle(.*?)</tr>", text, re.DOTALL)[1]
     assert "exact" not in row
-    assert ">—<" in row
+    assert ">none<" in row
     assert ">−100</data> to <data" in row
 
 
@@ -1069,6 +1143,19 @@ def test_pictures_hold_no_images_and_pages_work_in_the_dark_on_paper_and_on_phon
 def test_labels_beside_numbers_on_phones_are_escaped(pages):
     labels = {given.get("data-label", "") for given in Page(pages["odd labels"]).all("td")}
     assert any(EVIL[0] in label for label in labels) or "Estimate" in labels
+
+
+def test_shares_that_are_not_known_have_no_sign():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("town", ["a", "none"])])
+    rows = pa.table({"sex": ["F", "M"] * 90, "town": ["a"] * 180})
+    plan = gn.plan(schema, [("sex", "town")], gn.zCDP(0.5))
+    for seed in range(20):
+        release = plan.simulate(rows, np.random.default_rng(seed))
+        if np.isnan(release.proportions(("sex", "town"), given="town").estimate).any():
+            break
+    words = Page(release_page(release)).words
+    assert "none" in words
+    assert "none %" not in words
 
 
 def test_shares_outside_of_0_and_1_are_explained():

@@ -99,7 +99,7 @@ def test_shares_without_a_group_come_last():
         assert np.isnan(cells.estimate[-2:]).all()
         assert not np.isnan(cells.estimate[:2]).any()
     assert drawn(shares.plot())
-    assert "nan" in str(shares.sorted())
+    assert "none" in str(shares.sorted())
 
 
 def test_the_total_is_a_table_too(release):

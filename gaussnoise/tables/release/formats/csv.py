@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from ...planning.facts import marginal_name
 from ..tidy import LEVEL, NUMBERS, level_text
 from .format import MEANING, AbstractFormat, Notes
 
@@ -73,14 +72,16 @@ def write_metadata(
         for k, title in enumerate(schema.names, 1)
     }
     columns = [
-        {"name": names[field.name], "titles": field.name, "datatype": _datatype(field.type)}
+        {"name": names[field.name], "titles": _titles(field.name, notes)}
+        | {"datatype": _datatype(field.type)}
+        | ({"schema:unitText": unit} if (unit := notes.measured_in.get(field.name)) else {})
         | ({"dc:description": said} if (said := meanings.get(field.name)) else {})
         for field in schema
     ]
     record = {
         "@context": "http://www.w3.org/ns/csvw",
         "url": path.name,
-        "dc:title": marginal_name(tuple(keys)),
+        "dc:title": notes.title_of(keys),
         "dc:description": "\n".join(notes.sentences),
         "dialect": {"encoding": "utf-8", "header": True},
         "tableSchema": {"columns": columns}
@@ -88,6 +89,12 @@ def write_metadata(
     }
     text = json.dumps(record, indent=2, ensure_ascii=False)
     path.with_name(f"{path.name}-metadata.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _titles(name: str, notes: Notes) -> str | list[str]:
+    """Return the titles of a column: its head, and the name that readers see."""
+    heading = notes.heading(name)
+    return name if heading == name else [name, heading]
 
 
 def _datatype(kind: Any) -> str:

@@ -12,6 +12,8 @@ from typing import IO, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...planning.facts import marginal_name
+
 
 @final
 @dataclass(frozen=True)
@@ -23,17 +25,29 @@ class Notes:
         sections: sentences by their heading, the privacy guarantee first.
         unit: what the tables count; empty if numbers of a table have different units, or unknown.
         units: of answers in another unit, by attribute and label of the answer.
+        headings: the names of attributes that readers see, their unit included.
+        measured_in: the units of the numbers of attributes.
     """
 
     title: str = ""
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unit: str = ""
     units: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    headings: Mapping[str, str] = field(default_factory=dict)
+    measured_in: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sentences(self) -> list[str]:
         """The title and all sentences."""
         return [self.title, *(said for section in self.sections.values() for said in section)]
+
+    def heading(self, name: str) -> str:
+        """Return the name that readers see."""
+        return self.headings.get(name, name)
+
+    def title_of(self, names: Sequence[str]) -> str:
+        """Return the title of a table over these attributes."""
+        return marginal_name(tuple(map(self.heading, names)))
 
     def said(self, heading: str) -> str:
         """Return the sentences under a heading, or an empty text."""

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
 from .format import SOURCE, AbstractFormat, Notes, new_file, numbers_of
@@ -74,7 +73,7 @@ def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_
     units = units or {measure: {name: notes.unit for name in NUMBERS}}
     labels = [*(list(labels) for labels in rows.labels), list(NUMBERS)]
     rest = {
-        "label": ": ".join(filter(None, [notes.title, marginal_name(tuple(names))])),
+        "label": ": ".join(filter(None, [notes.title, notes.title_of(names)])),
         **({"source": notes.said(SOURCE)} if SOURCE in notes.sections else {}),
         "note": notes.sentences,
         "id": ids,
@@ -82,7 +81,7 @@ def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_
         "role": {"metric": [*dict.fromkeys([*units, measure])]},
         "dimension": {
             name: {
-                "label": name,
+                "label": notes.heading(name),
                 "category": {"index": own, "label": {x: x for x in own}}
                 | ({"unit": _units(units[name])} if notes.unit and name in units else {}),
             }

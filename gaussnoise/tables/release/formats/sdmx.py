@@ -11,7 +11,6 @@ from typing import IO, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...planning.facts import marginal_name
 from ..marks import LOW_RELIABILITY, marks_of
 from ..tidy import LEVEL, NUMBERS, level_text
 from .csv import columns_of, write_metadata
@@ -101,9 +100,10 @@ class _Rows:
     def __init__(self, names: Sequence[str], about: Sequence[str], notes: Notes) -> None:
         ids, self._about, self._notes = _identifiers(names), about, notes
         self._names, self._codes = names, [_Codes() for _ in names]
-        self.dimensions = [f"{id}: {name}" for id, name in zip(ids, names, strict=True)]
+        headings = map(notes.heading, names)
+        self.dimensions = [f"{id}: {said}" for id, said in zip(ids, headings, strict=True)]
         flow = "_BY_".join(ids) or "TOTAL"
-        self._start = ["dataflow", f"GAUSSNOISE:{flow}(1.0): {marginal_name(tuple(names))}", "I"]
+        self._start = ["dataflow", f"GAUSSNOISE:{flow}(1.0): {notes.title_of(names)}", "I"]
 
     def write_table(self, rows: Any) -> None:
         import pyarrow as pa

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
 from .format import CONTACT, NUMBER_FORMAT, PERIOD, SOURCE, AbstractBook, Notes
@@ -137,7 +136,7 @@ class Xlsx(AbstractBook):
 
 @contextmanager
 def _one_sheet(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator["_Rows"]:
-    title = marginal_name(tuple(name for name in schema.names if name not in NUMBERS))
+    title = notes.title_of([name for name in schema.names if name not in NUMBERS])
     with _opened_book(file, [title], notes) as book, book.sheet(0, schema, _LARGE) as rows:
         yield rows
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....errors import ParameterError
+from ....text import NO_INTERVAL, between_text
 from ..answer import Answer
 from .render import shown
 
@@ -55,7 +56,7 @@ def _answered(answer: Answer) -> Answered:
     meaning = answer.meaning[:1].upper() + answer.meaning[1:]
     written = {name: [_minus(text) for text in own] for name, own in answer.written.items()}
     estimates = written["estimate"]
-    intervals = [f"{a} to {b}" for a, b in zip(written["low"], written["high"], strict=True)]
+    intervals = list(map(_ends, written["low"], written["high"]))
     faults = written.get("", [""] * len(estimates))
     labels = [list(map(shown, own)) for own in itertools.islice(_cells(answer), len(estimates))]
     rows = list(zip(labels, estimates, intervals, faults, strict=True))
@@ -66,8 +67,13 @@ def _answered(answer: Answer) -> Answered:
     method = [f"method: {answer.method}"] if answer.method else []
     notes = "; ".join([*answer.cautions, *method]).replace(*_POPULATION)
     more = answer.estimate.size - len(estimates)
-    names = answer.attributes
+    names = answer.headings or answer.attributes
     return Answered(answer.question, meaning, sentence, names, rows, more, f"{notes}.")
+
+
+def _ends(low: str, high: str) -> str:
+    """Return an interval in words; both ends are a dash where there is none."""
+    return NO_INTERVAL if low == high == "—" else between_text(low, high)
 
 
 def _cells(answer: Answer) -> Any:
@@ -76,4 +82,4 @@ def _cells(answer: Answer) -> Any:
 
 
 def _minus(text: str) -> str:
-    return text.replace("-", "−") if text[1:2].isdigit() or text == "-inf" else text
+    return text.replace("-", "−") if text[1:2].isdigit() else text

@@ -60,8 +60,8 @@ class _Section:
     @property
     def picture(self) -> Picture | None:
         """The picture of several changes."""
-        numbers = Numbers(self.one.table, self.one.name, self.anchor, kind="changes")
-        return numbers.pictures[0] if self.size > 1 else None
+        numbers = Numbers(self.one.table, self.one.heading, self.anchor, kind="changes")
+        return next(iter(numbers.pictures), None) if self.size > 1 else None
 
     @property
     def hidden(self) -> int:

@@ -1,13 +1,13 @@
 """Pictures inside a page, narrow enough for a phone."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....drawing import OURS, THEIRS, dotted_rows, label_text, svg_of
+from ....drawing import OURS, THEIRS, dotted_rows, label_text, left_off, svg_of, unreadable
 from .render import number, shown
 
 if TYPE_CHECKING:
@@ -60,12 +60,16 @@ def interval_chart(
     """Draw a line for each interval, a dot for each estimate; headings stand alone."""
     from matplotlib.transforms import blended_transform_factory
 
-    names, estimate, low, high, aside = zip(*rows, strict=True)
+    names, *columns = zip(*rows, strict=True)
     headings = {k: shown(row.name, 2 * _MOST_NAME) for k, row in enumerate(rows) if row.is_heading}
+    estimate, low, high, aside = map(np.array, columns)
+    off = unreadable(estimate, low, high, from_zero=from_zero)
+    estimate, low, high = (np.where(off, np.nan, values) for values in (estimate, low, high))
+    missing = [name for k, name in enumerate(_full_names(rows)) if off[k] and k not in headings]
 
     def draw(axes: "Axes") -> None:
         own = [" " if k in headings else shown(name, _MOST_NAME) for k, name in enumerate(names)]
-        dotted_rows(axes, own, *map(np.array, (estimate, low, high, aside)))
+        dotted_rows(axes, own, estimate, low, high, aside)
         at_left = blended_transform_factory(axes.figure.transFigure, axes.transData)
         for k, name in headings.items():  # may be longer, since nothing is beside them
             said = label_text(name, 2 * _MOST_NAME)
@@ -79,13 +83,22 @@ def interval_chart(
                 weight="bold",
                 in_layout=False,
             )
-        if not from_zero:
+        if not from_zero and not off.all():
             least, most = np.nanmin(low), np.nanmax(high)
             beside = 0.04 * float(most - least) or 1.0
             axes.set_xlim(least - beside, most + beside)
         _scale_above(axes)
 
-    return _picture(draw, _SCALE + _ROW * len(rows), name, title, description)
+    picture = _picture(draw, _SCALE + _ROW * len(rows), name, title, description)
+    return picture._replace(caption=left_off(missing))
+
+
+def _full_names(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the name of each line after that of its heading."""
+    heading = ""
+    for row in rows:
+        heading = f"{row.name} · " if row.is_heading else heading
+        yield heading + row.name
 
 
 def comparison_chart(
@@ -154,8 +167,11 @@ def profile_chart(
 ) -> Picture:
     """Draw many cells side by side as steps, in a band of their intervals; some are named."""
     groups = np.array_split(np.arange(estimate.size), min(estimate.size, _MOST_STEPS))
+    off = unreadable(estimate, low, high)
+    estimate, low, high = (np.where(off, np.nan, values) for values in (estimate, low, high))
     middle = [estimate[g].mean() for g in groups]
-    least, most = [low[g].min() for g in groups], [high[g].max() for g in groups]
+    least = [np.fmin.reduce(low[g]) for g in groups]
+    most = [np.fmax.reduce(high[g]) for g in groups]
 
     def draw(axes: "Axes") -> None:
         axes.axhline(0, color="0.6", lw=0.8, zorder=0)
@@ -173,7 +189,9 @@ def profile_chart(
         axes.locator_params(axis="y", nbins=4, steps=[1, 2, 5, 10])
         axes.yaxis.set_major_formatter(_tick)
 
-    return _picture(draw, _PROFILE, name, title, description)._replace(caption=description)
+    said = left_off([names[k] for k in np.flatnonzero(off)])
+    caption = f"{description} {said}".rstrip()
+    return _picture(draw, _PROFILE, name, title, description)._replace(caption=caption)
 
 
 def series_chart(
@@ -189,6 +207,9 @@ def series_chart(
     """
     abreast = min(_ABREAST, math.ceil(math.sqrt(len(panels))))
     stacked = -(-len(panels) // abreast)
+    numbers = [np.concatenate(own) for own in list(zip(*panels, strict=True))[1:]]
+    off = unreadable(*numbers).reshape(len(panels), -1)
+    missing = [f"{panels[k][0]} at tick {ticks[tick]}" for k, tick in np.argwhere(off)]
 
     def draw(axes: "Axes") -> None:
         from matplotlib.ticker import MaxNLocator
@@ -196,7 +217,8 @@ def series_chart(
         figure: Any = axes.figure
         axes.remove()
         grid = figure.subplots(stacked, abreast, squeeze=False, sharex=True, sharey=True).ravel()
-        for own, (cell, estimate, low, high) in zip(grid, panels, strict=False):
+        for own, (cell, *drawn), without in zip(grid, panels, off, strict=False):
+            estimate, low, high = (np.where(without, np.nan, values) for values in drawn)
             own.set_frame_on(False)
             own.tick_params(length=0)
             own.axhline(0, color="0.6", lw=0.8, zorder=0)
@@ -210,7 +232,8 @@ def series_chart(
         for own in grid[len(panels) :]:
             own.remove()
 
-    return _picture(draw, _SCALE + _PANEL * stacked, name, title, description)
+    picture = _picture(draw, _SCALE + _PANEL * stacked, name, title, description)
+    return picture._replace(caption=left_off(missing))
 
 
 def _scale_above(axes: "Axes") -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from ....privacy.definitions import zCDP
+from ....privacy.per_record import holds_text
 from ....text import SHOWN_DELTA, no_less, versions
 from ...planning.facts import counted_text, marginal_name, relation_text, unit_of
 from ...schema.numbers import interval_text
@@ -45,7 +46,7 @@ def combined_page(
         "combined.html",
         facts=None,
         check=None,
-        about={},
+        about=_about_all(plan),
         plan=plan,
         unit=unit_of(merged),
         title=title or ("Combined tables" if release.private else "Simulated tables, combined"),
@@ -59,7 +60,7 @@ def combined_page(
         relation=relation_text(merged),
         rho=rho,
         epsilon=f"ε = {no_less(zCDP(rho).epsilon(SHOWN_DELTA) if rho else 0.0, 3)} at "
-        f"δ = {SHOWN_DELTA:g}",
+        f"δ = {SHOWN_DELTA:g}{holds_text(plan.scales)}",
         level=level_text(LEVEL),
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
@@ -67,6 +68,12 @@ def combined_page(
         named=named,
         **tables_facts(release, errors, counted_text(merged), synthetic),
     )
+
+
+def _about_all(plan: MergedPlan) -> dict[str, str]:
+    """Return the lines for readers that all combined releases have."""
+    first, *others = (one.plan.asked.about.stated for one in plan.releases)
+    return {name: first[name] for name in first if all(x.get(name) == first[name] for x in others)}
 
 
 def _source_facts(release: AbstractRelease, k: int) -> dict[str, object]:

@@ -46,6 +46,7 @@ class Crossed(NamedTuple):
 
     down: str
     across: str
+    headings: tuple[str, str]
     columns: list[str]
     rows: list[tuple[Category, list[Cell]]]
     totals: list[Cell] | None
@@ -116,6 +117,8 @@ class Numbers:
     def pictures(self) -> list[Picture]:
         """Intervals with names, colours of two or three attributes, or those at both ends."""
         table = self.table
+        if not np.isfinite(table.estimate).any():
+            return []
         shape, size = table.estimate.shape, table.estimate.size
         groups = size // shape[-1] if len(shape) > 1 else 0
         if size + groups <= MOST_LINES:
@@ -133,7 +136,8 @@ class Numbers:
         order = _order(table.estimate).tolist()
         ends = cells_of(table, [*order[:_ENDS], *order[-_ENDS:]])
         words = f"The {_ENDS} largest and the {_ENDS} smallest of {size:,} numbers."
-        return [self._intervals(ends, words, hidden=size - 2 * _ENDS)._replace(caption=words)]
+        picture = self._intervals(ends, words, hidden=size - 2 * _ENDS)
+        return [picture._replace(caption=f"{words} {picture.caption}".rstrip())]
 
     @property
     def _said(self) -> str:
@@ -149,7 +153,13 @@ class Numbers:
         ]
         if hidden:
             cells = [one._replace(names=(" · ".join(map(str, one.names)),)) for one in cells]
-        rows = lines_of(cells, aside)
+        least, most = self.table.limits
+        if isinstance(self.table, ProportionTable):
+            least, most = 100 * least, 100 * most
+        rows = [
+            row._replace(estimate=math.nan) if row.low <= least and row.high >= most else row
+            for row in lines_of(cells, aside)  # of the whole range nothing is known
+        ]
         if hidden:
             rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
         from_zero = self.kind != "mean"
@@ -176,7 +186,7 @@ class Numbers:
             cells = cells[None]
         else:
             cells, own = np.moveaxis(cells, panel, 0), names.pop(panel)
-            titles = [f"{shown(table.attributes[panel])}: {shown(one)}" for one in own]
+            titles = [f"{shown(table.headings[panel])}: {shown(one)}" for one in own]
         if cells.shape[1] < cells.shape[2]:  # fewer across
             cells, names = cells.swapaxes(1, 2), names[::-1]
         words = f"Colours from 0 to {number(most, digits)}; grey {grey}."
@@ -286,7 +296,8 @@ class Numbers:
             beside, below, corner = (cells_of(t, range(t.estimate.size)) for t in ends)
             rows = [(name, [*own, more]) for (name, own), more in zip(rows, beside, strict=True)]
             last = [*below, *corner]
-        return Crossed(down, across, columns, rows, last)
+        headings = table.headings[1 - axis], table.headings[axis]
+        return Crossed(down, across, headings, columns, rows, last)
 
 
 @final
@@ -333,6 +344,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return all entries that are small enough to be computed, in order."""
     plan, files, found = release.plan, files_of(release), []
     names, sizes = plan.schema.names, plan.schema.sizes
+    said = [shown(attribute.heading) for attribute in plan.schema.attributes]
     for k, (name, term) in enumerate(zip(plan.entries, plan.domain.terms, strict=True)):
         size = int(plan.queries[k])
         if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
@@ -340,13 +352,13 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         is_cells, summed = all(base.is_identity for _, base in term), summed_in(term)
         title, over = name, ""
         if is_cells:
-            title = marginal_name(tuple(shown(names[i]) for i, _ in term))
+            title = marginal_name(tuple(said[i] for i, _ in term))
         elif summed is not None:
-            title = mean_title(names[summed], [names[i] for i, _ in term if i != summed])
+            title = mean_title(said[summed], [said[i] for i, _ in term if i != summed])
             over = persons_text(plan, names[summed]).strip()
         elif several := summed_numbers(term):
-            means_of = " and ".join(shown(names[i]) for i in several)
-            groups = [shown(names[i]) for i, _ in term if i not in several]
+            means_of = " and ".join(said[i] for i in several)
+            groups = [said[i] for i, _ in term if i not in several]
             by = f" by {marginal_name(tuple(groups))}" if groups else ""
             title = f"Means of {means_of}{by}"
         anchor = f"table-{k + 1}"
@@ -356,9 +368,9 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
 
 
 def mean_title(own: str, groups: Sequence[str]) -> str:
-    """Return the name of a table of means by these attributes."""
-    by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
-    return f"Mean of {shown(own)}{by}"
+    """Return the title of a table of means by these attributes, from their headings."""
+    by = f" by {marginal_name(tuple(groups))}" if groups else ""
+    return f"Mean of {own}{by}"
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
@@ -403,8 +415,10 @@ def _parts(
         return [*own[1:], own[0]]
     own, groups = schema.names[summed], tuple(schema.names[i] for i, _ in term if i != summed)
     axis, base = [i for i, _ in term].index(summed), asked[own]
-    by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
-    named = f"{shown(own)}{by}"
+    heads = [shown(schema.heading(name)) for name in groups]
+    by = f" by {marginal_name(tuple(heads))}" if groups else ""
+    head = shown(schema.heading(own))
+    named = f"{head}{by}"
 
     def moment(degree: int, about: float = 0.0) -> AbstractEstimates:
         query = {"kind": "moments", "degrees": [degree], "about": about}
@@ -420,13 +434,13 @@ def _parts(
     squares = []
     if isinstance(base, Clipped) and 2 in base.degrees:
         less = f" less {base.about:.15g}" if base.about else ""
-        title = f"Sum of squares of {shown(own)}{less}{by}{persons_text(release.plan, own)}"
+        title = f"Sum of squares of {head}{less}{by}{persons_text(release.plan, own)}"
         squares = [behind(moment(2, base.about).part(axis, 0), title, f"{anchor}-squares")]
     gaps = [
         numbers(table, title, f"{anchor}-gap-{k}", kind=kind)
         for k, (table, title, kind) in enumerate(_gaps(release, own, groups))
     ]
-    title, over = mean_title(own, groups), persons_text(release.plan, own)
+    title, over = mean_title(head, heads), persons_text(release.plan, own)
     return [
         Numbers(own_means, title, anchor, kind="mean", beside=with_number, unit=unit),
         *gaps,
@@ -440,19 +454,20 @@ def _gaps(
     release: AbstractRelease, own: str, groups: tuple[str, ...]
 ) -> Iterator[tuple[AbstractEstimates, str, Literal["mean", "changes"]]]:
     """Yield means by each attribute of two groups, and their differences, with their titles."""
+    heading = release.plan.schema.heading
     for name in groups:
         rest = tuple(other for other in groups if other != name)
         pair = means(release, own, (name, *rest))
         if pair.estimate.shape[0] != 2:
             continue
-        said = f"{shown(own)} by {shown(name)}"
-        first, second = pair.labels[0]
-        less = f"Mean of {shown(own)}: {shown(first, _MOST_HEAD)} less {shown(second, _MOST_HEAD)}"
+        head, (first, second) = shown(heading(own)), pair.labels[0]
+        said = f"{head} by {shown(heading(name))}"
+        less = f"Mean of {head}: {shown(first, _MOST_HEAD)} less {shown(second, _MOST_HEAD)}"
         if rest:
             alone = means(release, own, (name,))
             yield alone, f"Mean of {said}", "mean"
             yield alone.difference(name, first, second), less, "changes"
-            less += f" by {marginal_name(tuple(map(shown, rest)))}"
+            less += f" by {marginal_name(tuple(shown(heading(one)) for one in rest))}"
         yield pair.difference(name, first, second), less, "changes"
 
 
@@ -465,9 +480,8 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     if not counts.is_crossed or math.prod(shape) == 1:
         return [counts]
     given = own[int(shape[0] < shape[1])]
-    shares = {
-        f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given)
-    }
+    head = release.plan.schema.heading(given)
+    shares = {f"Per cent of each {shown(head, _MOST_NAME)}": proportions(release, own, given=given)}
     if math.prod(shape) <= MOST_ROWS:  # those of many cells are small, and say little
         shares[f"Per cent of all {counts.unit}"] = proportions(release, own)
     return [
@@ -542,9 +556,10 @@ def _extreme(table: AbstractEstimates) -> Extreme:
 
 
 def _title(table: AbstractEstimates) -> str:
-    return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.attributes))
+    return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.headings))
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the cells, largest first."""
-    return np.argsort(-estimate.ravel(), kind="stable")
+    """Return the cells, largest first; those without an estimate are in the middle."""
+    order, known = np.argsort(-estimate.ravel(), kind="stable"), np.isfinite(estimate).sum()
+    return np.concatenate([order[: -(-known // 2)], order[known:], order[-(-known // 2) : known]])

@@ -12,6 +12,7 @@ import numpy as np
 from ....errors import OutputError, ParameterError
 from ....files.disk import SIGNATURE, check_parent, file_digest, read_json, save_text
 from ....privacy.definitions import zCDP
+from ....privacy.per_record import holds_text
 from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
 from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, unit_of
@@ -155,6 +156,7 @@ def tables_facts(
     """Return the facts on the tables of a release, or of a combination, that its page has."""
     plan, entries = release.plan, entries_of(release)
     (total,) = cells_of(release[()], [0])
+    used = [name for name in plan.schema.names if any(name in own for own in release)]
     means = population_of(release) if plan.ranges and plan.weight is None else None
     rules = [] if plan.person is None else [f"The tables count {counted}."]
     is_short = means is not None and len(means.means) <= MOST_MEANS
@@ -169,7 +171,7 @@ def tables_facts(
     said += [(entry.anchor, entry.title, findings[entry.anchor]) for entry in full]
     return {
         "release": release,
-        "names": [name for name in plan.schema.names if any(name in own for own in release)],
+        "names": [plan.schema.heading(name) for name in used],
         "total": total,
         "rules": " ".join([*rules, *dropped_text(release, plainly=True)]),
         "first": _MOST_FIRST,
@@ -248,7 +250,10 @@ def _page(
     **more: object,
 ) -> str:
     """Return a page with the common facts of plans and releases, and more."""
-    stated = [f"{key} = {value}" for key, value in facts.privacy.items() if key != "definition"]
+    scales: Any = facts.privacy.get("scales", {})
+    said = {key: x for key, x in facts.privacy.items() if key not in ("definition", "scales")}
+    stated = [f"{key} = {x}" for key, x in said.items()]
+    stated += [f"scale of {plan.schema.heading(k)} = {t:,.15g}" for k, t in scales.items()]
     return rendered(
         template,
         plan=plan,
@@ -275,6 +280,7 @@ def _page(
         interval_text=interval_text,
         marginal_name=marginal_name,
         named=named,
+        holds=holds_text(scales),
         **more,
     )
 

@@ -13,7 +13,7 @@ from ..population import ColumnMean, ColumnMeans, Grid, means_in
 from ..tidy import LEVEL, level_text
 from .charts import Picture, heat_chart, interval_chart
 from .numbers import MOST_COLUMNS, MOST_LINES, MOST_ROWS, lines_of, mean_title
-from .render import Cell, digits_of, number
+from .render import Cell, digits_of, number, shown
 from .sentences import SAME, gap_text, highest, labels_text, range_text
 
 _MOST_BESIDE = 5  # most columns beside a picture on paper
@@ -50,7 +50,9 @@ def sections_of(means: ColumnMeans) -> Iterator[Section]:
     plan: Any = means.release.plan
     for k, own in enumerate(plan.ranges, 1):
         alone = [mean for mean in means.means if mean.column == own.column]
-        title, anchor = mean_title(own.column, [*alone[0].group]), f"population-{k}"
+        heading = plan.schema.heading
+        title = mean_title(shown(heading(own.column)), [shown(heading(x)) for x in alone[0].group])
+        anchor = f"population-{k}"
         grid, *others = (_joined(grid.short.of_column(own.column)) for grid in means.grids)
         picture, crossed = _lines(alone, title, anchor), _crossed(alone)
         if picture is None and crossed is not None:

@@ -5,7 +5,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....text import no_less, number_of
+import numpy as np
+
+from ....text import NO_LIMIT, NO_NUMBER, has_interval, no_less, number_of
 from ...planning.facts import limit_text
 from ...schema.schema import Category
 
@@ -32,6 +34,11 @@ class Cell(NamedTuple):
         """The decimals that are larger than the noise."""
         return digits_of(self.deviation)
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether the interval says something."""
+        return bool(has_interval(*map(np.asarray, (self.estimate, self.low, self.high))))
+
 
 def rendered(template: str, **facts: object) -> str:
     """Return a template filled with facts; characters that HTML forbids are replaced."""
@@ -51,7 +58,7 @@ def _templates() -> "Environment":
         undefined=StrictUndefined,
     )
     environment.filters |= {"form": format, "no_less": no_less, "number": number, "shown": shown}
-    environment.globals |= {"counted": counted, "limit_text": limit_text}
+    environment.globals |= {"infinity": math.inf, "counted": counted, "limit_text": limit_text}
     return environment
 
 
@@ -75,7 +82,7 @@ def number(value: float, digits: int) -> str:
     ('−1,234.6', '0')
     """
     if not math.isfinite(value):
-        return "—" if math.isnan(value) else str(value)
+        return NO_NUMBER if math.isnan(value) else NO_LIMIT
     text = f"{value:z,.{digits}f}" if abs(value) < _EXACT else f"{value:.6g}"
     return text.replace("-", "−")
 

@@ -82,7 +82,7 @@
     const [data] = cell.querySelectorAll("data"), S = [...axes].sort((a, b) => a - b), G = [...given].sort((a, b) => a - b);
     const parts = yield* counts(folder, S), groups = yield* counts(folder, G), where = `a share of ${labels.join(", ")}`;
     const value = Number(data.value), isNone = Number.isNaN(value);
-    need(isNone ? data.textContent === "—" : isWritten(data), `${where} is written otherwise than it is`);
+    need(isNone ? data.textContent === "none" : isWritten(data), `${where} is written otherwise than it is`);
     const isOf = (place) => {
       const group = groups.estimates[placeOf(folder, G, S, place)];
       return isNone ? group <= 0 : Math.abs(value - (100 * parts.estimates[place]) / group) <= 1e-9 * (Math.abs(value) + 1);
