@@ -677,7 +677,7 @@ dict(count.count_marginals(table, [gn.Attribute("a", ["x"])], [(0,)]))
 
 
 def test_the_tests_count_files_by_one_engine():
-    """Each takes 15 milliseconds to start and to end, more than a small file takes to be counted."""
+    """To start and end one takes 15 milliseconds, longer than to count a small file."""
     one, other = _connect(), _connect()
     one.execute("CREATE TABLE of_all AS SELECT 1")
     assert other.execute("FROM of_all").fetchall() == [(1,)]
