@@ -241,7 +241,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def _counts(self) -> Marginals:
-        """The planned tables as counts of cells, whatever is asked of them."""
+        """The planned tables as counts of cells, also where other queries are asked of them."""
         return Marginals(self.schema.sizes, self.tables.subsets)
 
     @cached_property
