@@ -38,7 +38,7 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-_LONGEST = "test_notebooks.py", "test_executors.py", "test_bodies.py"
+_LONGEST = "test_notebooks.py", "test_executors.py", "test_bodies.py", "test_one_way_in.py"
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks are selected
@@ -77,14 +77,15 @@ def _one_engine():
     """
     import duckdb
 
-    start, started = duckdb.connect, []
+    start, started = duckdb.connect, {}
 
     def connect(*arguments, **options):
-        if arguments or options != {"config": {"temp_directory": ""}}:
+        if arguments or "temp_directory" not in options.get("config", {}):
             return start(*arguments, **options)  # not what a file is counted by
-        if not started:
-            started.append(start(**options))
-        return started[0].cursor()
+        key = repr(options)
+        if key not in started:
+            started[key] = start(**options)
+        return started[key].cursor()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", connect)

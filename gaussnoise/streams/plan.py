@@ -169,7 +169,7 @@ class StreamPlan(AbstractPlan):
         """The standard deviation of the noise on every integer."""
         return drawn_query(self.query).scale
 
-    @property
+    @cached_property
     def rho_charged(self) -> float:
         """The ρ that OpenDP's map charges for all noise of all ticks, for one person's reports."""
         query = drawn_query(self.query)
@@ -237,9 +237,12 @@ class StreamPlan(AbstractPlan):
         scaled = ByType(
             drawn.orbits, {kind: variance * own for kind, own in drawn.values_by_type.items()}
         )
-        return covariance_of_cells(
-            Marginals(self.schema.sizes, self.tables.subsets), self.query.strategies, scaled
-        )
+        return covariance_of_cells(self._counts, self.query.strategies, scaled)
+
+    @cached_property
+    def _counts(self) -> Marginals:
+        """The planned tables as counts of cells, also where other queries are asked of them."""
+        return Marginals(self.schema.sizes, self.tables.subsets)
 
     @cached_property
     def time_covariance(self) -> Array:

@@ -161,12 +161,13 @@ class StreamTables(PickledByArguments):
             for t in weights:
                 share[k, ticks.index(t), next(column)] += 1
         kept = self.kept()
+        first = kept.read(1, 1).contrasts(cells)
         for k, t in enumerate(ticks):
-            estimate += share[:, k] @ kept.read(t, t).contrasts(cells).estimate
+            own = first if t == 1 else kept.read(t, t).contrasts(cells)
+            estimate += share[:, k] @ own.estimate
         between = self.plan.time_covariance[np.ix_(*2 * [[t - 1 for t in ticks]])]
-        within = self.read(1, 1).contrasts(cells).covariance
         rows = len(combinations), len(ticks) * len(cells)
-        covariance = (between @ share @ within).reshape(rows) @ share.reshape(rows).T
+        covariance = (between @ share @ first.covariance).reshape(rows) @ share.reshape(rows).T
         return Contrasts(estimate, (covariance + covariance.T) / 2)
 
     def series(self, asked: Names | Callable[[TableRelease], AbstractEstimates]) -> SeriesTable:
@@ -292,8 +293,8 @@ def combined(
     private: bool = True,
 ) -> TableRelease:
     """Return the tables of a combination of ticks, with their deviations."""
-    last = len(np.trim_zeros(weights, "b"))
-    is_tick = last and np.array_equal(weights[:last], plan.window(last, last))
+    taken = np.flatnonzero(weights)
+    is_tick = len(taken) == 1 and weights[taken[0]] == 1
     return TableRelease(
         plan=plan.one_tick,
         private=private,
@@ -304,6 +305,10 @@ def combined(
         backend=backend,
         on_outside=on_outside,
         over=OverTime(
-            what, plan.facts, last if is_tick else None, plan.over.columns, plan.over.enforced
+            what,
+            plan.facts,
+            int(taken[0]) + 1 if is_tick else None,
+            plan.over.columns,
+            plan.over.enforced,
         ),
     )

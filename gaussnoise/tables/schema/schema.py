@@ -3,6 +3,7 @@
 import bisect
 import copy
 import datetime
+import functools
 import io
 import itertools
 import json
@@ -13,7 +14,6 @@ import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeAlias, final
 
 from domains.tables.bases import AbstractBase
@@ -404,7 +404,7 @@ class Schema:
             )
         object.__setattr__(self, "about", about)
 
-    @cached_property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
@@ -417,7 +417,7 @@ class Schema:
         """
         return next((a.heading for a in self.attributes if a.name == name), name)
 
-    @cached_property
+    @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of cells along every attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)
@@ -693,8 +693,9 @@ def _edges(name: str, edges: Iterable[object]) -> tuple[Edge, ...]:
         ) from None
 
 
-def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
-    """Check types and keys by pydantic; raise the first problem with its line."""
+@functools.cache
+def _structure() -> Any:
+    """Return what pydantic expects of a schema file; it is made once, which takes a while."""
     import pydantic
 
     class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
@@ -752,8 +753,15 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         workload: list[Wanted] = []
         impossible: list[dict[str, bool | int | str | list[bool | int | str]]] = []
 
+    return File
+
+
+def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
+    """Check types and keys by pydantic; raise the first problem with its line."""
+    import pydantic
+
     try:
-        File.model_validate(content)
+        _structure().model_validate(content)
     except pydantic.ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
     else:

@@ -695,6 +695,7 @@ def test_coordinates_in_which_nothing_differs_get_no_noise(problem, domain):
 
 PEAR = gn.hull(LpBall(2, 2), FiniteSet([[3.0, 1.0]]))
 TETRAHEDRON = Polytope([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.3, 0.3, 1.0]])
+TRIANGLE = Polytope([[0.0, 0.0], [1.0, 0.0], [0.3, 1.0]])
 WIDE = np.eye(3)[:, :2]
 # with coordinates in which nothing differs, and what is left without them
 CONSTANT = {
@@ -703,16 +704,16 @@ CONSTANT = {
         lambda: gn.kron(TETRAHEDRON, Ellipsoid(np.diag([1.0, 0.5]))),
     ),
     "kron of a flat body": (
-        lambda: gn.kron(TETRAHEDRON, TwoConvex([[1.0, 0.5, 0.0], [0.2, 0.3, 0.0]])),
-        lambda: gn.kron(TETRAHEDRON, TwoConvex([[1.0, 0.5], [0.2, 0.3]])),
+        lambda: gn.kron(TRIANGLE, TwoConvex([[1.0, 0.5, 0.0], [0.2, 0.3, 0.0]])),
+        lambda: gn.kron(TRIANGLE, TwoConvex([[1.0, 0.5], [0.2, 0.3]])),
     ),
     "kron of bodies": (
         lambda: gn.kron(WIDE @ LpBall(2, 1.5), WIDE @ PEAR),
         lambda: gn.kron(LpBall(2, 1.5), PEAR),
     ),
     "kron of a pear": (
-        lambda: gn.kron(TETRAHEDRON, WIDE @ PEAR),
-        lambda: gn.kron(TETRAHEDRON, PEAR),
+        lambda: gn.kron(TRIANGLE, WIDE @ PEAR),
+        lambda: gn.kron(TRIANGLE, PEAR),
     ),
     "a point and a pear": (lambda: gn.product(FiniteSet([[2.0]]), PEAR), lambda: PEAR),
     "a sum and a far point": (

@@ -5,6 +5,7 @@ tests compare it with exact arithmetic, the others compare every engine with it.
 one line of ``ENGINES``, a new type one of ``TYPES``.
 """
 
+import dataclasses
 import datetime
 import decimal
 import fractions
@@ -102,13 +103,12 @@ FAR = [-(2**62), 2**62, 0, 1, -1, 4112469163215143860, -8162225738455188236]  # 
 ROLES = {
     "text": gn.Attribute("v", ["x", "1", "1.5", "false", "é", "2020-01-31", "inf"], other="o"),
     "words": gn.Attribute("v", ["x", "X", "é", "e\u0301", "nul", "a,b"], other="o"),
-    "null words": gn.Attribute("v", ["x", "", "NA"], other="o"),
-    "integers": gn.Attribute("v", [1, 0, -1, 3, 100, 16777217, 2**53 - 1, 100000], other="o"),
-    "large": gn.Attribute("v", [2**53 + 1, 2**53, 2**62, 2**64 - 1, 1], other="o"),
     "truth": gn.Attribute("v", [True, False], other="o"),
-    "bins": gn.Attribute("v", edges=[-1, 0, 1, 2.5, 2**53 + 2, math.inf], other="o"),
     "days": gn.Attribute("v", edges=["1969-12-31", "2020-01-31", "2020-07-01"], other="o"),
     "clock": gn.Attribute("v", edges=["2020-01-31T08:30", "2020-07-01T00:00:00"], other="o"),
+    "integers": gn.Attribute("v", [1, 0, -1, 3, 100, 16777217, 2**53 - 1, 100000], other="o"),
+    "large": gn.Attribute("v", [2**53 + 1, 2**53, 2**62, 2**64 - 1, 1], other="o"),
+    "bins": gn.Attribute("v", edges=[-1, 0, 1, 2.5, 2**53 + 2, math.inf], other="o"),
     "clipped": gn.Attribute("v", clip=[0, 10], other="o"),
     "bins without codes": gn.Attribute(
         "v", edges=[-1, 0, 2, math.inf], other="o", missing=[1, 255, 0.1, -128, 2**53 - 1]
@@ -116,10 +116,14 @@ ROLES = {
     "clipped without codes": gn.Attribute(
         "v", clip=[0, 10], other="o", missing=[0, 2.5, -1, 16777217, "x"]
     ),
+    "null words": gn.Attribute("v", ["x", "", "NA"], other="o"),
 }
 
 # pandas reads some words as nulls, or not, which depends on other rows of their column
 UNTYPED_ROLES = {role: attribute for role, attribute in ROLES.items() if role != "null words"}
+
+# the same for tables that hold the column once for every role: one count reads it in all of them
+APART = {role: dataclasses.replace(attribute, name=role) for role, attribute in ROLES.items()}
 
 # Types that a column may be declared to have, and values of each.
 
@@ -206,36 +210,54 @@ ENGINES = {
     "parquet": in_parquet,
     "ibis": lambda table, _: in_ibis(table),
     "pandas": lambda table, _: table.to_pandas(),
-    "pandas objects": lambda table, _: table.to_pandas().astype({"v": object}),
-    "pandas categories": lambda table, _: table.to_pandas().astype({"v": "category"}),
+    "pandas objects": lambda table, _: table.to_pandas().astype(all_as(table, object)),
+    "pandas categories": lambda table, _: table.to_pandas().astype(all_as(table, "category")),
     "pandas on arrow": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
     "dask": lambda table, _: in_dask(table.to_pandas()),
 }
 
 
+def all_as(table, dtype):
+    return dict.fromkeys([name for name in table.column_names if name != "row"], dtype)
+
+
+def in_roles(column):
+    """A table with the column once for every role."""
+    return pa.table({"row": range(len(column)), **dict.fromkeys(APART, column)})
+
+
+def every(table, attributes, rows, on_outside="drop", count=count_marginals):
+    """What every row adds to the tables of the attributes, each of shape (rows, cells)."""
+    number, unit = gn.Attribute("row", list(range(rows))), unit_of(attributes, None)
+    asked = [(0, k) for k, _ in enumerate(attributes, start=1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SchemaWarning)
+        found = count(table, [number, *attributes], asked, on_outside, None, None, unit, ())
+        found = found.counts if count is recount else dict(found)
+    units = [unit if attribute.clip is None else 1 for attribute in attributes]
+    counted = [np.divmod(found[S], parts) for S, parts in zip(asked, units, strict=True)]
+    assert not any(rest.any() for _, rest in counted)
+    return [whole for whole, _ in counted]
+
+
 def counts(table, attribute, rows, on_outside="drop"):
-    """What every row adds to the table of an attribute, shape (rows, cells)."""
-    number = gn.Attribute("row", list(range(rows)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SchemaWarning)
-        return dict(count_marginals(table, [number, attribute], [(0, 1)], on_outside))[(0, 1)]
+    return every(table, [attribute], rows, on_outside)[0]
 
 
-def recounted(table, attribute, rows):
-    """The same by the count that inspections compare with."""
-    number, unit = gn.Attribute("row", list(range(rows))), unit_of([attribute], None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SchemaWarning)
-        found = recount(table, [number, attribute], [(0, 1)], "drop", None, None, unit, ())
-    return found.counts[0, 1]
+def counts_or_refusals(table, attributes, rows):
+    """The counts of all, each with None; with the error's words in its place where there is one.
 
-
-def counts_or_refusal(table, attribute, rows):
-    """The counts, or the error's words for a table that is not counted."""
+    All are counted at once if none is refused, else in halves. Roles of one kind, which the same
+    types have, stand together in ``ROLES``.
+    """
     try:
-        return counts(table, attribute, rows), None
+        return [(found, None) for found in every(table, attributes, rows)]
     except DataError as error:
-        return None, str(error)
+        if len(attributes) == 1:
+            return [(None, str(error))]
+    half = len(attributes) // 2
+    parts = attributes[:half], attributes[half:]
+    return [found for part in parts for found in counts_or_refusals(table, part, rows)]
 
 
 def expected(attribute, form, values):
@@ -265,7 +287,7 @@ SPARK_HAS += ("text", "days", "moments in us", "far us", "zoned")
 def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path, request):
     """It does so in any role, or it refuses the column by its type, with any rows."""
     array = array_of(kind)
-    table = pa.table({"row": range(len(array)), "v": array})
+    table = in_roles(array)
     build = ENGINES.get(engine) or (lambda own, folder: in_spark(own, folder, request))
     try:
         native = build(table, tmp_path)
@@ -282,27 +304,27 @@ def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path
     form = Form.UNTYPED if untyped else Form.TEXT if kind == "json" else Form.TYPED
     values = objects_of(array)
     if untyped and engine != "pandas on arrow":
-        values = (native.compute() if engine == "dask" else native)["v"].tolist()
-    read = 0
-    for role, attribute in ROLES.items():
-        found, said = counts_or_refusal(native, attribute, len(values))
+        values = (native.compute() if engine == "dask" else native)["text"].tolist()
+    read = []
+    *others, null_words = APART.values()  # pandas refuses these alone
+    counted = counts_or_refusals(native, others, len(values))
+    counted += counts_or_refusals(native, [null_words], len(values))
+    for (role, attribute), (found, said) in zip(APART.items(), counted, strict=True):
         if said is not None:
-            assert said == counts_or_refusal(empty, attribute, 1)[1], role
+            [(_, of_type)] = counts_or_refusals(empty, [attribute], 1)
+            assert said == of_type, role
             assert not untyped or role not in UNTYPED_ROLES, role
             assert "withheld" not in said, role  # a rule of ours, no error of the engine's
             continue
         wanted = expected(attribute, form, values)
         wrong = [(role, values[k]) for k in np.flatnonzero((found != wanted).any(axis=1))]
         assert not wrong
-        if engine in (
-            "pyarrow",
-            "polars lazy",
-            "parquet",
-            "pandas",
-            "spark",
-        ):  # others are read as these
-            assert np.array_equal(recounted(native, attribute, len(values)), found), role
-        read += 1
+        read.append((attribute, found))
+    if read and engine in ("pyarrow", "polars lazy", "parquet", "pandas", "spark"):
+        attributes, found = zip(*read, strict=True)  # others are read as these
+        again = every(native, attributes, len(values), count=recount)
+        for attribute, one, other in zip(attributes, found, again, strict=True):
+            assert np.array_equal(one, other), attribute.name
     assert read or kind in ("zoned", "zoned ns", "durations", "clock", "bytes", "json")
 
 
@@ -422,14 +444,14 @@ def test_settings_of_a_duckdb_connection_change_nothing(name):
         except duckdb.Error:
             pytest.skip("this duckdb has no such setting")
     for kind in kinds:
-        table = pa.table({"row": range(len(array_of(kind))), "v": array_of(kind)})
-        for attribute in ROLES.values():
-            found = [
-                counts_or_refusal(connection.from_arrow(table), attribute, len(table))
-                for connection in (usual, other)
-            ]
-            assert np.array_equal(found[0][0], found[1][0])
-            assert found[0][1] == found[1][1]
+        table = in_roles(array_of(kind))
+        found = [
+            counts_or_refusals(connection.from_arrow(table), list(APART.values()), len(table))
+            for connection in (usual, other)
+        ]
+        for (one, said), (same, said_again) in zip(*found, strict=True):
+            assert np.array_equal(one, same)
+            assert said == said_again
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES.keys() - {"dask"}))  # which cannot tell at once
@@ -462,7 +484,8 @@ def test_csv_reads_a_value_as_the_reference_does(tmp_path):
         found = counts(tmp_path / "t.csv", attribute, len(texts))
         wanted = expected(attribute, Form.TEXT, texts)
         assert not [(role, texts[k]) for k in np.flatnonzero((found != wanted).any(axis=1))]
-        assert np.array_equal(recounted(tmp_path / "t.csv", attribute, len(texts)), found), role
+        again = every(tmp_path / "t.csv", [attribute], len(texts), count=recount)[0]
+        assert np.array_equal(again, found), role
 
 
 # The reference itself, by exact arithmetic.
@@ -676,8 +699,7 @@ GROUPS = [gn.Attribute("g", [0, 1, 2])]
 
 def doors(frame):
     """The counts of every function that reads a table, by name."""
-    for role, attribute in UNTYPED_ROLES.items():
-        yield role, dict(count_marginals(frame, [attribute], [(0,)], "drop"))[(0,)]
+    yield from in_untyped_roles(frame)
     yield "person", dict(count_marginals(frame, GROUPS, [(0,)], "drop", LIMIT))[(0,)]
     weight = gn.Weight("v", most=4)
     yield "weight", dict(count_marginals(frame, GROUPS, [(0,)], "drop", weight=weight))[(0,)]
@@ -686,6 +708,13 @@ def doors(frame):
     number = gn.Attribute("n", clip=[0, 8])
     means = PersonLimit("v", 1, bytes(16), {0: ("mean", number)})
     yield "means", dict(count_marginals(frame, [number], [(0,)], "drop", means))[(0,)]
+
+
+def in_untyped_roles(frame):
+    """The counts of the column in every role that it may have in pandas."""
+    wide = frame.assign(row=0, **dict.fromkeys(UNTYPED_ROLES, frame["v"]))
+    counted = every(wide, [APART[role] for role in UNTYPED_ROLES], 1)
+    return zip(UNTYPED_ROLES, counted, strict=True)
 
 
 def moved(before, after):
@@ -824,11 +853,7 @@ def test_a_file_that_pandas_reads_counts_row_by_row(way, rows, one):
 
     def counted(cells):
         text = "v,w\n" + "".join(f"{cell},0\n" for cell in cells)
-        frame = READ[way](io.StringIO(text))
-        return {
-            role: dict(count_marginals(frame, [a], [(0,)], "drop"))[(0,)]
-            for role, a in UNTYPED_ROLES.items()
-        }
+        return dict(in_untyped_roles(READ[way](io.StringIO(text))))
 
     alone = [counted([cell]) for cell in [*rows, one]]
     together = counted([*rows, one])

@@ -32,7 +32,7 @@ from gaussnoise.tables.counting.frequencies import count_values
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading import batches as _batches
 from gaussnoise.tables.reading.batches import batches
-from gaussnoise.tables.reading.frames import guarded
+from gaussnoise.tables.reading.frames import _connect, guarded
 from gaussnoise.tables.reading.opened import opened
 from gaussnoise.tables.schema.schema import with_infinite
 
@@ -674,6 +674,14 @@ else:
 table = duckdb.sql("SELECT 'x' AS a") if how == "relation" else "t.csv"
 dict(count.count_marginals(table, [gn.Attribute("a", ["x"])], [(0,)]))
 """
+
+
+def test_the_tests_count_files_by_one_engine():
+    """To start and end one takes 15 milliseconds, longer than to count a small file."""
+    one, other = _connect(), _connect()
+    one.execute("CREATE TABLE of_all AS SELECT 1")
+    assert other.execute("FROM of_all").fetchall() == [(1,)]
+    other.execute("DROP TABLE of_all")
 
 
 @pytest.mark.parametrize("how", ["file", "relation", "long"])

@@ -54,6 +54,12 @@ def _watch(event, arguments):
 
 
 if FAULTS:
-    import gaussnoise.streams.spark.tasks  # noqa: F401 (once, before workers are forked)
+    import importlib
 
+    # once, before workers are forked: to import these takes longer than their work
+    for name in ("pandas_compat", "parquet"):
+        importlib.import_module(f"pyarrow.{name}")
+    for name in ("sql.conversion", "sql.pandas.types"):
+        importlib.import_module(f"pyspark.{name}")
+    importlib.import_module("gaussnoise.streams.spark.tasks")
     sys.addaudithook(_watch)
