@@ -369,14 +369,6 @@ def test_a_release_does_not_count_twice(combined, tmp_path):
     assert fault(copy.at) == "FAILED: the same noise twice"
 
 
-def test_folders_of_changes_do_not_pass_in_silence(combined, tmp_path):
-    """They hold no release to check them against."""
-    rng = np.random.default_rng(2)
-    plan = gn.plan(SCHEMA, 1, gn.zCDP(0.1))
-    gn.difference(plan.release(people(rng)), plan.release(people(rng))).save(tmp_path / "changes")
-    assert fault(tmp_path / "changes").endswith("the format 'gaussnoise.changes/1'")
-
-
 def test_it_checks_the_folder_that_it_lies_in(streams):
     folder = streams["one report"]
     alone = shutil.copy(verifier.__file__, folder / "verifier.py")
