@@ -13,6 +13,7 @@ from ..merged import MergedPlan
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .answers import Answered
+from .checked import check_of, folder_of
 from .errors import errors_of_release, typical_error
 from .pages import named, save_page, stored_facts, summed_privacy, tables_facts
 from .render import rendered
@@ -41,10 +42,11 @@ def combined_page(
     merged: Any = release.plan
     plan: MergedPlan = merged
     errors, rho = errors_of_release(release), release.rho_charged
-    return rendered(
+    check = check_of({"": folder_of(release)}) if release.private else None
+    page = rendered(
         "combined.html",
         facts=None,
-        check=None,
+        check=check,
         about={},
         plan=plan,
         unit=unit_of(merged),
@@ -67,6 +69,7 @@ def combined_page(
         named=named,
         **tables_facts(release, errors, counted_text(merged), synthetic),
     )
+    return page if check is None else check.held(page)
 
 
 def _source_facts(release: AbstractRelease, k: int) -> dict[str, object]:

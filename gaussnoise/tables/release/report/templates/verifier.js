@@ -1523,6 +1523,7 @@ const verifier = (() => {
     *open(record) {
       this.record = record;
       this.releases = new Map();
+      this.fields = new Map(); // what a page says of both
       for (const when of ["before", "after"]) {
         const files = within(this.files, `releases/${when}/`);
         for (const name of files.keys()) this.files.delete(`releases/${when}/${name}`);
@@ -1535,6 +1536,7 @@ const verifier = (() => {
         const one = Object.assign(new Kind(files, this.whole), { alone: Kind === Folder });
         yield* one.open(inner);
         this.releases.set(when, one);
+        this.fields.set(when, new Map([["sha256", found], ["rho", at(inner, "rho")]]));
       }
     }
 
@@ -1619,7 +1621,7 @@ const verifier = (() => {
     const name = ["stream.json", "changes.json", "release.json"].find((own) => files.has(own));
     if (!name && files.has("releases/before/release.json")) return [Changes, null];
     need(name, "there is no release.json", Unknown);
-    const record = json(decoded(files.get(name))), format = record instanceof Map ? record.get("format") : null;
+    const record = json(decoded(files.get(name))), format = (record instanceof Map && record.get("format")) || null;
     const kinds = name === "release.json" ? { "gaussnoise.tables/3": Folder, "gaussnoise.combined/1": Combined }
       : { "gaussnoise.stream/2": Stream, "gaussnoise.changes/1": Changes };
     need(format !== "gaussnoise.stream-tick/1", "one tick; check its stream, the folder with stream.json", Unknown);
@@ -1646,6 +1648,6 @@ const verifier = (() => {
     return { lines, folder };
   }
 
-  return { verify, sha256, said, isClose, figures, changeOf, slackOf };
+  return { verify, sha256, said, isClose, changeOf, slackOf };
 })();
 if (typeof module === "object") module.exports = verifier;
