@@ -286,9 +286,9 @@ class Tables:
         self.tables: list[Axes] = []
         if not isinstance(self, Stream):
             need(record["private"] is True, "a simulation, which is not private")
-            kind = type(record["marginals"])
-            why = "more than 1000 tables, whose list is in Parquet"
-            need(kind is list, why, NotImplementedError)
+        for key in ("marginals", "measurements", "workload"):
+            why = f"more than 1000 {key}, whose list is in Parquet"
+            need(type(record.get(key, [])) is list, why, NotImplementedError)
 
     def at(self, names: Iterable[str]) -> Axes:
         """Return the positions of attributes."""

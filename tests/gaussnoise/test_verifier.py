@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from browser import Chromium, node_lines
+from browser import Chromium, as_texts, node_lines
 from changed import Copy, changed, fault, leaves, of_a_number, of_a_shifted_cell, unnoticed
 
 import gaussnoise as gn
@@ -581,15 +581,6 @@ def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     assert users == ["verify.py"]
 
 
-def as_texts(folder):
-    """All files of a folder in base64, by path."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): base64.b64encode(path.read_bytes()).decode()
-        for path in files
-    }
-
-
 def with_a_smaller_sensitivity(copy, record):
     noise = record["noise"]
     noise["integer_sensitivity_squared"] //= 4
@@ -644,7 +635,12 @@ def with_a_file_in_a_folder_of_no_release(copy, record):
     record["files"]["noise.npz/more"] = hashlib.sha256(b"").hexdigest()
 
 
+def with_a_list_in_a_file(copy, record):
+    record["measurements"] = "measurements.parquet"
+
+
 DIRECTED = [
+    ("counts", with_a_list_in_a_file, "UNKNOWN: no check of such a folder: more than 1000 measure"),
     ("counts", with_a_guarantee_of_ones_own, "UNKNOWN: no check of such a folder: the guarantee"),
     ("counts", with_another_key, "FAILED: 'sex' is not that of the schema"),
     ("counts", with_a_file_in_a_folder_of_no_release, "FAILED: not of a release"),

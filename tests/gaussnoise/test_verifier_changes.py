@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pyarrow as pa
 import pytest
+from browser import as_texts, node_lines
 from changed import Copy, changed, changed_digit, fault, leaves
 
 import gaussnoise as gn
@@ -208,3 +209,29 @@ def test_the_command_takes_both_releases(folders, capsys):
     assert run(["verify", str(folders["counts"]), *both[::-1]]) == 0  # by digest, in any order
     assert run(["verify", str(folders["counts"]), both[0]]) != 0
     assert run(["verify", both[0], both[0], both[1]]) == 1
+
+
+@pytest.mark.integration
+def test_the_script_of_pages_has_the_same_verdicts(folders, tmp_path):
+    """Of the changes as written and changed, with both releases; workbooks are not read by it."""
+    ours, files = [], []
+    for kind, folder in folders.items():
+        if list(folder.rglob("*.xlsx")):
+            continue
+        rng, at = random.Random(kind), tmp_path / kind
+        for name in ("january", "june"):
+            shutil.copytree(folder.parent / name, at / name)
+        copy = Copy(folder, at / "copy")
+        for change in [None, *[of_the_record, of_a_number, of_rows, of_files] * 8]:
+            what = change and change(copy, rng)
+            ours.append((kind, what, verifier.verified(copy.at)[0]))
+            both = (("january", "releases/before/"), ("june", "releases/after/"))
+            held = {f"{to}{k}": x for name, to in both for k, x in as_texts(at / name).items()}
+            files.append(held | as_texts(copy.at))
+            copy.restore()
+    theirs = [lines[0] for lines in node_lines(files)]
+    word = [line.split()[0] for line in theirs]
+    differ = [(*own, x) for own, x in zip(ours, theirs, strict=True) if own[2].split()[0] not in x]
+    assert differ == []
+    assert word.count("checked") >= 5
+    assert word.count("FAILED:") >= 140

@@ -619,14 +619,20 @@ const verifier = (() => {
     *open(record) {
       this.record = record;
       need(at(record, "private") === true, "a simulation, which is not private");
-      need(Array.isArray(at(record, "marginals")), "more than 1000 tables, whose list is in Parquet", Unknown);
       this.entries = at(record, "marginals");
       yield* this.openPlan();
       this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
     }
 
+    needLists() {
+      for (const key of ["marginals", "measurements", "workload"]) {
+        need(Array.isArray(this.record.get(key) ?? []), `more than 1000 ${key}, whose list is in Parquet`, Unknown);
+      }
+    }
+
     // What the record of a release, or of a stream, has of the plan and of its noise.
     *openPlan() {
+      this.needLists();
       const { record } = this;
       [this.plan, this.noise] = [at(record, "plan"), at(record, "noise")];
       const schema = toml(at(this.plan, "schema")).get("attributes");
@@ -1292,7 +1298,7 @@ const verifier = (() => {
     *open(record) {
       this.record = record;
       need(at(record, "private") === true, "a simulation, which is not private");
-      need(Array.isArray(at(record, "marginals")), "more than 1000 tables, whose list is in Parquet", Unknown);
+      this.needLists();
       this.entries = at(record, "marginals");
       this.sources = [];
       const known = new Map(), used = new Map();
@@ -1444,7 +1450,6 @@ const verifier = (() => {
 
   // Counts, or sums or means of a number, by labels joined as JSON; null if no table has them.
   function* figures(folder, kind, names, number) {
-    if (!names.every((name) => folder.positions.has(name)) || (number !== null && !folder.positions.has(number))) return null;
     const axes = folder.at(number === null ? names : [...names, number]);
     const above = [...folder.tables.values()].find((table) => isInside(axes, table.S));
     if (!above) return null;
