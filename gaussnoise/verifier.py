@@ -172,7 +172,7 @@ def inverse_of(A: Matrix, one: int) -> list[list[int]]:
     return inverse
 
 
-def along(values: list[int], lead: int, own: Attribute, measured: bool) -> list[int]:
+def along(values: list[Any], lead: int, own: Attribute, measured: bool) -> list[Any]:
     """Return C, or the sum, along the axis of an attribute that follows ``lead`` others."""
     found, n = [], len(own.labels)
     rest = len(values) // (lead * n)
@@ -254,6 +254,18 @@ def is_read(name: str) -> bool:
     return name.endswith((".csv", ".jsonl", ".xlsx")) and not name.endswith("+sdmx.csv")
 
 
+def digest_of(path: Path) -> str:
+    """Return the sha256 of a file; nothing if there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def include(whole: Any, name: str, part: Any) -> None:
+    """Check a folder that another one is about, and say so under its name."""
+    part.check()
+    whole.checked += [f"{name}: {said}" for said in part.checked]
+    whole.unchecked += [f"{name}: {left}" for left in part.unchecked]
+
+
 def check_files(at: Path, listed: dict[str, str], tables: Iterable[str], free: str = "") -> None:
     """Compare the sha256 of every file, and find files that are missing or were added."""
     there = [p for p in at.rglob("*") if not p.is_dir()]
@@ -266,8 +278,7 @@ def check_files(at: Path, listed: dict[str, str], tables: Iterable[str], free: s
     more = {x for x in names - files if "".join(x.partition("/")[:2]) not in free.split()}
     need(files <= names and not more, f"not of a release: {sorted(files - names | more)}")
     for name, sha256 in listed.items():
-        found = hashlib.sha256((at / name).read_bytes()).hexdigest()
-        need(found == sha256, f"{name!r} has another sha256 than the record states")
+        need(digest_of(at / name) == sha256, f"{name!r} has another sha256 than the record states")
     need("NOT PRIVATE" not in (at / "summary.txt").read_text("utf-8"), "a simulation")
 
 
@@ -358,7 +369,7 @@ class Tables:
         agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(stated, true, strict=True))
         need(all(agree), f"the deviation stated of {name}")
 
-    def margin(self, S: Axes, values: list[int], T: Axes) -> list[int]:
+    def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
         """Return ``⊗_{i∈T} C_i Σ x``, summed over the attributes outside T; Q for (-1, *Q)."""
         for k in reversed(range(len(S))):
             if T[:1] != (-1,) or S[k] not in T:
@@ -800,10 +811,9 @@ class Combined(Tables):
         self.sources, known, used = list[Release](), dict[str, Attribute](), dict[str, Attribute]()
         for source in record["combined_from"]:
             at = path / source["folder"]
-            text = (at / "release.json").read_bytes()
             need(at.parent == path / "releases", "a release in another place")
-            need(hashlib.sha256(text).hexdigest() == source["sha256"], "the sha256 of a release")
-            inner = parsed(text)
+            inner = parsed((at / "release.json").read_bytes())
+            need(digest_of(at / "release.json") == source["sha256"], "the sha256 of a release")
             need(inner["format"] == "gaussnoise.tables/3", "no release", NotImplementedError)
             self.sources.append(one := Release(at, inner))
             asked = {name for entry in inner["marginals"] for name in entry["attributes"]}
@@ -823,9 +833,7 @@ class Combined(Tables):
         need(there == {one.path.name for one in self.sources}, "releases that are not combined")
         need(len(self.sources) == len(there) > 1, "a release twice")
         for one, source in zip(self.sources, record["combined_from"], strict=True):
-            one.check()
-            self.checked += [f"{one.path.name}: {said}" for said in one.checked]
-            self.unchecked += [f"{one.path.name}: {left}" for left in one.unchecked]
+            include(self, one.path.name, one)
             keys = ("neighbors", "neighbors_meaning", "rows_per_person", "person")
             need(all(one.record[key] == record[key] for key in keys), "another unit of privacy")
             first, keys = self.sources[0].plan, ("public", "per_person", "weight")
@@ -936,16 +944,34 @@ def row_of(before: Figure, after: Figure) -> list[float]:
 def weighed(own: Attribute, rows: list[list[int]]) -> Attribute:
     """Return an attribute whose cells are sums, with these weights, of those of another one."""
     n = len(own.labels)
-    if own.matrix is None:
-        inverse = [
-            [_ONE // n] + [_ONE * (n * (i == k) - 1) // n**2 for k in range(n)] for i in range(n)
-        ]
-    else:
-        inverse = inverse_of([[1] * n, *own.matrix], _ONE)
+    inverse = own.matrix and inverse_of([[1] * n, *own.matrix], _ONE)
+    if inverse is None:
+        shares = ([_ONE * (n * (i == k) - 1) // n**2 for k in range(n)] for i in range(n))
+        inverse = [[_ONE // n, *row] for row in shares]
     sums = times(rows, inverse)
     squares = [[x * x // _ONE for x in row] for row in sums]
     parts = [sum(row[1:]) for row in squares], [row[0] for row in squares]
     return own._replace(matrix=rows, own=parts[0], rest=parts[1])
+
+
+def total_of(d: float, n: float, noise: Any, ends: Any, least: float) -> Figure:
+    """Return the sum of n values between both ends, where d more are at the upper one."""
+    (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
+    variance = middle**2 * vn + 2 * middle * half * vnd + half**2 * vd
+    least = 0.0 if least >= 0 else -math.inf
+    return normal(middle * n + half * d, math.sqrt(max(variance, 0.0)), least)
+
+
+def mean_of(d: float, n: float, noise: Any, ends: Any, least: float, most: float) -> Figure:
+    """Return the mean of n values between both ends, where d more are at the upper one."""
+    (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
+    low, high = (middle + half * end for end in quotient(d, n, *noise))
+    if not n > 0:
+        return Figure(math.nan, math.nan, low, high, least, most, is_mean=True)
+    variance = vd - 2 * (d / n) * vnd + (d / n) ** 2 * vn
+    x = min(max(middle + half * (d / n), least), most)
+    sd = half * math.sqrt(max(variance, 0.0)) / n
+    return Figure(x, sd, min(low, x), max(high, x), least, most, is_mean=True)
 
 
 def figures(of: Release | Combined, kind: str, names: list[str], number: str | None) -> Any:
@@ -956,43 +982,28 @@ def figures(of: Release | Combined, kind: str, names: list[str], number: str | N
         return None
     T = tuple(i for i in S if i in axes)  # in the order of the table
     values, own = of.margin(S, of.numbers[S], (-1, *T)), [of.own[i] for i in T]
-    keys = [
-        tuple(cell[T.index(i)] for i in axes)
-        for cell in itertools.product(*[a.labels for a in own])
-    ]
+    cells = itertools.product(*[a.labels for a in own])
+    keys = [tuple(cell[T.index(i)] for i in axes) for cell in cells]
     if number is None:
         pairs = zip(values, of.squares(T, own, of.variance), strict=True)
         return dict(zip(keys, (normal(x, math.sqrt(v), 0.0) for x, v in pairs), strict=True))
     k, entry = T.index(axes[-1]), of.domain[axes[-1]]
-    low, high = entry.get("clip") or (0.0, entry["unit"] * 2.0**20)
-    least, most = low, high if "clip" in entry else math.inf
-    n, cells = len(own[k].labels), 3 if "weight between" in own[k].labels[1:2] else 2
-    count = [1] * cells + [0] * (n - cells)
-    above = [-1, *[0] * (cells - 2), 1] + [0] * (n - cells)  # at the upper end less at the lower
+    ends = entry.get("clip") or (0.0, entry["unit"] * 2.0**20)
+    least, most = ends[0], ends[1] if "clip" in entry else math.inf
+    n, size = len(own[k].labels), 3 if "weight between" in own[k].labels[1:2] else 2
+    count, above = [1] * size, [-1, *[0] * (size - 2), 1]  # above: at the upper end less the lower
+    rows = [row + [0] * (n - size) for row in (count, above, [0, *count[2:], 2])]  # and both
     lead = math.prod(len(a.labels) for a in own[:k])
-    own[k] = weighed(own[k], [count, above, [x + y for x, y in zip(count, above, strict=True)]])
-    both = along(values, lead, own[k], True), of.squares(T, own, of.variance)
-    rest, found = len(values) // (lead * n), dict[Any, Figure]()
-    half, middle = (high - low) / 2, low / 2 + high / 2
+    rest, own[k] = len(values) // (lead * n), weighed(own[k], rows)
+    parts, found = along(values, lead, own[k], True), dict[Any, Figure]()
+    squares = of.squares(T, own, of.variance)
     for place in range(lead * rest):
-        start = place // rest * 3 * rest + place % rest
-        (y, x, _), (vy, vx, vxy) = (part[start : start + 2 * rest + 1 : rest] for part in both)
-        vxy = (vxy - vx - vy) / 2
-        if kind == "sum":
-            sd = math.sqrt(max(middle**2 * vy + 2 * middle * half * vxy + half**2 * vx, 0.0))
-            figure = normal(middle * y + half * x, sd, 0.0 if least >= 0 else -math.inf)
-        else:
-            ratio = x / y if y > 0 else math.nan
-            sd = (
-                half * math.sqrt(max(vx - 2 * ratio * vxy + ratio**2 * vy, 0.0)) / y
-                if y > 0
-                else math.nan
-            )
-            ends = (middle + half * end for end in quotient(x, y, vx, vxy, vy))
-            mean = min(max(middle + half * ratio, least), most) if y > 0 else math.nan
-            down, up = ends
-            figure = Figure(mean, sd, min(down, mean), max(up, mean), least, most, is_mean=True)
-        found[keys[place // rest * n * rest + place % rest][:-1]] = figure
+        block, j = divmod(place, rest)
+        three = slice(3 * block * rest + j, 3 * (block + 1) * rest, rest)
+        (y, x, _), (vy, vx, both) = parts[three], squares[three]
+        noise, key = (vx, (both - vx - vy) / 2, vy), keys[n * block * rest + j][:-1]
+        mean = mean_of(x, y, noise, ends, least, most)
+        found[key] = total_of(x, y, noise, ends, least) if kind == "sum" else mean
     return found
 
 
@@ -1005,21 +1016,16 @@ class Changes:
         self.say, self.skip = self.checked.append, self.unchecked.append
         for when in ("before", "after"):
             name, sha256 = record[when]["name"], record[when]["sha256"]
-            usual = [path.parent / name] if name and Path(name).name == name else []
-            found = [own for own in given or usual if (own / "release.json").is_file()]
-            is_it = (
-                hashlib.sha256((own / "release.json").read_bytes()).hexdigest() for own in found
+            usual = [path.resolve().parent / name] if name and Path(name).name == name else []
+            found = [one for one in given or usual if digest_of(one / "release.json") == sha256]
+            need(
+                found or not given,
+                f"none of the given folders is the release {when}, by its sha256",
             )
-            one = next(
-                (own for own, digest in zip(found, is_it, strict=True) if digest == sha256), None
-            )
-            need(one or not given, f"none of the given folders is the release {when}")
-            if one is None:
-                self.skip(
-                    f"the release {when}, {name!r}: give its folder, and its numbers are checked"
-                )
+            if found:
+                self.releases[when] = opened(found[0])
             else:
-                self.releases[when] = opened(one)
+                self.skip(f"the release {when}, {name!r}: give its folder, and it is checked")
 
     def check(self) -> None:
         record, tables = self.record, self.record["tables"]
@@ -1032,15 +1038,12 @@ class Changes:
         need(record["intervals"] == _LEVEL, "intervals")
         keys = ("neighbors", "rows_per_person", "person", "rho")
         for when, release in self.releases.items():
-            release.check()
+            include(self, when, release)
             same = all(record[when][key] == release.record[key] for key in keys)
             need(same, f"what is said of the release {when}")
-            self.checked += [f"{when}: {said}" for said in release.checked]
-            self.unchecked += [f"{when}: {left}" for left in release.unchecked]
         sides, whole = [record["before"], record["after"]], record["rho_of_both"]
         rho = sum((Fraction(side["rho"]) for side in sides), Fraction(0))
-        same = keys[:3] if sides[0]["person"] is None else ("neighbors", "person")
-        alike = all(sides[0][key] == sides[1][key] for key in same)
+        alike = all(sides[0][key] == sides[1][key] for key in keys[:3])
         need(whole is None or (alike and rho <= Fraction(whole) <= rho * _CLOSE), "rho_of_both")
         self.say(f"rho_of_both = {whole!r}: " + ("the sum of both" if whole else "no sum"))
         for k, entry in enumerate(tables):

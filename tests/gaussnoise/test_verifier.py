@@ -566,7 +566,7 @@ def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     text = own.read_text(encoding="utf-8")
     # 440 for releases, 35 for budgets of rows, 160 for streams, 90 for combinations, 230 for
     # changes, 200 for answers, 30 for other formats, and what they share
-    assert len(text.splitlines()) < 1345
+    assert len(text.splitlines()) < 1348
     imported = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
         for node in ast.walk(ast.parse(text))

@@ -24,6 +24,9 @@ RHO = gn.zCDP(0.02)
 KINDS = {
     "counts": lambda: gn.plan(SCHEMA, ["sex", ("region", "age")], RHO),
     "sums": lambda: gn.plan(SCHEMA, [("pay", "sex"), ("deviation",), ("region", "pay")], RHO),
+    "number between": lambda: gn.plan(
+        gn.Schema([SEX, PAY, REGION]), [("region", "pay", "sex")], RHO
+    ),
     "replace": lambda: gn.plan(SCHEMA, [("sex", "region"), ("pay",)], RHO, neighbors="replace"),
     "public": lambda: gn.plan(SCHEMA, [("sex", "age")], RHO, neighbors="replace", public=["sex"]),
     "persons": lambda: gn.plan(SCHEMA, [("sex", "pay")], RHO, person="id", rows_per_person=2),
@@ -171,7 +174,7 @@ def test_changes_of_other_releases_are_found(folders, tmp_path):
         shutil.copytree(folders["counts"].parent / name, at / name)
     other = folders["sums"].parent
     said = verifier.verified(at / "changes", other / "january", at / "june")
-    assert said == ["FAILED: none of the given folders is the release before"]
+    assert said == ["FAILED: none of the given folders is the release before, by its sha256"]
     copy = Copy(at / "june", tmp_path / "june")
     record = json.loads((at / "changes" / "changes.json").read_text(encoding="utf-8"))
     shutil.rmtree(at / "june")

@@ -1562,8 +1562,7 @@ const verifier = (() => {
       if (!record) return;
       const sides = ["before", "after"].map((when) => at(record, when)), whole = at(record, "rho_of_both");
       const spent = total(sides.map((side) => Fraction.of(at(side, "rho"))));
-      const keys = at(sides[0], "person") === null ? ["neighbors", "rows_per_person", "person"] : ["neighbors", "person"];
-      const alike = keys.every((key) => same(at(sides[0], key), at(sides[1], key)));
+      const alike = ["neighbors", "rows_per_person", "person"].every((key) => same(at(sides[0], key), at(sides[1], key)));
       need(whole === null || (alike && fits(spent, Fraction.of(whole))), "rho_of_both");
       this.say(`rho_of_both = ${said(whole)}: ${whole === null ? "no sum" : "the sum of both"}`);
       let read = 0;
