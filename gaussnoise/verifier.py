@@ -1,7 +1,7 @@
 """The checks of published folders and saved answers, from files alone, in exact arithmetic.
 
 ``python verifier.py PATH`` prints them, and all that it leaves out; status 0 if all pass. Without
-a path it checks the folder that it lies in.
+a path it checks the folder that it lies in. Of changes, ``PATH BEFORE AFTER`` names both releases.
 """
 
 import ast
@@ -11,26 +11,32 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from operator import mul
 from pathlib import Path
 from struct import iter_unpack
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 Axes = tuple[int, ...]  # positions of attributes
 Units = dict[Axes, Fraction]  # a number for each measured set
 Matrix = Sequence[Sequence[int]]
 _NUMBERS = ["estimate", "standard_deviation", "low", "high"]
+_CHANGES = [x + end for x in ("before", "after", "change") for end in ("", "_low", "_high")]
+_CHANGES += ["change_standard_deviation", "per_cent", "per_cent_low", "per_cent_high"]
 _LEVEL = {"columns": _NUMBERS[2:], "level": 0.95, "simultaneous": False}
 _GIVEN = {"zCDP": ("zCDP", "rho"), "GDP": ("Gaussian DP", "mu"), "KL": ("KL privacy", "alpha")}
 _ENDINGS = {"csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "xlsx": ".xlsx"}
 _ENDINGS |= {"sdmx-csv": "+sdmx.csv", "json-stat": ".json"}
 _ONE = 1 << 256  # the unit of numbers that are no short fractions
+_USAGE = "usage: verifier.py [PATH], or of changes and both releases [PATH BEFORE AFTER]"
 _CLOSE = 1 + Fraction(8, 2**53)  # a few roundings of doubles
+_Z = 1.959963984540054  # the 0.975 quantile of a normal distribution
 
 
 class Attribute(NamedTuple):
@@ -166,7 +172,7 @@ def inverse_of(A: Matrix, one: int) -> list[list[int]]:
     return inverse
 
 
-def along(values: list[int], lead: int, own: Attribute, measured: bool) -> list[int]:
+def along(values: list[Any], lead: int, own: Attribute, measured: bool) -> list[Any]:
     """Return C, or the sum, along the axis of an attribute that follows ``lead`` others."""
     found, n = [], len(own.labels)
     rest = len(values) // (lead * n)
@@ -211,20 +217,68 @@ def parsed(text: str | bytes) -> dict[str, Any]:
     return record
 
 
+def rows_of(path: Path, heads: list[str], sheet: int) -> Iterator[list[str]]:
+    """Yield the rows of a table below its heads, from CSV, JSON lines or a sheet of a workbook."""
+    if path.suffix == ".xlsx":
+        code = re.compile("_x([0-9A-F]{4})_")  # a character that is not in XML
+        marks = ["mark"] if heads[-4:] == _NUMBERS else []
+        with zipfile.ZipFile(path) as book, book.open(f"xl/worksheets/sheet{sheet}.xml") as file:
+            rows = (row for _, row in ElementTree.iterparse(file) if row.tag.endswith("}row"))
+            tables = (row for row in rows if "customFormat" not in row.attrib)  # without totals
+            for k, row in enumerate(tables):
+                cells = [("".join(cell.itertext()), cell.get("t")) for cell in row]
+                plain = [texts(x == "1") if kind == "b" else x for x, kind in cells]
+                found = [code.sub(lambda own: chr(int(own[1], 16)), x) for x in plain]
+                need(k or found == heads + marks, f"the columns of {path.name}")
+                if k and marks:
+                    mark, (x, sd) = found.pop(), map(float, found[-4:-2])
+                    level = sum(sd >= part * abs(x) for part in (0.1, 0.25, 0.5)) if sd else 0
+                    need(mark == ("", "^", "*", "**")[level], f"a mark in {path.name}")
+                if k:
+                    yield found
+                    row.clear()
+        return
+    with path.open(encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            for row in map(parsed, file):
+                need([*row] == heads, f"the columns of {path.name}")
+                yield ["" if x is None else texts(x) for x in row.values()]
+        else:
+            rows = csv.reader(file, strict=True)
+            need(next(rows) == heads, f"the columns of {path.name}")
+            yield from rows
+
+
+def is_read(name: str) -> bool:
+    """Return whether the numbers of a file are read."""
+    return name.endswith((".csv", ".jsonl", ".xlsx")) and not name.endswith("+sdmx.csv")
+
+
+def digest_of(path: Path) -> str:
+    """Return the sha256 of a file; nothing if there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def include(whole: Any, name: str, part: Any) -> None:
+    """Check a folder that another one is about, and say so under its name."""
+    part.check()
+    whole.checked += [f"{name}: {said}" for said in part.checked]
+    whole.unchecked += [f"{name}: {left}" for left in part.unchecked]
+
+
 def check_files(at: Path, listed: dict[str, str], tables: Iterable[str], free: str = "") -> None:
     """Compare the sha256 of every file, and find files that are missing or were added."""
     there = [p for p in at.rglob("*") if not p.is_dir()]
     need(not any(p.is_symlink() for p in at.rglob("*")), "a link in place of a file")
     names = {path.relative_to(at).as_posix() for path in there}
-    names -= {"release.json", "signature.json"}
+    names -= {"release.json", "changes.json", "signature.json"} - {*listed}
     need(names == set(listed), f"missing or added: {sorted(names ^ set(listed))}")
     files = {"summary.txt", "method.txt", "ddi.xml", *tables}
     files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")}
     more = {x for x in names - files if "".join(x.partition("/")[:2]) not in free.split()}
     need(files <= names and not more, f"not of a release: {sorted(files - names | more)}")
     for name, sha256 in listed.items():
-        found = hashlib.sha256((at / name).read_bytes()).hexdigest()
-        need(found == sha256, f"{name!r} has another sha256 than the record states")
+        need(digest_of(at / name) == sha256, f"{name!r} has another sha256 than the record states")
     need("NOT PRIVATE" not in (at / "summary.txt").read_text("utf-8"), "a simulation")
 
 
@@ -239,11 +293,13 @@ class Tables:
         self.checked, self.unchecked = list[str](), list[str]()
         self.say, self.skip = self.checked.append, self.unchecked.append
         self.known: dict[Axes, tuple[list[int], float]] = {}  # integers, and how exactly
+        self.numbers: dict[Axes, list[float]] = {}  # the estimates of the tables that were read
         self.tables: list[Axes] = []
         if not isinstance(self, Stream):
             need(record["private"] is True, "a simulation, which is not private")
-            kind = type(record["marginals"])
-            need(kind is list, "a list of tables in Parquet", NotImplementedError)
+        for key in ("marginals", "measurements", "workload"):
+            why = f"more than 1000 {key}, whose list is in Parquet"
+            need(type(record.get(key, [])) is list, why, NotImplementedError)
 
     def at(self, names: Iterable[str]) -> Axes:
         """Return the positions of attributes."""
@@ -252,44 +308,50 @@ class Tables:
     def read_table(
         self, at: Path, entry: Any, noise: Units, close: float
     ) -> tuple[list[float], float]:
-        """Return estimates, once labels, intervals and deviations hold; none if not in CSV.
+        """Return estimates, once labels, intervals and deviations hold; none if they are not read.
 
         Also return the rounding of doubles: noise may have cancelled numbers larger than these.
         ``noise`` has the variance of each measurement, in counts.
         """
         S, name, found = self.at(entry["attributes"]), entry["file"], []
         own, n = [self.own[i] for i in S], math.prod(self.sizes[i] for i in S)
-        other = not name.endswith(".csv") or name.endswith("+sdmx.csv")
+        other = not is_read(name)
         need(isinstance(self, Stream) or entry["cells"] == n, f"the number of cells of {name}")
         if other and n > 10**6:
             self.skip(f"numbers in {name}, and what the record says of them")
             return [], 0.0
-        inside = {T: v for T, v in noise.items() if {*T} <= {*S}}
-        top = max(inside.values(), default=Fraction(1))
-        shares = {tuple(map(S.index, T)): int(_ONE * v / top) for T, v in inside.items()}
-        squares, scale = variances(own, shares), math.sqrt(top)
-        need(not shares or min(squares) >> 64, "variances are too small to be checked")
         close = 1e-9 if any(a.divisor == 1 < len(a.labels) for a in own) else close
-        every = [math.sqrt(variance / _ONE) * scale for variance in squares]
+        every = [math.sqrt(variance) for variance in self.squares(S, own, noise)]
+        small = any(every) and min(every) <= 2.0**-96 * max(every)
+        need(not small, "variances are too small to be checked")
         if other:
             self.check_entry(entry, every, close)
             self.skip(f"numbers in {name}")
             return [], 0.0
-        with (at / name).open(encoding="utf-8", newline="") as file:
-            rows, cells = csv.reader(file, strict=True), itertools.product(*[a.labels for a in own])
-            need(next(rows) == [self.names[i] for i in S] + _NUMBERS, f"the columns of {name}")
-            for row, cell in zip(rows, cells, strict=True):
-                x, sd, low, high = map(float, row[len(S) :])
-                half = 1.959963984540054 * sd  # the 0.975 quantile of a normal distribution
-                need(tuple(row[: len(S)]) == cell, f"the labels of {name}")
-                need((low, high) == (x - half, x + half), f"{name}: an interval is not x ± z sd")
-                found.append((x, sd))
+        rows = rows_of(at / name, [self.names[i] for i in S] + _NUMBERS, 2 + self.tables.index(S))
+        cells = itertools.product(*[a.labels for a in own])
+        for row, cell in zip(rows, cells, strict=True):
+            x, sd, low, high = map(float, row[len(S) :])
+            half = _Z * sd
+            need(tuple(row[: len(S)]) == cell, f"the labels of {name}")
+            need((low, high) == (x - half, x + half), f"{name}: an interval is not x ± z sd")
+            found.append((x, sd))
+        if name.endswith(".xlsx"):
+            self.skip(f"totals and other sheets in {name}")
         estimates, deviations = map(list, zip(*found, strict=True))
         agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(deviations, every, strict=True))
         need(all(agree), f"a standard deviation in {name} is not that of its noise")
         self.check_entry(entry, deviations, 0.0)
+        self.numbers[S] = estimates
         size = max(map(abs, estimates)) + 8 * max(deviations)
         return estimates, size * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
+
+    def squares(self, S: Axes, own: list[Attribute], noise: Units) -> list[float]:
+        """Return the variances of the cells of S, measured as stated, of this noise."""
+        inside = {T: v for T, v in noise.items() if {*T} <= {*S}}
+        top = max(inside.values(), default=Fraction(1))
+        shares = {tuple(map(S.index, T)): int(_ONE * v / top) for T, v in inside.items()}
+        return [variance / _ONE * float(top) for variance in variances(own, shares)]
 
     def check_entry(self, entry: Any, deviations: list[float], close: float) -> None:
         """Check what the record says of a table, given its deviations, known up to ``close``."""
@@ -307,7 +369,7 @@ class Tables:
         agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(stated, true, strict=True))
         need(all(agree), f"the deviation stated of {name}")
 
-    def margin(self, S: Axes, values: list[int], T: Axes) -> list[int]:
+    def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
         """Return ``⊗_{i∈T} C_i Σ x``, summed over the attributes outside T; Q for (-1, *Q)."""
         for k in reversed(range(len(S))):
             if T[:1] != (-1,) or S[k] not in T:
@@ -495,7 +557,7 @@ class Planned(Tables):
 
     def say_integers(self, slacks: list[float]) -> None:
         fine = sum(slack < 0.25 for slack in slacks)
-        self.say("standard deviations and intervals in CSV: of sigma, multipliers and matrices")
+        self.say("standard deviations and intervals of tables: of sigma, multipliers and matrices")
         self.say(f"{len(slacks)} measurements, {fine} as integers: the same from all tables")
         if fine < len(slacks):
             self.skip(f"{len(slacks) - fine} measurements: doubles do not resolve integers")
@@ -749,10 +811,9 @@ class Combined(Tables):
         self.sources, known, used = list[Release](), dict[str, Attribute](), dict[str, Attribute]()
         for source in record["combined_from"]:
             at = path / source["folder"]
-            text = (at / "release.json").read_bytes()
             need(at.parent == path / "releases", "a release in another place")
-            need(hashlib.sha256(text).hexdigest() == source["sha256"], "the sha256 of a release")
-            inner = parsed(text)
+            inner = parsed((at / "release.json").read_bytes())
+            need(digest_of(at / "release.json") == source["sha256"], "the sha256 of a release")
             need(inner["format"] == "gaussnoise.tables/3", "no release", NotImplementedError)
             self.sources.append(one := Release(at, inner))
             asked = {name for entry in inner["marginals"] for name in entry["attributes"]}
@@ -761,6 +822,8 @@ class Combined(Tables):
                 same = name not in asked or used.setdefault(name, own) == own
                 need(same, f"{name!r} is measured differently")
         super().__init__(path, record, known | used)
+        entries = {entry["name"]: entry for one in self.sources for entry in one.domain}
+        self.domain = [entries[name] for name in self.names]
 
     def check(self) -> None:
         record, rho, one = self.record, Fraction(0), self.sources[0]
@@ -770,9 +833,7 @@ class Combined(Tables):
         need(there == {one.path.name for one in self.sources}, "releases that are not combined")
         need(len(self.sources) == len(there) > 1, "a release twice")
         for one, source in zip(self.sources, record["combined_from"], strict=True):
-            one.check()
-            self.checked += [f"{one.path.name}: {said}" for said in one.checked]
-            self.unchecked += [f"{one.path.name}: {left}" for left in one.unchecked]
+            include(self, one.path.name, one)
             keys = ("neighbors", "neighbors_meaning", "rows_per_person", "person")
             need(all(one.record[key] == record[key] for key in keys), "another unit of privacy")
             first, keys = self.sources[0].plan, ("public", "per_person", "weight")
@@ -783,14 +844,17 @@ class Combined(Tables):
             rho += Fraction(source["rho"])
         need(rho <= Fraction(record["rho"]) <= rho * _CLOSE, "rho is not the sum of all")
         need(record["intervals"] == _LEVEL, "intervals")
+        left = [line for line in self.unchecked if "numbers in " in line]
+        left += [f"numbers in {name}" for name in sorted(files) if not is_read(name)]
+        hint = "; hint: gaussnoise convert FOLDER --format csv"
+        need(not left, f"{', '.join(left)}{hint}", NotImplementedError)
         means, noise, blurs = self.means()
+        self.variance = noise
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
         wanted = {self.at(e["attributes"]) for one in self.sources for e in one.record["marginals"]}
         need({*self.tables} == wanted and len(self.tables) == len(wanted), "other tables")
         for entry, S in zip(record["marginals"], self.tables, strict=True):
             estimates, error = self.read_table(self.path, entry, noise, 1e-12)
-            if not estimates:
-                break
             values, bits = dyadic(estimates)
             for T in (T for T in means if {*T} - {-1} <= {*S}):
                 of = [self.own[i] for i in T if T[0] != -1]
@@ -799,8 +863,6 @@ class Combined(Tables):
                 found = (Fraction(x, 1 << bits) for x in self.margin(S, values, T))
                 agree = (abs(x - y) <= slack for x, y in zip(found, means[T], strict=True))
                 need(all(agree), f"{entry['file']} is not the mean of the releases")
-        files = [left for left in self.unchecked if "numbers in " in left]
-        need(not files, "numbers that are not in CSV", NotImplementedError)
         self.say(f"rho = {record['rho']!r}: the sum of all releases'")
         self.say(f"{len(means)} measurements: means of the releases', weighted by their precision")
         self.skip("whether the releases are of the same rows: agreement, id, weight; answers/")
@@ -829,6 +891,210 @@ class Combined(Tables):
             noise |= {} if exact else {T: 1 / whole}
             blurs[T] = max(blur for *_, blur in found)
         return means, noise, blurs
+
+
+class Figure(NamedTuple):
+    """An estimate, its deviation, the ends of its interval, and those of the number itself."""
+
+    x: float
+    sd: float
+    low: float
+    high: float
+    least: float = -math.inf
+    most: float = math.inf
+    is_mean: bool = False  # then its interval is cut
+
+    def within(self) -> tuple[float, float]:
+        """Return the ends of the interval within those of the number; it holds the estimate."""
+        if math.isnan(self.x):
+            return self.least, self.most
+        low, high, x = (min(max(end, self.least), self.most) for end in self[2:4] + self[:1])
+        return min(low, x), max(high, x)
+
+
+def normal(x: float, sd: float, least: float) -> Figure:
+    """Return an estimate with noise of this deviation, of a number that is at least this."""
+    return Figure(x, sd, x - _Z * sd, x + _Z * sd, least)
+
+
+def quotient(x: float, y: float, vx: float, vxy: float, vy: float) -> tuple[float, float]:
+    """Return the ends of an interval of x / y: r where x - r y is near zero (Fieller 1954)."""
+    a, b, c = y * y - _Z**2 * vy, x * y - _Z**2 * vxy, x * x - _Z**2 * vx
+    if not (a > 0 and y > 0):
+        return -math.inf, math.inf
+    half = math.sqrt(max(b * b - a * c, 0.0)) / a
+    return b / a - half, b / a + half
+
+
+def row_of(before: Figure, after: Figure) -> list[float]:
+    """Return both numbers, the change and its deviation, and the per cent; nan if not known."""
+    (b, s, low, high, *of), (a, t, down, up, *to) = before, after
+    shown = [own.within() if own.is_mean else own[2:4] for own in (before, after)]
+    reach = math.hypot(a - down, high - b), math.hypot(up - a, b - low)  # Zou & Donner 2008
+    change = a - b, math.hypot(s, t), a - b - reach[0], a - b + reach[1]
+    ends = Figure(*change, to[0] - of[1], to[1] - of[0]).within()
+    share, quotients = a / b - 1 if b > 0 else math.nan, quotient(a, b, t * t, 0.0, s * s)
+    least = -1.0 if min(of[0], to[0]) >= 0 else -math.inf
+    parts = Figure(share, math.nan, quotients[0] - 1, quotients[1] - 1, least).within()
+    parts = share, *parts
+    per_cent = [100 * x if all(map(math.isfinite, parts)) else math.nan for x in parts]
+    return [b, *shown[0], a, *shown[1], change[0], *ends, change[1], *per_cent]
+
+
+def weighed(own: Attribute, rows: list[list[int]]) -> Attribute:
+    """Return an attribute whose cells are sums, with these weights, of those of another one."""
+    n = len(own.labels)
+    inverse = own.matrix and inverse_of([[1] * n, *own.matrix], _ONE)
+    if inverse is None:
+        shares = ([_ONE * (n * (i == k) - 1) // n**2 for k in range(n)] for i in range(n))
+        inverse = [[_ONE // n, *row] for row in shares]
+    sums = times(rows, inverse)
+    squares = [[x * x // _ONE for x in row] for row in sums]
+    parts = [sum(row[1:]) for row in squares], [row[0] for row in squares]
+    return own._replace(matrix=rows, own=parts[0], rest=parts[1])
+
+
+def total_of(d: float, n: float, noise: Any, ends: Any, least: float) -> Figure:
+    """Return the sum of n values between both ends, where d more are at the upper one."""
+    (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
+    variance = middle**2 * vn + 2 * middle * half * vnd + half**2 * vd
+    least = 0.0 if least >= 0 else -math.inf
+    return normal(middle * n + half * d, math.sqrt(max(variance, 0.0)), least)
+
+
+def mean_of(d: float, n: float, noise: Any, ends: Any, least: float, most: float) -> Figure:
+    """Return the mean of n values between both ends, where d more are at the upper one."""
+    (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
+    low, high = (middle + half * end for end in quotient(d, n, *noise))
+    if not n > 0:
+        return Figure(math.nan, math.nan, low, high, least, most, is_mean=True)
+    variance = vd - 2 * (d / n) * vnd + (d / n) ** 2 * vn
+    x = min(max(middle + half * (d / n), least), most)
+    sd = half * math.sqrt(max(variance, 0.0)) / n
+    return Figure(x, sd, min(low, x), max(high, x), least, most, is_mean=True)
+
+
+def figures(of: Release | Combined, kind: str, names: list[str], number: str | None) -> Any:
+    """Return counts, or sums or means of a number, by labels; None if no table has them."""
+    axes = of.at(names if number is None else [*names, number])
+    S = next((S for S in of.numbers if {*axes} <= {*S}), None)
+    if S is None:
+        return None
+    T = tuple(i for i in S if i in axes)  # in the order of the table
+    values, own = of.margin(S, of.numbers[S], (-1, *T)), [of.own[i] for i in T]
+    cells = itertools.product(*[a.labels for a in own])
+    keys = [tuple(cell[T.index(i)] for i in axes) for cell in cells]
+    if number is None:
+        pairs = zip(values, of.squares(T, own, of.variance), strict=True)
+        return dict(zip(keys, (normal(x, math.sqrt(v), 0.0) for x, v in pairs), strict=True))
+    k, entry = T.index(axes[-1]), of.domain[axes[-1]]
+    ends = entry.get("clip") or (0.0, entry["unit"] * 2.0**20)
+    least, most = ends[0], ends[1] if "clip" in entry else math.inf
+    n, size = len(own[k].labels), 3 if "weight between" in own[k].labels[1:2] else 2
+    count, above = [1] * size, [-1, *[0] * (size - 2), 1]  # above: at the upper end less the lower
+    rows = [row + [0] * (n - size) for row in (count, above, [0, *count[2:], 2])]  # and both
+    lead = math.prod(len(a.labels) for a in own[:k])
+    rest, own[k] = len(values) // (lead * n), weighed(own[k], rows)
+    parts, found = along(values, lead, own[k], True), dict[Any, Figure]()
+    squares = of.squares(T, own, of.variance)
+    for place in range(lead * rest):
+        block, j = divmod(place, rest)
+        three = slice(3 * block * rest + j, 3 * (block + 1) * rest, rest)
+        (y, x, _), (vy, vx, both) = parts[three], squares[three]
+        noise, key = (vx, (both - vx - vy) / 2, vy), keys[n * block * rest + j][:-1]
+        mean = mean_of(x, y, noise, ends, least, most)
+        found[key] = total_of(x, y, noise, ends, least) if kind == "sum" else mean
+    return found
+
+
+class Changes:
+    """Changes from one release to another, and both, if they are given or lie beside them."""
+
+    def __init__(self, path: Path, record: dict[str, Any], given: Sequence[Path]) -> None:
+        self.path, self.record, self.releases = path, record, dict[str, Any]()
+        self.checked, self.unchecked = list[str](), list[str]()
+        self.say, self.skip = self.checked.append, self.unchecked.append
+        for when in ("before", "after"):
+            name, sha256 = record[when]["name"], record[when]["sha256"]
+            usual = [path.resolve().parent / name] if name and Path(name).name == name else []
+            found = [one for one in given or usual if digest_of(one / "release.json") == sha256]
+            need(
+                found or not given,
+                f"none of the given folders is the release {when}, by its sha256",
+            )
+            if found:
+                self.releases[when] = opened(found[0])
+            else:
+                self.skip(f"the release {when}, {name!r}: give its folder, and it is checked")
+
+    def check(self) -> None:
+        record, tables = self.record, self.record["tables"]
+        need(record["private"] is True, "a simulation, which is not private")
+        files = {name for entry in tables for name in entry["files"].values()}
+        check_files(
+            self.path, record["files"], files | {"report.html", "changes.png"}, "verifier.py"
+        )
+        self.say(f"{len(record['files'])} files: each has the stated sha256, and there is no other")
+        need(record["intervals"] == _LEVEL, "intervals")
+        keys = ("neighbors", "rows_per_person", "person", "rho")
+        for when, release in self.releases.items():
+            include(self, when, release)
+            same = all(record[when][key] == release.record[key] for key in keys)
+            need(same, f"what is said of the release {when}")
+        sides, whole = [record["before"], record["after"]], record["rho_of_both"]
+        rho = sum((Fraction(side["rho"]) for side in sides), Fraction(0))
+        alike = all(sides[0][key] == sides[1][key] for key in keys[:3])
+        need(whole is None or (alike and rho <= Fraction(whole) <= rho * _CLOSE), "rho_of_both")
+        self.say(f"rho_of_both = {whole!r}: " + ("the sum of both" if whole else "no sum"))
+        for k, entry in enumerate(tables):
+            self.check_table(k, entry)
+        read = [entry for entry in tables if is_read(entry["files"]["changes"])]
+        self.say(f"{len(read)} tables: later less earlier, per cent, and intervals from both")
+        self.unchecked += ["population_means"] if record["population_means"] else []
+        self.skip("names, notes, findings, tables that are left out")
+
+    def check_table(self, k: int, entry: dict[str, Any]) -> None:
+        """Check the numbers of a table, and that they are of both releases."""
+        kind, names, number = (entry[key] for key in ("statistic", "attributes", "number"))
+        how = "to first order (Zou & Donner 2008)" if kind == "mean" else "exact"
+        need(kind in ("count", "answer", "sum", "mean"), "the statistic")
+        need(entry["intervals"] == f"intervals {how}", "what is said of intervals")
+        need((number is None) == (kind in ("count", "answer")), "the number of a table")
+        name = entry["files"]["changes"]
+        if not is_read(name):
+            return self.skip(f"numbers in {', '.join(entry['files'].values())}")
+        sides = [
+            figures(of, kind, names, number) for of in self.releases.values() if kind != "answer"
+        ]
+        both = len(sides) == 2 and None not in sides
+        if not both:
+            own = ", and what follows from their noise" if kind == "mean" else ""
+            self.skip(f"that labels and numbers of {entry['name']!a} are of the releases{own}")
+        heads = [*names]
+        for column in _CHANGES:
+            while column in heads:
+                column += "_"
+            heads.append(column)
+        seen = set[tuple[str, ...]]()
+        for row in rows_of(self.path / name, heads, k + 2):
+            cell, found = tuple(row[: len(names)]), [float(x or "nan") for x in row[len(names) :]]
+            exact = found[6] == found[3] - found[0] or math.isnan(found[6])
+            need(exact, f"{name}: a change is not the number after less that before")
+            need(cell not in seen, f"a row of {name} occurs twice")
+            seen.add(cell)
+            need(not both or all(cell in side for side in sides), f"the labels of {name}")
+            least = 0.0 if kind != "answer" and not found[11] < -100 else -math.inf
+            given = (normal(x, (high - x) / _Z, least) for x, high in (found[0:3:2], found[3:6:2]))
+            pair = [side[cell] for side in sides] if both else [*given]
+            known = [own for own in pair if not math.isnan(own.x)]
+            noise, size = (sum(abs(own[k]) for own in known) for k in (1, 0))
+            blur = 1e-13 / max(noise / (size or 1.0), 2.0**-25)  # rounding of per cents
+            for place, (x, y) in enumerate(zip(found, row_of(*pair), strict=True)):
+                close = 1e-9 * noise + 1e-12 * size if place < 10 else 1e-9 * (1 + abs(y)) + blur
+                agree = abs(x - y) <= close or x == y or (math.isnan(x) and math.isnan(y))
+                vain = not both and kind == "mean" and place not in (0, 3, 6)
+                need(agree or vain, f"{name}: {_CHANGES[place]} of {', '.join(cell) or 'all'}")
+        need(not both or len(seen) == len(sides[0]) == len(sides[1]), f"the rows of {name}")
 
 
 def arrays_of(path: Path) -> dict[str, Any]:
@@ -1019,8 +1285,8 @@ class Answer:
         self.checked.append(f"gamma_lower = {stated!r}: a nuclear norm, {proven!r} at least")
 
 
-def opened(path: Path) -> Any:
-    """Return what a folder or a file holds, to be checked."""
+def opened(path: Path, *releases: Path) -> Any:
+    """Return what a folder or a file holds, to be checked; ``releases`` are those of changes."""
     if path.is_file():
         return Answer(path)
     names = ("stream.json", "changes.json", "release.json")
@@ -1028,19 +1294,26 @@ def opened(path: Path) -> Any:
     need(not (path / name).is_symlink(), "a link in place of a file")
     record = parsed((path / name).read_bytes())
     kinds = {"gaussnoise.tables/3": Release, "gaussnoise.combined/1": Combined}
-    kinds = {"stream.json": {"gaussnoise.stream/2": Stream}, "release.json": kinds}.get(name, {})
+    others = {"gaussnoise.stream/2": Stream, "gaussnoise.changes/1": Changes}
+    kinds = kinds if name == "release.json" else others
     kind = str(record.get("format"))
     why = {"gaussnoise.stream-tick/1": "one tick; check its stream, the folder with stream.json"}
     need(kind in kinds, why.get(kind, f"the format {kind!r:.60}"), NotImplementedError)
+    if kinds[kind] is Changes:
+        return Changes(path, record, releases)
+    need(not releases, "releases are given with changes alone")
     folder = kinds[kind](path, record)
     folder.alone = isinstance(folder, Release)
     return folder
 
 
-def verified(path: Path) -> list[str]:
-    """Return lines that begin with "checked" or "unchecked", or one with "FAILED" or "UNKNOWN"."""
+def verified(path: Path, *releases: Path) -> list[str]:
+    """Return lines that begin with "checked" or "unchecked", or one with "FAILED" or "UNKNOWN".
+
+    ``releases`` are the folders of both releases that a folder of changes is about.
+    """
     try:
-        found = opened(path)
+        found = opened(path, *releases)
         found.check()
     except (FileNotFoundError, NotImplementedError) as error:
         return [f"UNKNOWN: no check of such a folder: {error}"]
@@ -1067,7 +1340,7 @@ def verdict(lines: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    given = [*sys.argv[1:], str(Path(__file__).resolve().parent)]
-    found = verified(Path(given[0])) if len(given) <= 2 else ["usage: verifier.py [PATH]"]
+    given = sys.argv[1:] or [Path(__file__).resolve().parent]
+    found = verified(*map(Path, given)) if len(given) in (1, 3) else [_USAGE]
     print("\n".join([*found, verdict(found)]).encode("ascii", "backslashreplace").decode())
     sys.exit(not found[0].startswith("checked"))

@@ -1,5 +1,6 @@
 """The browser of a reader, Chromium, and node, for tests of the script that pages have."""
 
+import base64
 import fcntl
 import json
 import os
@@ -30,6 +31,15 @@ def program(*names):
     """The first of these programs that is there; without one, the test is skipped."""
     found = [path for name in names if (path := shutil.which(name))]
     return found[0] if found else pytest.skip(f"needs {' or '.join(names)}")
+
+
+def as_texts(folder):
+    """All files of a folder in base64, by path."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): base64.b64encode(path.read_bytes()).decode()
+        for path in files
+    }
 
 
 def node_lines(folders):

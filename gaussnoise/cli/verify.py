@@ -20,8 +20,16 @@ _STYLES = {"checked": "green", "unchecked": "yellow", "UNKNOWN:": "yellow", "FAI
 def verify_folder(
     folder: Annotated[
         Path,
-        typer.Argument(help="Folder of a release, a stream or a combination; or a saved answer."),
+        typer.Argument(
+            help="Folder of a release, a stream, a combination or changes; or a saved answer."
+        ),
     ],
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Of changes: the folders of both releases, if they do not lie beside them."
+        ),
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option("--key", help="Ed25519 public key: check also that its owner signed all."),
@@ -37,12 +45,17 @@ def verify_folder(
             f"verify: expected a published folder or a saved answer, got {folder}, which does not "
             "exist; hint: the folder that --out named"
         )
+    if releases and len(releases) != 2:
+        raise OutputError(
+            f"verify: expected changes and the folders of both releases, got {len(releases)} more "
+            "paths than one; hint: gaussnoise verify CHANGES JANUARY JUNE"
+        )
     if folder.is_file() and not is_zipfile(folder):
         raise OutputError(
             f"verify: expected a published folder or a saved answer, got the file {folder}, which "
             "is neither; hint: the folder that --out named, or the .npz file of optimize"
         )
-    lines = verified(folder)
+    lines = verified(folder, *(releases or ()))
     if key is not None:
         lines.append(_signature_line(folder, key))
     elif (folder / SIGNATURE).exists():

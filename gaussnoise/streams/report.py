@@ -62,6 +62,9 @@ def report(
             for k, (names, title) in enumerate(zip(shown, titles, strict=True), 1)
         ]
         answers = answers_of(kept, ask)
-        return release_page(kept.total(), title, over_time=over_time, answers=answers)
+        tick = getattr(tables.periods[0], "folder", None)  # STREAM/ticks/0001/period
+        folder = None if tick is None else tick.parents[2]
+        total = kept.total()
+        return release_page(total, title, over_time=over_time, answers=answers, folder=folder)
 
     save_page(page, path, title, [])

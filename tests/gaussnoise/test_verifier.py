@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from browser import Chromium, node_lines
+from browser import Chromium, as_texts, node_lines
 from changed import Copy, changed, fault, leaves, of_a_number, of_a_shifted_cell, unnoticed
 
 import gaussnoise as gn
@@ -438,11 +439,15 @@ OTHERS = ("parquet", "jsonl", "xlsx", "sdmx-csv", "json-stat")
 def test_numbers_in_other_formats_are_unchecked_and_what_the_record_says_of_them_is_not(
     format, people, tmp_path
 ):
-    """By both programs: a deviation off by 1e-8, another first row, another number of cells."""
+    """By both programs: a deviation off by 1e-8, another first row, another number of cells.
+
+    Numbers of JSON lines and of workbooks are read.
+    """
     plan = gn.plan(COUNTS, PREFIXES, RHO)
     plan.release(people, out=tmp_path / "release", format=format)
     found = verifier.verified(tmp_path / "release")
-    assert any(line.startswith("unchecked  numbers in tables/") for line in found), found
+    left = any(line.startswith("unchecked  numbers in tables/") for line in found)
+    assert left == (format not in ("jsonl", "xlsx")), found
     copy, faults, texts = Copy(tmp_path / "release", tmp_path / "copy"), [], []
     for key in ("standard_deviation", "first_row", "cells"):
         record = copy.record
@@ -461,6 +466,47 @@ def test_numbers_in_other_formats_are_unchecked_and_what_the_record_says_of_them
     for said in (faults, theirs):
         for line, what in zip(said, ("deviation", "first row", "number of cells"), strict=True):
             assert re.match(f"FAILED: the {what}.* of tables/", line), line
+
+
+def with_the_next_number(copy, record):
+    """The first number of the first table, off by a tenth, with its digest."""
+    name = record["marginals"][0]["file"]
+    if name.endswith(".jsonl"):
+        text = (copy.at / name).read_text(encoding="utf-8")
+        other = re.sub(
+            r'(?<="estimate": )(-?[0-9.e+-]+)', lambda x: repr(float(x[1]) + 0.1), text, count=1
+        )
+        return copy.write(name, other.encode())
+    with zipfile.ZipFile(copy.at / name) as book:
+        parts = {own: book.read(own) for own in book.namelist()}
+    sheet = "xl/worksheets/sheet2.xml"
+    other = re.sub(
+        rb"<v>(-?[0-9.e+-]+)",
+        lambda x: b"<v>" + repr(float(x[1]) + 0.1).encode(),
+        parts[sheet],
+        count=1,
+    )
+    with zipfile.ZipFile(copy.at / name, "w") as book:
+        for own, content in (parts | {sheet: other}).items():
+            book.writestr(own, content)
+    return copy.write(name, (copy.at / name).read_bytes())
+
+
+@pytest.mark.parametrize("format", ["jsonl", "xlsx"])
+def test_numbers_in_json_lines_and_workbooks_are_read(format, people, tmp_path):
+    """Of a release and of a combination; of a combination in Parquet, no check passes."""
+    plan, where = gn.plan(COUNTS, 2, RHO), tmp_path / "both"
+    both = gn.combine([plan.release(people), plan.release(people)])
+    both.save(where, format=format)
+    lines = verifier.verified(where)
+    assert lines[0].startswith("checked"), lines
+    copy = Copy(where, tmp_path / "copy")
+    with_the_next_number(copy, copy.record)
+    assert ": an interval is not x ± z sd" in fault(copy.at)
+    both.save(tmp_path / "parquet", format="parquet")
+    said = fault(tmp_path / "parquet")
+    assert said.startswith("UNKNOWN: no check of such a folder: 1: numbers in tables/")
+    assert said.endswith(".parquet; hint: gaussnoise convert FOLDER --format csv")
 
 
 def test_the_demo_passes_in_the_shell_and_without_the_package(tmp_path, monkeypatch, capsys):
@@ -518,9 +564,9 @@ def functions(source):
 def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     own = Path(verifier.__file__)
     text = own.read_text(encoding="utf-8")
-    # 440 for releases, 35 for budgets of rows, 160 for streams, 90 for combinations, 200 for
-    # answers, and what they share
-    assert len(text.splitlines()) < 1075
+    # 440 for releases, 35 for budgets of rows, 160 for streams, 90 for combinations, 230 for
+    # changes, 200 for answers, 30 for other formats, and what they share
+    assert len(text.splitlines()) < 1348
     imported = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
         for node in ast.walk(ast.parse(text))
@@ -533,15 +579,6 @@ def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     assert not theirs & set(functions(text))
     users = [p.name for p in others if "verifier import" in p.read_text(encoding="utf-8")]
     assert users == ["verify.py"]
-
-
-def as_texts(folder):
-    """All files of a folder in base64, by path."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): base64.b64encode(path.read_bytes()).decode()
-        for path in files
-    }
 
 
 def with_a_smaller_sensitivity(copy, record):
@@ -598,7 +635,12 @@ def with_a_file_in_a_folder_of_no_release(copy, record):
     record["files"]["noise.npz/more"] = hashlib.sha256(b"").hexdigest()
 
 
+def with_a_list_in_a_file(copy, record):
+    record["measurements"] = "measurements.parquet"
+
+
 DIRECTED = [
+    ("counts", with_a_list_in_a_file, "UNKNOWN: no check of such a folder: more than 1000 measure"),
     ("counts", with_a_guarantee_of_ones_own, "UNKNOWN: no check of such a folder: the guarantee"),
     ("counts", with_another_key, "FAILED: 'sex' is not that of the schema"),
     ("counts", with_a_file_in_a_folder_of_no_release, "FAILED: not of a release"),
@@ -681,9 +723,13 @@ def test_the_script_of_a_page_has_the_same_verdicts(altered, engine, tmp_path):
 
 @pytest.mark.integration
 def test_the_script_names_what_it_has_no_checks_of(people, tmp_path):
+    """Numbers in workbooks, of which a combination has to be checked, and other formats."""
     plan = gn.plan(COUNTS, 1, RHO)
-    gn.combine([plan.release(people), plan.release(people)]).save(tmp_path / "both")
-    stream = as_texts(tmp_path / "both") | {"stream.json": ""}
-    said = node_lines([as_texts(tmp_path / "both"), stream])
+    both = gn.combine([plan.release(people), plan.release(people)])
+    both.save(tmp_path / "both", format="xlsx")
+    other = as_texts(tmp_path / "both") | {"release.json": base64.b64encode(b"{}").decode()}
+    said = node_lines([as_texts(tmp_path / "both"), other])
     first = "UNKNOWN: no check of such a folder: "
-    assert said == [[f"{first}a combination of releases"], [f"{first}a stream"]]
+    assert said[0][0].startswith(f"{first}1: numbers in tables/tables.xlsx"), said[0]
+    assert said[0][0].endswith("hint: gaussnoise convert FOLDER --format csv")
+    assert said[1] == [f"{first}the format 'None'"]

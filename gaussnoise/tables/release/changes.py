@@ -13,6 +13,7 @@ from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
+from ...files.disk import RECORD, file_digest
 from ...layout import WIDTH, fitted
 from ..planning.facts import counted_text, marginal_name, persons_text, unit_of
 from ..schema.about import About, is_line
@@ -262,6 +263,7 @@ class ShownChanges:
         return {
             "name": self.name,
             "statistic": self.statistic,
+            "number": self.number,
             "attributes": list(table.attributes),
             "finding": self.finding,
             "intervals": table.how,
@@ -475,8 +477,10 @@ def _means_record(means: MeanChanges) -> dict[str, object]:
 
 
 def _release_record(release: AbstractRelease) -> dict[str, object]:
+    tables = release.tables
     return {
         "name": release_name(release),
+        "sha256": file_digest(tables.folder / RECORD) if isinstance(tables, StoredTables) else None,
         "neighbors": release.plan.neighbors,
         "rows_per_person": release.plan.rows_per_person,
         "person": release.plan.person,

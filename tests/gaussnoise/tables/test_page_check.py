@@ -69,7 +69,7 @@ def test_a_page_without_them_says_why(page, tmp_path, monkeypatch):
     assert "this page was written before its tables were saved" in release_page(release)
     release.save(tmp_path / "parquet", format="parquet")
     text = release_page(gn.TableRelease.load(tmp_path / "parquet"))
-    assert "only tables in CSV can be compared with a page" in text
+    assert "only tables in CSV and JSON lines can be compared" in text
     monkeypatch.setattr(checked, "_MOST_READ", (page[1] / "release.json").stat().st_size)
     large = release_page(gn.TableRelease.load(page[1]))
     assert "the tables are longer than this page" in large
@@ -77,12 +77,12 @@ def test_a_page_without_them_says_why(page, tmp_path, monkeypatch):
     simulated = gn.plan(SCHEMA, 1, gn.zCDP(1)).simulate(people(), np.random.default_rng(0))
     assert "<script" not in release_page(simulated)
     combined = gn.combine([release, gn.plan(SCHEMA, 1, gn.zCDP(1)).release(people())])
-    assert "only the page of one release of tables checks itself" in combined_page(combined)
+    assert "before its tables were saved" in combined_page(combined)
     assert "Not checked" not in plan_page(release.plan)
 
 
 def test_files_make_no_page_more_than_twice_as_long(page):
-    check = checked.check_of(gn.TableRelease.load(page[1]))
+    check = checked.check_of({"": page[1]})
     short, long = (f"{'x' * (len(check.files) - 8 - k)}<script>" for k in (1, 0))
     assert check.held(short) == short
     assert len(check.held(long)) > 2 * len(check.files)
@@ -123,6 +123,58 @@ def test_honest_pages_agree(browser, page, tmp_path):
         marked = browser.run("document.querySelectorAll('[data-of]').length")
         assert int(of_page.split()[1]) > marked > 1
         assert lines[-1].startswith("Not checked")
+
+
+OTHERS = ("stream", "combination", "changes")
+
+
+@pytest.fixture(scope="module")
+def other_pages(tmp_path_factory):
+    """Pages of a stream, a combination and changes, whose tables are saved."""
+    at, made = tmp_path_factory.mktemp("others"), {}
+    stream = gn.plan(SCHEMA, 2, gn.zCDP(0.2), over=gn.streams.Ticks(3)).start(at / "stream")
+    for tick in (1, 2):
+        stream.tick(people(300), number=tick)
+    stream.tables.report(at / "stream.html")
+    for name, workload in (("one", [("sex", "q")]), ("two", [("sex", "q"), ("word <b>",)])):
+        gn.plan(SCHEMA, workload, gn.zCDP(0.2)).release(people(), out=at / name)
+    both = [gn.TableRelease.load(at / name) for name in ("one", "two")]
+    gn.combine(both).save(at / "both")
+    gn.TableRelease.load(at / "both").report(at / "combination.html")
+    gn.difference(*both).report(at / "changes.html")
+    for name in OTHERS:
+        made[name] = (at / f"{name}.html").read_text(encoding="utf-8")
+    return made
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_pages_check_themselves(kind, browser, other_pages, tmp_path):
+    """A number of the page, with its text or without, or of the files that it holds, is found."""
+    text, rng = other_pages[kind], random.Random(kind)
+    assert "they agree" in verdict(browser, text, tmp_path / "page.html")
+    compared = browser.run(
+        """[...document.querySelectorAll("data")].map((own) => Boolean(
+            own.closest("[data-change] td") && own === own.closest("td").querySelector("data")
+            || own.closest("table[data-of]:not([data-given]) td:first-of-type")))"""
+    )
+    numbers = list(re.finditer(r'<data value="([^"]+)">([^<]+)</data>', text))
+    assert sum(compared) > 10
+    every = list(re.finditer(r'<data (?:data-field="[^"]+" )?value="([^"]+)">([^<]+)</data>', text))
+    assert len(every) == len(compared)
+    places = [every[k] for k in range(len(every)) if compared[k]]
+    held = re.search(r'id="held">', text).end()
+    values = list(re.finditer(r"(?<=,)-?\d+\.\d{5,}(?=,)", text[held:]))
+    assert numbers
+    assert len(values) > 30
+    for found in rng.sample(places, 6):
+        other = '"4321.0">4,321</data>'
+        altered = text[: found.start(1) - 1] + other + text[found.end() :]
+        assert "not agree" in verdict(browser, altered, tmp_path / "page.html"), found[0]
+    for found in rng.sample(values, 6):
+        k = held + found.end() - 8
+        altered = text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :]
+        assert "not agree" in verdict(browser, altered, tmp_path / "page.html"), found[0]
 
 
 @pytest.mark.integration
@@ -237,7 +289,7 @@ def test_a_reader_chooses_the_whole_folder(browser, page, tmp_path):
     assert "there is no release.json" in chosen(browser, folder / "tables")
     # of other formats the record is checked, and not the numbers
     release = gn.plan(SCHEMA, 1, gn.zCDP(1)).release(people())
-    release.save(tmp_path / "lines", format="jsonl")
+    release.save(tmp_path / "lines", format="xlsx")
     browser.open(page_at(tmp_path, release_page(gn.TableRelease.load(tmp_path / "lines"))))
     assert "Not checked here: only tables in CSV" in sentence(browser)
     assert "they agree" in chosen(browser, tmp_path / "lines")

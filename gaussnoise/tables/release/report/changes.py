@@ -31,6 +31,7 @@ from ..method import about_of
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .charts import Picture
+from .checked import check_of, folder_of
 from .numbers import MOST_ANSWERS, Numbers, cells_of
 from .pages import MOST_MEANS, save_page, stored_facts, summed_privacy
 from .render import rendered
@@ -106,10 +107,13 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
     found = [one for one in found if one not in behind]
     missing = {} if of else left_out(changes)
     means = population_of_changes(changes, of)
-    return rendered(
+    both = {"releases/before/": changes.before, "releases/after/": changes.after}
+    folders = {place: folder_of(release) for place, release in both.items()}
+    check = check_of(folders) if changes.private else None
+    page = rendered(
         "changes.html",
         facts=None,
-        check=None,
+        check=check,
         plan=plan,
         typical_error=None,
         **summed_privacy(plan, changes.rho_charged if changes.private else None),
@@ -143,6 +147,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         level=level_text(LEVEL),
         version=versions("gaussnoise")["gaussnoise"],
     )
+    return page if check is None else check.held(page)
 
 
 def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:

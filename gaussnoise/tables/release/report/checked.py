@@ -3,11 +3,13 @@
 import base64
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....files.disk import MALFORMED, opened
+from ....files.disk import MALFORMED, RECORD, RECORDS, opened, read_json
 from ..noisy import AbstractRelease
 from ..store import StoredTables
 
@@ -15,7 +17,14 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _MOST_READ = 2**22  # bytes of files that are read for a page
-_KNOWN = ("zCDP", "GDP", "KL", "ApproxDP", "TV")  # guarantees in the specification of the checks
+_KNOWN = (
+    "zCDP",
+    "GDP",
+    "KL",
+    "ApproxDP",
+    "TV",
+    "PerRecord",
+)  # guarantees in the specification of the checks
 _TOO_LONG = (
     "the tables are longer than this page; choose the folder under “For specialists”, or run "
     "gaussnoise verify FOLDER"
@@ -28,7 +37,7 @@ class Check(NamedTuple):
     Attributes:
         script: JavaScript, for one element.
         source: its sha256 in the page's policy: no other script runs.
-        files: the record and the tables, as JSON of texts by their names, or None.
+        files: the records and the tables, as JSON of texts by their names, or None.
         reason: the reason why a page holds no files, in words.
     """
 
@@ -45,10 +54,16 @@ class Check(NamedTuple):
         return page.replace("<script>", own, 1)  # the only one: labels are escaped
 
 
-def check_of(release: AbstractRelease) -> Check:
-    """Return the check of the page of a release."""
+def folder_of(release: AbstractRelease) -> Path | None:
+    """Return the folder of a release or a combination; None before it is saved."""
+    tables = release.tables
+    return tables.folder if isinstance(tables, StoredTables) else None
+
+
+def check_of(folders: Mapping[str, Path | None]) -> Check:
+    """Return the check of a page about folders, by their places among the files of the page."""
     script, source = _script()
-    return Check(script, source, *_files(release))
+    return Check(script, source, *_files(folders))
 
 
 @cache
@@ -62,26 +77,50 @@ def _script() -> "tuple[Markup, str]":
     return Markup(script), f"'sha256-{digest}'"
 
 
-def _files(release: AbstractRelease) -> tuple[str | None, str]:
-    """Return the record and the tables of a saved release, and why a page may not hold them."""
-    tables = release.tables
-    if not isinstance(tables, StoredTables):
-        return None, "this page was written before its tables were saved"
-    names = {place.file for place in tables.places.values()}
-    if not all(name.endswith(".csv") and not name.endswith("+sdmx.csv") for name in names):
-        return None, "only tables in CSV can be compared with a page"
+def _files(folders: Mapping[str, Path | None]) -> tuple[str | None, str]:
+    """Return the records and the tables of folders, and why a page may not hold them."""
     texts, left = {}, _MOST_READ
     try:
-        for name in ("release.json", *sorted(names)):
-            with opened(tables.folder / name) as file:
-                content = file.read(left + 1)
-            if (left := left - len(content)) < 0:
-                return None, _TOO_LONG
-            texts[name] = content.decode()
-        stated = json.loads(texts["release.json"])["plan"]["privacy"]["definition"]
+        for place, folder in folders.items():
+            if folder is None:
+                return None, "this page was written before its tables were saved"
+            for name in _names(folder):
+                if not (Path(name).name in RECORDS or _is_read(name)):
+                    return None, "only tables in CSV and JSON lines can be compared with a page"
+                with opened(folder / name) as file:
+                    content = file.read(left + 1)
+                if (left := left - len(content)) < 0:
+                    return None, _TOO_LONG
+                texts[place + name] = content.decode()
+                plan = json.loads(content).get("plan") if Path(name).name in RECORDS else None
+                if plan and plan["privacy"]["definition"] not in _KNOWN:
+                    return None, "only guarantees that this library has are checked"
     except (OSError, *MALFORMED):
-        return None, "the files of the release could not be read"
-    if stated not in _KNOWN:
-        return None, "only guarantees that this library has are checked"
+        return None, "the files could not be read, or are of no kind that is checked"
     # no end of an element in it
     return json.dumps(texts).replace("<", "\\u003c").replace(">", "\\u003e"), _TOO_LONG
+
+
+def _is_read(name: str) -> bool:
+    return name.endswith((".csv", ".jsonl")) and not name.endswith("+sdmx.csv")
+
+
+def _names(folder: Path, place: str = "") -> Iterator[str]:
+    """Yield the names of the records and the tables in a folder, and of what it holds."""
+    if not place and (folder / "stream.json").is_file():
+        yield "stream.json"
+        for tick in sorted((folder / "ticks").iterdir()):
+            yield from _names(folder, f"ticks/{tick.name}/")
+        return
+    record = read_json(folder / place / RECORD)
+    yield f"{place}{RECORD}"
+    for kind in ("marginals", "period", "cumulative"):
+        inside = f"{place}{kind}/" if kind != "marginals" else place
+        for name in sorted({entry["file"] for entry in record.get(kind, ())}):
+            if ".." in Path(name).parts or Path(name).is_absolute():
+                raise ValueError
+            yield inside + name
+    for source in record.get("combined_from", ()):
+        if ".." in Path(source["folder"]).parts or Path(source["folder"]).is_absolute():
+            raise ValueError
+        yield from _names(folder, f"{source['folder']}/")

@@ -14,6 +14,7 @@ from ..merged import MergedPlan
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .answers import Answered
+from .checked import check_of, folder_of
 from .errors import errors_of_release, typical_error
 from .pages import named, save_page, stored_facts, summed_privacy, tables_facts
 from .render import rendered
@@ -42,10 +43,11 @@ def combined_page(
     merged: Any = release.plan
     plan: MergedPlan = merged
     errors, rho = errors_of_release(release), release.rho_charged
-    return rendered(
+    check = check_of({"": folder_of(release)}) if release.private else None
+    page = rendered(
         "combined.html",
         facts=None,
-        check=None,
+        check=check,
         about=_about_all(plan),
         plan=plan,
         unit=unit_of(merged),
@@ -68,6 +70,7 @@ def combined_page(
         named=named,
         **tables_facts(release, errors, counted_text(merged), synthetic),
     )
+    return page if check is None else check.held(page)
 
 
 def _about_all(plan: MergedPlan) -> dict[str, str]:

@@ -28,7 +28,7 @@ from ..text import dropped_text
 from ..tidy import LEVEL, level_text
 from .answers import Answered
 from .charts import comparison_chart
-from .checked import check_of
+from .checked import check_of, folder_of
 from .errors import (
     Errors,
     error_text,
@@ -120,6 +120,7 @@ def release_page(
     synthetic: Any = None,
     over_time: Sequence[OverTime] = (),
     answers: Sequence[Answered] = (),
+    folder: Path | None = None,
 ) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
@@ -128,12 +129,12 @@ def release_page(
     where they are given; the request; the role of noise; privacy in plain words; and for
     specialists the guarantee in full, the distance of the noise from the optimum, the making of the
     release, and five words. Only released estimates in it come from data. The page of a stream has
-    its tables over time, too.
+    its tables over time, too; ``folder`` is that of the stream.
     """
     plan, private = release.plan, release.private
     errors = errors_of_release(release)
     facts = facts_of(plan) if release.over is None else release.over.facts
-    check = check_of(release) if private and release.over is None else None
+    check = check_of({"": folder or folder_of(release)}) if private else None
     page = _page(
         "release.html",
         plan,

@@ -26,7 +26,7 @@
     const size = above.estimates.reduce((a, x) => a + Math.abs(x), 0);
     above.estimates.forEach((x, cell) => (own.estimates[placeOf(folder, S, above.S, cell)] += x));
     own.slack = 1e-12 * (size + 1);
-    own.deviations = yield* folder.deviations(S);
+    own.deviations = (yield* folder.deviations(S)).map((sd) => sd * folder.spread);
     const half = own.deviations.map((sd) => 1.959963984540054 * sd);
     own.lows = own.estimates.map((x, k) => x - half[k]);
     own.highs = own.estimates.map((x, k) => x + half[k]);
@@ -55,7 +55,7 @@
 
   // A number is written as it is, and the text before a reader is its rounding.
   function isWritten(data) {
-    const value = Number(data.value), text = data.textContent.trim().replaceAll(",", "").replace("−", "-");
+    const value = Number(data.value), text = data.textContent.trim().replaceAll(",", "").replace("−", "-").replace(/^\+/, "");
     if (!/^-?\d+(\.\d+)?$/.test(text)) return verifier.isClose(Number(text), value, 1e-5);
     const digits = text.split(".")[1]?.length ?? 0;
     return Math.abs(Number(text) - value) <= 0.5 * 10 ** -digits * (1 + 1e-9) + 1e-15 * Math.abs(value);
@@ -129,11 +129,39 @@
     return found;
   }
 
+  // The rows of a table of changes, which follow from both releases; no answers, whose queries are not known.
+  function* compareChanges(folder, table) {
+    const { statistic, attributes, number } = JSON.parse(table.dataset.change);
+    need(folder.sides, "the folder holds no changes");
+    const sides = yield* folder.sides(statistic, attributes, number);
+    if (!sides) return 0;
+    const keys = [...sides[0].keys()].map((key) => [key, JSON.parse(key)]);
+    let found = 0;
+    for (const row of table.tBodies[0].rows) {
+      if (row.classList.contains("gap")) continue;
+      const labels = [...row.querySelectorAll("th")].map((cell) => cell.textContent), cells = row.querySelectorAll("td");
+      const numbers = [0, 2, 3].map((k) => [...cells[k].querySelectorAll("data")]), where = `a change of ${labels.join(", ")}`;
+      need(numbers.flat().every((data) => Number.isNaN(Number(data.value)) || isWritten(data)), `${where} is written otherwise than it is`);
+      const isOf = ([key]) => {
+        const pair = sides.map((side) => side.get(key)), expected = verifier.changeOf(...pair), slack = verifier.slackOf(...pair);
+        return [6, 0, 3].every((first, k) => numbers[k].every((data, j) => {
+          const x = Number(data.value), y = expected[first + j];
+          return Math.abs(x - y) <= slack(first + j, y) || (!Number.isFinite(x) && !Number.isFinite(y));
+        }));
+      };
+      const named = keys.filter(([, own]) => own.every((label, k) => isLabel(labels[k], label)));
+      need(named.some(isOf), `${where} is not that of the releases`);
+      found += numbers.flat().length;
+    }
+    return found;
+  }
+
   function* comparePage(folder, files) {
     const digest = document.getElementById("record");
-    const sha256 = yield* verifier.sha256(files.get("release.json"));
+    const record = files.get("release.json"), sha256 = record && (yield* verifier.sha256(record));
     need(!digest || digest.textContent === sha256, "release.json is not the one that this page names");
     let found = 0;
+    for (const own of document.querySelectorAll("[data-change]")) found += yield* compareChanges(folder, own);
     const inTables = folder.tables.size ? document.querySelectorAll("[data-of]") : []; // none but CSV is read
     for (const own of inTables) {
       found += own.tHead ? yield* compareTable(folder, own)
@@ -142,7 +170,8 @@
     }
     for (const own of document.querySelectorAll("[data-field]")) {
       const path = own.dataset.field.split("/");
-      const stated = path.reduce((inside, key) => inside?.get(key), folder.record);
+      const isList = (inside) => Array.isArray(inside), step = (inside, key) => (isList(inside) ? inside[key] : inside?.get(key));
+      const stated = path.reduce(step, folder.fields ?? folder.record);
       const isSame = own.value === undefined ? own.textContent === stated : Number(own.value) === Number(stated);
       need(isSame && (own.value === undefined || verifier.isClose(Number(own.textContent), Number(stated), 1e-9)),
         `${path.join(" ")} on this page is not that of the record`);
@@ -194,19 +223,21 @@
     else setTimeout(run, 0, steps, done);
   }
 
+  const texts = held ? Object.entries(JSON.parse(held.textContent)) : [], encoder = new TextEncoder();
+  const inside = new Map(texts.map(([name, text]) => [name, encoder.encode(text)])); // the files that the page holds
   chooser.addEventListener("change", async () => {
     const files = new Map();
     for (const file of chooser.files) {
       const path = (file.webkitRelativePath || file.name).split("/");
       files.set(path.slice(1).join("/") || file.name, new Uint8Array(await file.arrayBuffer()));
     }
+    if (files.has("changes.json")) for (const [name, bytes] of inside) files.set(name, bytes); // both releases
     verdict.textContent = "Your browser is checking the folder.";
     run(check(files, true), (lines) => show(lines, true));
   });
   document.getElementById("chooser").hidden = false;
   if (held) {
-    const texts = Object.entries(JSON.parse(held.textContent)), encoder = new TextEncoder();
     verdict.textContent = "Your browser is checking this page.";
-    run(check(new Map(texts.map(([name, text]) => [name, encoder.encode(text)])), false), (lines) => show(lines, false));
+    run(check(inside, false), (lines) => show(lines, false));
   } else verdict.textContent = `Not checked here: ${verdict.dataset.reason}.`;
 })();

@@ -4,10 +4,8 @@
 const verifier = (() => {
   class Fault extends Error {}
   class Unknown extends Error {}
-  const FORMAT = "gaussnoise.tables/3";
-  const OTHERS = { // folders that this script has no checks of
-    "stream.json": "a stream", "changes.json": "changes between releases", "gaussnoise.combined/1": "a combination of releases",
-  };
+  const LEVELS = new Map([["columns", ["low", "high"]], ["level", 0.95], ["simultaneous", false]]);
+  const ENDINGS = { csv: ".csv", parquet: ".parquet", jsonl: ".jsonl", xlsx: ".xlsx", "sdmx-csv": "+sdmx.csv", "json-stat": ".json" };
   const NUMBERS = ["estimate", "standard_deviation", "low", "high"];
   const BITS = 256n, ONE = 1n << BITS; // the unit of numbers that are no short fractions
   const QUANTILE = 1.959963984540054; // the 0.975 quantile of a normal distribution
@@ -266,6 +264,22 @@ const verifier = (() => {
       } while (from.take(/,/y));
       need(from.take(/\r\n?|\n/y) || from.done, "a table cannot be read");
       yield row;
+    }
+  }
+
+  // The rows of a table in CSV or JSON lines as texts, below these heads.
+  function* rowsIn(bytes, name, heads) {
+    const text = decoded(bytes);
+    if (!name.endsWith(".jsonl")) {
+      const rows = csv(text);
+      need(same(rows.next().value ?? [], heads), `the columns of ${name}`);
+      yield* rows;
+      return;
+    }
+    for (const line of text.split("\n").slice(0, text.endsWith("\n") ? -1 : undefined)) {
+      const row = json(line);
+      need(row instanceof Map && same([...row.keys()], heads), `the columns of ${name}`);
+      yield [...row.values()].map((x) => (x === null ? "" : word(x)));
     }
   }
 
@@ -562,6 +576,7 @@ const verifier = (() => {
     return entry;
   }
 
+  const isRead = (name) => /\.(csv|jsonl)$/.test(name) && !name.endsWith("+sdmx.csv");
   const isInside = (T, S) => T.every((i) => S.includes(i));
   const isTrue = (x) => x instanceof Map ? x.size > 0 : Array.isArray(x) ? x.length > 0 : Boolean(x);
 
@@ -570,7 +585,8 @@ const verifier = (() => {
   class Folder {
     // ``files`` are bytes by path; some may be missing unless ``whole``
     constructor(files, whole) {
-      Object.assign(this, { files, whole, checked: [], unchecked: [], tables: new Map(), known: new Map() });
+      Object.assign(this, { files, whole, checked: [], unchecked: [], tables: new Map(), known: new Map(), noises: new Map() });
+      Object.assign(this, { alone: false, growth: 1n, spread: 1 }); // whether no other folder has its measurements; over ticks
     }
 
     say(line) {
@@ -591,24 +607,42 @@ const verifier = (() => {
       return S;
     }
 
-    *open() {
-      for (const [name, what] of Object.entries(OTHERS)) need(!this.files.has(name), what, Unknown);
-      need(this.files.has("release.json"), "there is no release.json", Unknown);
-      const record = (this.record = json(decoded(this.files.get("release.json"))));
-      need(record instanceof Map && record.get("format") === FORMAT,
-        OTHERS[record.get?.("format")] ?? `not of the format ${FORMAT}`, Unknown);
-      need(at(record, "private") === true, "a simulation, which is not private");
-      need(Array.isArray(at(record, "marginals")), "a list of tables in Parquet", Unknown);
-      [this.plan, this.noise] = [at(record, "plan"), at(record, "noise")];
-      this.entries = at(record, "marginals");
-      const domain = at(record, "domain"), matrices = this.noise.get("contrasts") ?? new Map();
+    // Names of attributes, what the record says of them, and their matrices.
+    setAttributes(domain, own) {
+      this.domain = domain;
       this.names = domain.map((entry) => at(entry, "name"));
       this.positions = new Map(this.names.map((name, i) => [name, i]));
       need(this.positions.size === domain.length, "names");
+      this.own = own;
+    }
+
+    *open(record) {
+      this.record = record;
+      need(at(record, "private") === true, "a simulation, which is not private");
+      this.entries = at(record, "marginals");
+      yield* this.openPlan();
+      this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
+    }
+
+    needLists() {
+      for (const key of ["marginals", "measurements", "workload"]) {
+        need(Array.isArray(this.record.get(key) ?? []), `more than 1000 ${key}, whose list is in Parquet`, Unknown);
+      }
+    }
+
+    // What the record of a release, or of a stream, has of the plan and of its noise.
+    *openPlan() {
+      this.needLists();
+      const { record } = this;
+      [this.plan, this.noise] = [at(record, "plan"), at(record, "noise")];
+      const schema = toml(at(this.plan, "schema")).get("attributes");
+      need(schema instanceof Map, "the schema");
+      this.schema = [...schema].map(([name, given]) => entryOf(name, given));
+      const domain = record.get("domain") ?? this.schema, matrices = this.noise.get("contrasts") ?? new Map();
+      this.setAttributes(domain, []);
       need([...matrices.keys()].every((name) => this.positions.has(name)), "names");
       this.own = [];
       for (const entry of domain) this.own.push(yield* attribute(entry, matrices.get(at(entry, "name"))));
-      this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
       this.multipliers = new Map();
       for (const entry of at(record, "measurements")) {
         const T = this.inOrder(at(entry, "attributes")), s = at(entry, "multiplier");
@@ -620,60 +654,85 @@ const verifier = (() => {
       this.most = Fraction.of(this.weight ? at(this.weight, "most") : 1n);
       this.unit = this.noise.has("unit") ? at(this.noise, "unit", "units_of_a_row") : 1n;
       need(typeof this.unit === "bigint", "units");
+      const sigma = Fraction.of(at(this.noise, "sigma"));
+      for (const [key, { T, s }] of this.multipliers) {
+        const scale = sigma.times(this.most).over(s * this.unit);
+        this.noises.set(key, { T, v: scale.times(scale) });
+      }
       this.exchanged = at(record, "neighbors") === "replace";
       this.moving = at(record, "neighbors") === "add-remove" || at(record, "person") !== null;
+      const usual = new Map(this.schema.map((entry) => [at(entry, "name"), entry.get("base") ?? "identity"]));
+      let given = at(this.plan, "workload");
+      if (typeof given === "bigint") given = [...subsets(this.names, Number(given))];
+      given = given.map((term) => (term instanceof Map ? term : new Map(term.map((name) => [name, null]))));
+      const inOrder = (term) => [...term].sort(([a], [b]) => this.positions.get(a) - this.positions.get(b));
+      this.terms = given.map((term) => new Map(inOrder(term).map(([name, x]) => [name, x ?? usual.get(name)])));
+      this.asked = this.terms.map((term) => this.at(term.keys()));
     }
 
     cells(S) {
       return S.reduce((n, i) => n * this.own[i].n, 1);
     }
 
-    *checkFiles() {
-      const listed = at(this.record, "files"), names = [...this.files.keys()].filter((x) => !["release.json", "signature.json"].includes(x));
-      const missing = [...listed.keys()].filter((name) => !this.files.has(name));
+    *check() {
+      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "noise.npz", "answers/", "verifier.py"]));
+      yield* this.checkRequest();
+      yield* this.checkPrivacy();
+      yield* this.checkTables();
+      this.sayIntegers([...this.known.values()]);
+      yield* this.checkOptimality();
+    }
+
+    // Compare every file with its sha256; ``free`` are names, or folders, of files that may be there.
+    *checkFiles(own, tables, free, files = this.files, listed = at(this.record, "files")) {
+      const names = [...files.keys()].filter((x) => ![own, "signature.json"].includes(x));
+      const missing = [...listed.keys()].filter((name) => !files.has(name));
       const odd = [...(this.whole ? missing : []), ...names.filter((name) => !listed.has(name))];
       need(!odd.length, `missing or added: ${odd.sort().join(", ")}`);
-      const own = new Set(["summary.txt", "method.txt", "ddi.xml", ...this.entries.map((e) => at(e, "file"))]);
-      for (const name of [...own]) if (name.endsWith(".csv")) own.add(`${name}-metadata.json`);
-      const more = [...listed.keys()].filter((name) => !own.has(name) && !["release.png", "noise.npz", "verifier.py"].includes(name));
-      const others = [...own].filter((name) => !listed.has(name));
-      others.push(...more.filter((name) => !name.startsWith("answers/")));
-      need(!others.length, `not of a release: ${others.join(", ")}`);
+      const must = new Set(["summary.txt", "method.txt", "ddi.xml", ...tables]);
+      for (const name of [...must]) if (name.endsWith(".csv")) must.add(`${name}-metadata.json`);
+      const isFree = (name) => free.some((x) => (x.endsWith("/") ? name.startsWith(x) : name === x));
+      const others = [...must].filter((name) => !listed.has(name));
+      others.push(...[...listed.keys()].filter((name) => !must.has(name) && !isFree(name)));
+      need(!others.length, `not of such a folder: ${others.join(", ")}`);
       for (const name of names) {
-        const found = yield* sha256(this.files.get(name));
+        const found = yield* sha256(files.get(name));
         need(found === listed.get(name), `${quote(name)} has another sha256 than the record states`);
       }
-      if (this.files.has("summary.txt")) {
-        need(!decoded(this.files.get("summary.txt")).includes("NOT PRIVATE"), "a simulation");
-      }
+      if (files.has("summary.txt")) need(!decoded(files.get("summary.txt")).includes("NOT PRIVATE"), "a simulation");
+      this.unchecked.push(...names.filter((name) => name.startsWith("answers/") || name === "verifier.py"));
+      return { names, missing };
+    }
+
+    sayFiles({ names, missing }) {
       const only = this.whole ? ", and there is no other file" : ", of those that this page holds";
       this.say(`${names.length} files: each has the stated sha256${only}`);
       if (missing.length) this.unchecked.push(`files that this page does not hold: ${missing.join(", ")}`);
-      this.unchecked.push(...names.filter((name) => name.startsWith("answers/") || name === "verifier.py"));
     }
 
     checkDomain() {
-      const schema = toml(at(this.plan, "schema")).get("attributes");
-      need(schema instanceof Map && same([...schema.keys()], this.names), "the schema has other attributes than the domain");
-      for (const entry of at(this.record, "domain")) {
-        const name = at(entry, "name"), own = new Map([...entry].map(([key, x]) =>
-          [key, ["labels", "groups"].includes(key) ? words(x) : x]));
-        need(same(own, entryOf(name, schema.get(name))), `${quote(name)} is not that of the schema`);
-      }
+      need(same(this.schema.map((own) => own.get("name")), this.names), "the schema has other attributes than the domain");
+      this.domain.forEach((entry, i) => {
+        const own = new Map([...entry].map(([key, x]) => [key, ["labels", "groups"].includes(key) ? words(x) : x]));
+        need(same(own, this.schema[i]), `${quote(this.names[i])} is not that of the schema`);
+      });
+    }
+
+    // The unit of privacy in words.
+    unitText() {
+      const { record, plan } = this, k = at(record, "rows_per_person"), person = at(plan, "person");
+      const noun = isTrue(plan.get("per_person") ?? null) ? "record" : "row";
+      if (person === null) return k === 1n ? "one row" : `one person of at most ${k} rows`;
+      return `one person (column ${quote(person)}), of whom at most ${k} ${noun}${k === 1n ? " is" : "s are"} counted`;
     }
 
     checkUnit() {
       const { record, plan } = this, k = at(record, "rows_per_person"), relation = at(record, "neighbors");
-      const person = at(plan, "person");
       const agree = ["neighbors", "rows_per_person", "person", "per_person"].every((key) =>
         same(record.get(key) ?? null, plan.get(key) ?? null));
       need(agree && typeof k === "bigint" && k > 0n && ["add-remove", "replace"].includes(relation), "unit");
-      const noun = isTrue(plan.get("per_person") ?? null) ? "record" : "row";
-      const rows = `${k} ${noun}${k === 1n ? " is" : "s are"}`;
-      const unit = person !== null ? `one person (column ${quote(person)}), of whom at most ${rows} counted`
-        : k === 1n ? "one row" : `one person of at most ${k} rows`;
+      const unit = this.unitText();
       need(at(record, "privacy_unit") === unit, `privacy_unit is not ${quote(unit)}`);
-      need(at(record, "neighbors_meaning").startsWith(`${relation} (`), "neighbors_meaning");
       const weight = this.noise.get("unit")?.get("weight") ?? null;
       need(same(this.weight, weight) && this.most.above > 0n, "weight");
       need(!this.exchanged || !this.weight, "weights where rows are exchanged");
@@ -681,24 +740,25 @@ const verifier = (() => {
     }
 
     *checkRequest() {
-      const { record, plan, names } = this;
+      const { record, plan } = this, terms = record.get("workload") ?? this.entries;
       this.checkDomain();
-      const unit = this.checkUnit(), terms = record.get("workload") ?? this.entries;
+      need(at(record, "neighbors_meaning").startsWith(`${at(record, "neighbors")} (`), "neighbors_meaning");
       const asked = terms.map((term) => this.at(term.get("bases")?.keys() ?? at(term, "attributes")));
       const sorted = (S) => `${[...S].sort((a, b) => a - b)}`;
       const tables = new Set(this.sets.map(sorted));
       need(tables.size === this.sets.length, "a table is listed twice");
       need(same([...new Set(asked.map(sorted))].sort(), [...tables].sort()), "the workload asks for other tables");
-      let given = at(plan, "workload");
-      if (typeof given === "bigint") given = [...subsets(names, Number(given))];
-      given = given.map((term) => (term instanceof Map ? term : new Map(term.map((name) => [name, null]))));
-      need(same(given.map((term) => sorted(this.at(term.keys()))), asked.map(sorted)), "the plan's workload");
-      const weights = terms.map((term) => at(term, "weight"));
-      need(same(at(plan, "weights"), isTrue(at(plan, "targets")) ? null : weights), "weights of the plan");
-      const usual = new Map(at(record, "domain").map((entry) => [at(entry, "name"), entry.get("base") ?? "identity"]));
-      const bases = given.map((term) => new Map([...term].map(([name, x]) => [name, x ?? usual.get(name)])));
-      need(bases.every((own, k) => same(own, terms[k].get("bases") ?? new Map([...own].map(([name]) => [name, "identity"])))),
+      need(same(this.asked.map(String), asked.map(sorted)), "the plan's workload");
+      need(this.terms.every((own, k) => same(own, terms[k].get("bases") ?? new Map([...own].map(([name]) => [name, "identity"])))),
         "the bases");
+      const bases = record.has("workload") ? terms.map((term) => [...at(term, "bases").values()]) : null;
+      yield* this.checkDigest(asked, terms.map((term) => at(term, "weight")), bases, []);
+    }
+
+    // Compare what the record states twice, and the digest of the request.
+    *checkDigest(asked, weights, bases, more) {
+      const { record, plan } = this, unit = this.checkUnit();
+      need(same(at(plan, "weights"), isTrue(at(plan, "targets")) ? null : weights), "weights of the plan");
       const request = [];
       if (this.weight) request.push(["weight", [at(this.weight, "column"), nineDigits(at(this.weight, "most"))]]);
       for (const key of ["person", "per_person", "public", "ranges", "title", "source"]) {
@@ -708,10 +768,10 @@ const verifier = (() => {
       request.push(["weights", weights.map(nineDigits)], ["p", at(plan, "p")], ["neighbors", at(record, "neighbors")]);
       request.push(["rho", nineDigits(at(record, "privacy", "rho"))]);
       if (at(plan, "privacy").has("scale")) request.push(["scale", at(plan, "privacy", "scale")]);
-      request.push(["rows_per_person", at(record, "rows_per_person")]);
+      request.push(["rows_per_person", at(record, "rows_per_person")], ...more);
       let wholes = [request];
-      if (record.has("workload")) {
-        const first = ["bases", terms.map((term) => [...at(term, "bases").values()])];
+      if (bases) {
+        const first = ["bases", bases];
         wholes = [[first, ...request], [first, ["catch-alls", "in no query that takes cells in order"], ...request]];
       }
       const digests = [];
@@ -741,10 +801,10 @@ const verifier = (() => {
 
     // The scale of each number without an upper end, over the end of its last cell.
     grown() {
-      const used = [...new Set(this.sets.flat())].filter((i) => at(this.record, "domain")[i].has("unit"));
+      const used = [...new Set(this.sets.flat())].filter((i) => this.domain[i].has("unit"));
       const scales = at(this.plan, "privacy").get("scale") ?? new Map();
       return new Map(used.map((i) => {
-        const entry = at(this.record, "domain")[i], name = at(entry, "name");
+        const entry = this.domain[i], name = at(entry, "name");
         need(scales.has(name), "a number that no budget grows with");
         return [i, written(scales.get(name)).over(written(at(entry, "unit"))).over(1n << 20n)];
       }));
@@ -805,12 +865,12 @@ const verifier = (() => {
       }
       need(same([...wanted].sort(), [...this.multipliers.keys()].sort()), "measured sets");
       need(!(this.public.length && this.moving), "measured sets");
-      const inParts = this.weight || this.sets.some((S) => S.some((i) => at(record, "domain")[i].has("clip") || at(record, "domain")[i].has("unit")));
+      const inParts = this.weight || this.sets.some((S) => S.some((i) => this.domain[i].has("clip") || this.domain[i].has("unit")));
       const exponent = this.unit.toString(2).length - 1;
       need(this.unit === 1n << BigInt(exponent) && (inParts ? exponent >= 10 && exponent <= 20 : exponent === 0), "units");
       const stated = at(noise, "integer_sensitivity_squared");
       const change = Fraction.of(yield* this.moved()).times(this.unit ** 2n);
-      const exact = (change.above + change.below - 1n) / change.below;
+      const exact = ((change.above + change.below - 1n) / change.below) * this.growth;
       need(typeof stated === "bigint" && stated === exact, `the squared sensitivity is ${exact}`);
       this.say(`squared sensitivity ${stated}: of integer matrices, over all pairs of rows`);
       const sigma = Fraction.of(at(noise, "sigma")), rho = Fraction.of(at(noise, "rho_of_one_row"));
@@ -852,63 +912,78 @@ const verifier = (() => {
     }
 
     *checkTables() {
-      const levels = new Map([["columns", NUMBERS.slice(2)], ["level", 0.95], ["simultaneous", false]]);
-      need(same(at(this.record, "intervals"), levels), "intervals");
-      const others = new Set();
+      need(same(at(this.record, "intervals"), LEVELS), "intervals");
       for (let k = 0; k < this.sets.length; k++) {
-        const name = at(this.entries[k], "file"), S = this.sets[k];
-        need(at(this.entries[k], "cells") === BigInt(this.cells(S)), `the number of cells of ${name}`);
-        const other = !name.endsWith(".csv") || name.endsWith("+sdmx.csv");
-        if (other && this.cells(S) > MOST_CELLS) {
-          others.add(`numbers in ${name}, and what the record says of them`);
-          continue;
-        }
-        const first = name.endsWith(".xlsx") ? (BigInt(k + 1) << 20n) + 1n : 0n; // a sheet for each table, below its heads
-        const packed = name.endsWith(".parquet") && this.record.has("executors");
-        need(packed || at(this.entries[k], "first_row") === first, `the first row of ${name}`);
-        const given = at(this.entries[k], "standard_deviation"), stated = Array.isArray(given) ? given : [given, given];
-        if (other) {
-          others.add(`numbers in ${name}`);
-          const own = yield* this.deviations(S), ends = [least(own), most(own)], close = this.tolerance(S);
-          need(stated.length === 2 && ends.every((sd, i) => isClose(stated[i], sd, close)), `the deviation that is stated of ${name}`);
-        } else {
-          need(this.files.has(name), `${name} is not there`, Unknown);
-          yield* this.checkTable(name, stated, S);
-        }
+        const name = at(this.entries[k], "file"), S = this.sets[k], n = this.cells(S);
+        need(at(this.entries[k], "cells") === BigInt(n), `the number of cells of ${name}`);
+        const table = yield* this.readTable(this.entries[k], name, S, k);
+        if (!table) continue;
+        this.tables.set(`${S}`, table);
+        yield* this.checkIntegers(name, S, table, this.wanted(S));
       }
-      const fine = [...this.known.values()].filter(({ slack }) => slack < 0.25).length;
-      this.say("standard deviations and intervals in CSV: of sigma, multipliers and matrices");
-      this.say(`${this.known.size} measurements, ${fine} as integers: the same from all tables`);
-      this.unchecked.push(...others);
-      if (fine < this.known.size) {
-        this.unchecked.push(`${this.known.size - fine} measurements: doubles do not resolve integers`);
+    }
+
+    sayIntegers(known) {
+      const fine = known.filter(({ slack }) => slack < 0.25).length;
+      this.say("standard deviations and intervals of tables: of sigma, multipliers and matrices");
+      this.say(`${known.length} measurements, ${fine} as integers: the same from all tables`);
+      if (fine < known.length) this.unchecked.push(`${known.length - fine} measurements: doubles do not resolve integers`);
+    }
+
+    // The numbers of a table that is the k-th one, after all checks but those of integers; null if they are not read.
+    *readTable(entry, path, S, k, spread = 1, close = 1e-14) {
+      const name = at(entry, "file"), isTable = isRead(name);
+      if (!isTable && this.cells(S) > MOST_CELLS) {
+        this.skip(`numbers in ${name}, and what the record says of them`);
+        return null;
       }
+      const first = name.endsWith(".xlsx") ? (BigInt(k + 1) << 20n) + 1n : 0n; // a sheet for each table, below its heads
+      const packed = name.endsWith(".parquet") && this.record.has("executors");
+      need(packed || at(entry, "first_row") === first, `the first row of ${name}`);
+      const expected = (yield* this.deviations(S)).map((sd) => sd * spread), tolerance = S.some((i) => this.own[i].solved) ? 1e-9 : close;
+      const smallest = least(expected), largest = most(expected);
+      need(!largest || smallest > 2 ** -96 * largest, "variances are too small to be checked");
+      if (!isTable) this.skip(`numbers in ${name}`);
+      else need(this.files.has(path), `${path} is not there`, Unknown);
+      const table = isTable ? yield* this.rowsOf(path, name, S) : null;
+      need(!table || table.deviations.every((sd, cell) => isClose(sd, expected[cell], tolerance)),
+        `a standard deviation in ${name} is not that of its noise`);
+      this.checkStated(entry, name, table?.deviations ?? expected, table ? 0 : tolerance);
+      if (!table) return null;
+      const exact = table.estimates.map(parts), bits = Math.max(0, ...new Set(exact.map(([, e]) => -e)));
+      // noise may have cancelled numbers larger than these
+      const size = table.estimates.reduce((a, x) => Math.max(a, Math.abs(x)), 0) + 8 * most(table.deviations);
+      table.error = size * Math.sqrt(table.estimates.length) * 2 ** (S.length / 2 - 51);
+      return { ...table, bits, values: exact.map(([m, e]) => m << BigInt(bits + e)) };
+    }
+
+    skip(line) {
+      if (!this.unchecked.includes(line)) this.unchecked.push(line);
+    }
+
+    // What the record says of the deviations of a table.
+    checkStated(entry, name, deviations, tolerance) {
+      const given = at(entry, "standard_deviation"), stated = Array.isArray(given) ? given : [given, given];
+      const ends = [least(deviations), most(deviations)];
+      need(stated.length === 2 && ends.every((sd, i) => isClose(Number(stated[i]), sd, tolerance)), `the deviation that is stated of ${name}`);
     }
 
     // Standard deviations of the cells of S, which is inside a table.
-    *deviations(S) {
-      const inside = [...this.multipliers.values()].filter(({ T }) => isInside(T, S));
-      const finest = inside.length ? least(inside.map(({ s }) => s)) : 1n;
-      const shares = new Map(inside.map(({ T, s }) =>
-        [S.map((i) => (T.includes(i) ? "1" : "0")).join(""), (ONE * finest ** 2n) / s ** 2n]));
-      const squares = yield* variances(S.map((i) => this.own[i]), shares);
-      need(!inside.length || least(squares) >> 64n, "variances are too small to be checked");
-      const scale = Fraction.of(at(this.noise, "sigma")).times(this.most).over(this.unit * finest).number;
+    *deviations(S, own = S.map((i) => this.own[i])) {
+      const inside = [...this.noises.values()].filter(({ T }) => isInside(T, S));
+      const top = inside.reduce((a, { v }) => (a.atMost(v) ? v : a), new Fraction(0n));
+      const shares = new Map(inside.map(({ T, v }) =>
+        [S.map((i) => (T.includes(i) ? "1" : "0")).join(""), top.above ? v.over(top).scaled : 0n]));
+      const squares = yield* variances(own, shares), scale = Math.sqrt(top.number);
       return squares.map((x) => Math.sqrt(Number(x) / 2 ** 256) * scale);
     }
 
-    // How closely their deviations are known: of inverted matrices, less.
-    tolerance(S) {
-      return S.some((i) => this.own[i].solved) ? 1e-9 : 1e-14;
-    }
-
-    *checkTable(path, stated, S) {
+    // The columns of a table in CSV or JSON lines, with the labels and intervals that it must have.
+    *rowsOf(path, name, S) {
       const own = S.map((i) => this.own[i]), size = this.cells(S), columns = NUMBERS.map(() => []);
-      const rows = csv(decoded(this.files.get(path))), name = path.split("/").at(-1);
       const heads = [...S.map((i) => this.names[i]), ...NUMBERS];
-      need(same(rows.next().value ?? [], heads), `the columns of ${name}`);
       let count = 0;
-      for (const row of rows) {
+      for (const row of rowsIn(this.files.get(path), name, heads)) {
         let place = count++;
         need(count <= size && row.length === heads.length, `the rows of ${name}`);
         for (let k = S.length - 1; k >= 0; k--) {
@@ -922,41 +997,39 @@ const verifier = (() => {
       }
       need(count === size, `the rows of ${name}`);
       const [estimates, deviations, lows, highs] = columns;
-      const expected = yield* this.deviations(S), tolerance = this.tolerance(S);
-      need(deviations.every((sd, k) => isClose(sd, expected[k], tolerance)),
-        `a standard deviation in ${name} is not that of its noise`);
-      need(same(stated, [least(deviations), most(deviations)]), `the deviation that is stated of ${name}`);
-      this.tables.set(`${S}`, { S, estimates, deviations, lows, highs });
-      yield* this.checkIntegers(name, S, estimates, deviations);
+      return { S, estimates, deviations, lows, highs };
+    }
+
+    // The vectors of S that must be integers, times a factor.
+    wanted(S) {
+      const found = [...this.multipliers.values()].filter(({ T }) => isInside(T, S))
+        .map(({ T, s }) => ({ T, factor: new Fraction(s * this.unit).over(this.most), counts: false }));
+      const known = S.filter((i) => this.public.includes(i));
+      for (const T of this.moving ? [] : subsets(known)) found.push({ T, factor: new Fraction(1n), counts: true });
+      return found;
+    }
+
+    // The measured vector of T, or the sums over all attributes but T, of a table of S.
+    *margin(S, values, T, counts) {
+      for (let k = S.length - 1; k >= 0; k--) {
+        if (counts && T.includes(S[k])) continue;
+        values = yield* along(values, this.cells(S.slice(0, k)), this.own[S[k]], T.includes(S[k]));
+      }
+      return values;
     }
 
     // Compare the integers that got noise, and exact counts, with those of other tables.
-    *checkIntegers(name, S, estimates, deviations) {
-      const exact = estimates.map(parts), bits = Math.max(...exact.map(([, e]) => -e).filter((e) => e > 0), 0);
-      const values = exact.map(([m, e]) => m << BigInt(bits + e));
-      // noise may have cancelled numbers larger than these
-      const size = estimates.reduce((a, x) => Math.max(a, Math.abs(x)), 0) + 8 * most(deviations);
-      const error = size * Math.sqrt(estimates.length) * 2 ** (S.length / 2 - 51);
-      const wanted = [...this.multipliers.values()].filter(({ T }) => isInside(T, S))
-        .map(({ T, s }) => ({ T, factor: new Fraction(s * this.unit).over(this.most), counts: false }));
-      if (!this.moving) {
-        const known = S.filter((i) => this.public.includes(i));
-        for (const T of subsets(known)) wanted.push({ T, factor: new Fraction(1n), counts: true });
-      }
+    *checkIntegers(name, S, { values, bits, error }, wanted) {
       for (const { T, factor, counts } of wanted) {
         const measured = counts ? [] : T.map((i) => this.own[i]);
         const scale = factor.times(product(measured.map((a) => a.divisor)));
         let slack = error * Math.sqrt(Number(product(measured.map((a) => a.square)))) * scale.number;
         const key = `${counts ? "counts" : ""} ${T}`;
-        if (slack > 0.25 && this.sets.filter((R) => isInside(T, R)).length === 1) {
-          this.known.set(key, { whole: [], slack });
+        if (this.alone && slack > 0.25 && this.sets.filter((R) => isInside(T, R)).length === 1) {
+          this.known.set(key, { whole: [], slack, counts });
           continue;
         }
-        let found = values;
-        for (let k = S.length - 1; k >= 0; k--) {
-          if (counts && T.includes(S[k])) continue;
-          found = yield* along(found, this.cells(S.slice(0, k)), this.own[S[k]], T.includes(S[k]));
-        }
+        const found = yield* this.margin(S, values, T, counts);
         const below = scale.below << BigInt(bits), { above } = scale;
         const whole = found.map((x) => floor(2n * x * above + below, 2n * below)); // the nearest
         slack += 4 * measured.reduce((a, b) => a * b.blur, 1) * 2 ** -53 * Number(most(whole.map(abs)));
@@ -966,7 +1039,7 @@ const verifier = (() => {
           need(found.every((x, k) => abs(x * above - whole[k] * below) <= limit.above / limit.below + 1n),
             `${name} is not made of integers as stated`);
         }
-        if (!this.known.has(key)) this.known.set(key, { whole, slack });
+        if (!this.known.has(key)) this.known.set(key, { whole, slack, T, scale, counts });
         const first = this.known.get(key);
         const apart = Math.max(slack, first.slack) < 0.25 ? 0n : BigInt(Math.ceil(slack + first.slack)) + 1n;
         need(whole.every((x, k) => abs(x - first.whole[k]) <= apart), `${name} disagrees with another table on a margin`);
@@ -1024,26 +1097,561 @@ const verifier = (() => {
     }
   }
 
+  // ---- streams
+
+  // The largest sum of |C'C| over both members of pairs from sets of at most k ticks, each two apart;
+  // an upper bound where there are millions of sets.
+  function* largestChange(rows, k, apart) {
+    const n = rows.length, exact = rows.map((_, i) => rows.map((_, j) =>
+      abs(sum(rows.slice(Math.max(i, j)).map((row) => row[i] * row[j])))));
+    const isSmall = sum(exact.flat()) < 1n << 52n; // doubles are exact, and faster
+    const X = isSmall ? exact.map((row) => row.map(Number)) : exact, none = isSmall ? 0 : 0n, two = isSmall ? 2 : 2n;
+    let sets = 0;
+    for (let j = 0; j < k; j++) sets += choose(n - j * (apart - 1), j + 1);
+    if (k < 3 || k ** 2 * sets < 2 ** 23) {
+      let best = none, count = 0;
+      const left = [[0, none, X.map((row, i) => row[i]), k]]; // the next tick at the earliest; what each adds
+      while (left.length) {
+        if (++count % 64 === 0) yield;
+        const [first, value, gains, more] = left.pop(), ends = gains.slice(first);
+        if (ends.length && value + most(ends) > best) best = value + most(ends);
+        for (let i = first; more > 1 && i < n; i++) {
+          if (i >= first + apart && Math.floor((n - 1 - i) / apart) + 1 < more) break; // there is room for one more before it
+          left.push([i + apart, value + gains[i], gains.map((g, j) => g + two * X[i][j]), more - 1]);
+        }
+      }
+      return BigInt(best);
+    }
+    const largest = (weights, size) => {
+      let before = Array(n + 1).fill(none);
+      for (let round = 0; round < size; round++) {
+        const best = [none];
+        weights.forEach((weight, j) => best.push(most([best[j], before[Math.max(j + 1 - apart, 0)] + weight])));
+        before = best;
+      }
+      return before[n];
+    };
+    const bounds = []; // each pair is counted at both of its ticks, or at the later, or at the earlier
+    for (const [early, late] of [[1, 1], [2, 0], [0, 2]]) {
+      const shares = [];
+      for (let i = 0; i < n; i++) {
+        const times = (j) => (Math.abs(i - j) < apart ? 0 : j < i ? early : late);
+        shares.push(X[i][i] + largest(X[i].map((x, j) => x * (isSmall ? times(j) : BigInt(times(j)))), k - 1));
+        yield;
+      }
+      bounds.push(largest(shares, k));
+    }
+    return BigInt(least(bounds));
+  }
+
+  function choose(n, k) {
+    let found = 1;
+    for (let j = 0; j < k; j++) found *= Math.max(n - j, 0) / (j + 1);
+    return Math.round(found);
+  }
+
+  class Stream extends Folder {
+    *open(record) {
+      const noise = new Map(at(record, "noise"));
+      noise.set("rho_of_one_row", at(noise, "rho_of_one_row_per_report"));
+      this.record = new Map([...record, ["rows_per_person", at(record, "rows_per_person_and_tick")], ["noise", noise],
+        ["rho", at(record, "rho_of_all_ticks")], ["person", record.get("person") ?? null]]);
+      yield* this.openPlan();
+      need(["public", "weight", "ranges", "per_person"].every((key) => !this.plan.has(key)), "no stream's plan");
+      need(!isTrue(at(this.plan, "targets")), "accuracy targets of a stream", Unknown);
+      [this.growth, this.ticks] = [at(noise, "time_sensitivity_squared"), at(record, "ticks")];
+      const sizes = ["n", "apart", "reports"].map((key) => at(this.ticks, key));
+      need(sizes.every((x) => typeof x === "bigint" && x > 0n), "ticks");
+      const [n, apart, reports] = sizes.map(Number);
+      [this.apart, this.reports] = [apart, Math.min(reports, Math.floor((n - 1) / apart) + 1)];
+      this.sets = [...new Map(this.asked.map((S) => [`${S}`, S])).values()];
+      this.rows = at(record, "time_matrix").map((row) => row.split(" ").map(BigInt));
+      need(same(this.rows.map((row) => BigInt(row.length)), Array.from({ length: n }, (_, i) => BigInt(i + 1))), "time_matrix is not lower triangular");
+      need(this.rows.every((row) => row.at(-1) > 0n), "a tick is not measured");
+      Object.assign(this, { periods: [], totals: new Map(), slacks: [] });
+    }
+
+    unitText() {
+      const one = super.unitText(), k = this.reports, { apart } = this, rows = at(this.record, "rows_per_person");
+      if (at(this.plan, "person") !== null) {
+        return `${one} in each of at most ${k} ticks${apart > 1 ? `, each two at least ${apart} apart` : ""}`;
+      }
+      if (k === 1) return rows === 1n ? one : `${one}, in one tick`;
+      const each = rows === 1n ? "" : ` of at most ${rows} rows each`;
+      return `one person of at most ${k} reports${each}, ${apart > 1 ? `${apart} ticks apart or more` : "in different ticks"}`;
+    }
+
+    // Who takes part when, in words.
+    takingPart() {
+      const person = at(this.plan, "person"), k = this.reports, rows = at(this.record, "rows_per_person");
+      const one = person !== null ? `all rows of one value of ${quote(person)}`
+        : rows === 1n ? "one row" : `one person's at most ${rows} rows`;
+      const change = this.moving ? "more or less" : `exchanged ${rows === 1n ? "for another" : "for as many others"}`;
+      const apart = k > 1 && this.apart > 1 ? `, each two at least ${this.apart} ticks apart` : "";
+      if (this.ticks.get("enforced") === true && person !== null) {
+        return `${one} ${change}, in any ticks; a registry lets at most ${k} count${apart}`;
+      }
+      if (k === 1) return `${one} ${change}, in one tick`;
+      return `one person with ${person === null ? one : "any number of rows"} ${change} in each of at most ${k} ticks${apart}`;
+    }
+
+    *check() {
+      const { record } = this, parts = new Set([...this.files.keys()].map((name) => name.split("/")[0]));
+      const usual = ["stream.json", "ticks", "private", "verifier.py", "signature.json"];
+      need([...parts].every((name) => usual.includes(name)), "files of no stream");
+      need(!this.exchanged || at(record, "person") === null, "exchanged persons");
+      need(at(record, "participation") === this.takingPart(), `not ${quote(this.takingPart())}`);
+      const bases = this.terms.map((term) => [...term.values()]), isPlain = bases.flat().every((x) => x === "identity");
+      yield* this.checkDigest(this.asked, at(this.plan, "weights"), isPlain ? null : bases, [["ticks", this.ticks]]);
+      const lowest = yield* largestChange(this.rows, this.reports, this.apart);
+      need(typeof this.growth === "bigint" && this.growth >= lowest, `ticks' sensitivity is ${lowest}`);
+      this.say(`squared sensitivity ${this.growth} of ticks, ${lowest} at least: over all reports`);
+      yield* this.checkPrivacy();
+      const folders = new Set([...this.files.keys()].filter((name) => name.startsWith("ticks/")).map((name) => name.split("/")[1]));
+      const expected = Array.from({ length: folders.size }, (_, t) => String(t + 1).padStart(4, "0"));
+      need(same([...folders].sort(), expected) && expected.length <= this.rows.length, "a tick missing");
+      need(ENDINGS[at(record, "table_format")] && at(record, "stream").length === 32, "table_format");
+      let missing = 0;
+      for (let t = 1; t <= folders.size; t++) missing += yield* this.checkTick(t, `ticks/${expected[t - 1]}/`);
+      this.say(`${folders.size} ticks from 1 on: their files, and that tables are added up`);
+      this.sayIntegers(this.slacks);
+      if (missing) this.unchecked.push(`${missing} files that this page does not hold`);
+      this.unchecked.push("time_lower and certified_gap, which have no witness; ledger");
+      if (parts.has("private")) this.unchecked.push("private/: never publish it");
+    }
+
+    // The record, the files and the tables of one tick; returns the number of files that are not held.
+    *checkTick(t, place) {
+      const files = within(this.files, place), { record } = this;
+      need(files.has("release.json"), `tick ${t} has no release.json`);
+      const own = json(decoded(files.get("release.json")));
+      need(at(own, "format") === "gaussnoise.stream-tick/1" && at(own, "tick") === BigInt(t), `no tick ${t}`);
+      need(at(own, "private") === true, "a simulation, which is not private");
+      const keys = ["stream", "ticks", "neighbors", "privacy_unit", "participation", "privacy", "rho_of_all_ticks", "person",
+        "rows_per_person_and_tick", "rows_counted", "epsilon_delta_of_all_ticks", "on_outside", "disclaimers"];
+      need(keys.every((key) => same(own.get(key) ?? null, record.get(key) ?? null)), `tick ${t} is of another stream`);
+      const meant = [own.get("cumulative_meaning"), own.get("period_meaning")];
+      need(same(meant, [`all rows of ticks 1 to ${t}`, `the rows of tick ${t} alone`]), `meaning of tick ${t}`);
+      need(same(at(own, "intervals"), LEVELS), "intervals");
+      need(/^[0-9a-f]{64}$/.test(at(own, "measurements_sha256")), "measurements_sha256");
+      const kinds = ["period", "cumulative"];
+      const names = kinds.flatMap((what) => at(own, what).map((entry) => `${what}/${at(entry, "file")}`));
+      const { missing } = yield* this.checkFiles("release.json", names, [], files, at(own, "files"));
+      this.known = new Map();
+      const now = new Map();
+      this.periods.push(now);
+      for (const what of kinds) {
+        const weights = Array.from({ length: t }, (_, i) => (what === "cumulative" || i === t - 1 ? 1n : 0n)), row = Array(t).fill(0n);
+        for (let j = t - 1; j >= 0; j--) { // row times the time matrix is weights
+          let rest = 0n;
+          for (let i = j + 1; i < t; i++) rest += row[i] * this.rows[i][j];
+          row[j] = floor(ONE * weights[j] - rest, this.rows[j][j]);
+        }
+        this.spread = Math.sqrt(new Fraction(sum(row.map((x) => x * x)), ONE ** 2n).number);
+        const listed = at(own, what).map((entry) => this.inOrder(at(entry, "attributes")));
+        need(same(listed.map(String).sort(), this.sets.map(String).sort()), `other tables in tick ${t}`);
+        for (let k = 0; k < listed.length; k++) {
+          const S = listed[k], entry = at(own, what)[k], file = `${what}/${at(entry, "file")}`, key = `${S}`;
+          need(file.endsWith(ENDINGS[at(record, "table_format")]), file);
+          const table = yield* this.readTable(entry, `${place}${file}`, S, k, this.spread, 1e-9);
+          if (!table) continue;
+          const name = `${file} of tick ${t}`;
+          if (what === "period") {
+            const before = this.totals.get(key);
+            need(before || t === 1, name);
+            this.totals.set(key, table.estimates.map((x, cell) => (before ? before[cell] + x : x)));
+            now.set(key, table);
+            const wanted = this.wanted(S);
+            yield* this.checkIntegers(name, S, table, wanted.filter(({ counts }) => counts));
+            yield* this.checkIntegers(name, S, this.combined(key), wanted.filter(({ counts }) => !counts));
+          } else this.tables.set(key, table);
+          need(what === "period" || same(table.estimates, this.totals.get(key)), `${name} is not the sum of ticks`);
+        }
+      }
+      this.slacks.push(...[...this.known.values()].filter(({ counts }) => !counts));
+      return missing.length;
+    }
+
+    // The combination of the ticks so far that got noise.
+    combined(key) {
+      const row = this.rows[this.periods.length - 1], tables = this.periods.map((own) => own.get(key));
+      const bits = Math.max(...tables.map((own) => own.bits));
+      const values = tables[0].values.map((_, cell) =>
+        sum(tables.map((own, i) => (row[i] * own.values[cell]) << BigInt(bits - own.bits))));
+      const error = tables.reduce((a, own, i) => a + Number(abs(row[i])) * own.error, 0);
+      return { values, bits, error };
+    }
+
+    checkStated(entry, name, deviations, tolerance) {
+      const expected = Math.sqrt(deviations.reduce((a, sd) => a + sd * sd, 0) / deviations.length);
+      need(isClose(Number(at(entry, "rms_standard_deviation")), expected, tolerance || 1e-12), `the deviation that is stated of ${name}`);
+    }
+  }
+
+  // ---- combinations of releases
+
+  // The files of a folder inside, by their paths in it.
+  const within = (files, place) => new Map([...files].filter(([name]) => name.startsWith(place))
+    .map(([name, bytes]) => [name.slice(place.length), bytes]));
+
+  class Combined extends Folder {
+    *open(record) {
+      this.record = record;
+      need(at(record, "private") === true, "a simulation, which is not private");
+      this.needLists();
+      this.entries = at(record, "marginals");
+      this.sources = [];
+      const known = new Map(), used = new Map();
+      for (const source of at(record, "combined_from")) {
+        const folder = at(source, "folder"), files = within(this.files, `${folder}/`);
+        need(/^releases\/[^/]+$/.test(folder), "a release in another place");
+        need(files.has("release.json"), `${folder} is not there`, Unknown);
+        need((yield* sha256(files.get("release.json"))) === at(source, "sha256"), "the sha256 of a release");
+        const one = new Folder(files, this.whole), inner = json(decoded(files.get("release.json")));
+        need(inner.get("format") === "gaussnoise.tables/3", "no release", Unknown);
+        yield* one.open(inner);
+        this.sources.push([folder.split("/")[1], one]);
+        const asked = new Set(one.sets.flat());
+        const alike = (a, b) => same([a.texts, a.matrix, a.divisor], [b.texts, b.matrix, b.divisor]);
+        one.names.forEach((name, i) => {
+          const own = [one.domain[i], one.own[i]];
+          if (!known.has(name)) known.set(name, own);
+          if (!asked.has(i)) return;
+          if (!used.has(name)) used.set(name, own);
+          need(alike(used.get(name)[1], own[1]), `${quote(name)} is measured differently`);
+        });
+      }
+      const all = [...new Map([...known, ...used]).values()];
+      this.setAttributes(all.map(([entry]) => entry), all.map(([, own]) => own));
+      this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
+    }
+
+    *check() {
+      const { record, sources } = this, listed = at(record, "combined_from");
+      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "answers/", "releases/", "verifier.py"]));
+      const there = new Set([...this.files.keys()].filter((name) => name.startsWith("releases/")).map((name) => name.split("/")[1]));
+      need(same([...there].sort(), [...new Set(sources.map(([name]) => name))].sort()), "releases that are not combined");
+      need(sources.length === there.size && sources.length > 1, "a release twice");
+      let spent = new Fraction(0n);
+      const first = sources[0][1].plan;
+      for (let k = 0; k < sources.length; k++) {
+        const [name, one] = sources[k];
+        yield* one.check();
+        for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${name}: ${line}`));
+        const alike = ["neighbors", "neighbors_meaning", "rows_per_person", "person"].every((key) => same(at(one.record, key), at(record, key)));
+        need(alike, "another unit of privacy");
+        const counted = ["public", "per_person", "weight"].every((key) => same(one.plan.get(key) ?? null, first.get(key) ?? null));
+        need(counted, "other rows or counts");
+        const stated = ["marginals", "rho", "title"].map((key) => at(listed[k], key));
+        const own = [one.entries.map((entry) => at(entry, "attributes")), at(one.record, "rho"), one.plan.get("title") ?? null];
+        need(same(stated, own), "a release");
+        spent = spent.plus(Fraction.of(at(listed[k], "rho")));
+      }
+      const left = [...this.unchecked.filter((line) => line.includes("numbers in ")),
+        ...this.entries.map((entry) => at(entry, "file")).filter((name) => !isRead(name)).map((name) => `numbers in ${name}`)];
+      need(!left.length, `${left.join(", ")}; hint: gaussnoise convert FOLDER --format csv`, Unknown);
+      need(fits(spent, Fraction.of(at(record, "rho"))), "rho is not the sum of all");
+      need(same(at(record, "intervals"), LEVELS), "intervals");
+      const means = this.means(), wanted = new Set(sources.flatMap(([, one]) => one.sets.map((S) => `${this.at(S.map((i) => one.names[i]))}`)));
+      need(same([...wanted].sort(), this.sets.map(String).sort()), "other tables");
+      for (let k = 0; k < this.sets.length; k++) {
+        const S = this.sets[k], name = at(this.entries[k], "file");
+        need(at(this.entries[k], "cells") === BigInt(this.cells(S)), `the number of cells of ${name}`);
+        const table = yield* this.readTable(this.entries[k], name, S, k, 1, 1e-12);
+        if (table) yield* this.checkMeans(name, S, table, means);
+        if (table) this.tables.set(`${S}`, table);
+      }
+      this.say(`rho = ${said(at(record, "rho"))}: the sum of all releases'`);
+      this.say(`${means.length} measurements: means of the releases', weighted by their precision`);
+      this.unchecked.push("whether the releases are of the same rows: agreement, id, weight; answers/");
+    }
+
+    // The mean of every measurement over ONE, and how exactly it is known; sets their variances.
+    means() {
+      const every = new Map();
+      for (const [, one] of this.sources) {
+        for (const [key, { whole, slack, T, scale, counts }] of one.known) {
+          const axes = this.at(T.map((i) => one.names[i])), unit = Fraction.of(scale);
+          need(axes.every((i, k) => !k || i > axes[k - 1]), "attributes in another order", Unknown);
+          const values = whole.map((x) => floor((x * unit.below) << BITS, unit.above));
+          const blur = slack >= 0.25 ? (slack + 1) / unit.number : 0;
+          const share = counts ? new Fraction(1n) : new Fraction(1n).over(one.noises.get(key.trim()).v);
+          const name = `${counts ? "counts" : ""} ${axes}`;
+          every.set(name, [...(every.get(name) ?? []), { T: axes, values, share, blur, counts }]);
+        }
+      }
+      return [...every.values()].map((found) => {
+        const [{ T, counts }] = found, seen = new Set(found.map(({ values }) => values.join()));
+        need(counts || seen.size === found.length, "the same noise twice");
+        need(!counts || seen.size === 1, "releases of other public counts");
+        const whole = total(found.map(({ share }) => share));
+        const parts = found.map(({ share }) => share.over(whole));
+        const mean = found[0].values.map((_, cell) =>
+          sum(found.map(({ values }, j) => floor(values[cell] * parts[j].above, parts[j].below))));
+        if (!counts) this.noises.set(`${T}`, { T, v: new Fraction(1n).over(whole) });
+        return { T, counts, mean, blur: Math.max(...found.map(({ blur }) => blur)) };
+      });
+    }
+
+    *checkMeans(name, S, { values, bits, error }, means) {
+      for (const { T, counts, mean, blur } of means) {
+        if (!isInside(T, S)) continue;
+        const of = counts ? [] : T.map((i) => this.own[i]), largest = Number(most(mean.map(abs))) / 2 ** 256;
+        const slack = 4 * error * Math.sqrt(Number(product(of.map((a) => a.square)))) + blur
+          + of.reduce((a, b) => a * b.blur, 1) * 2 ** -49 * largest;
+        const found = yield* this.margin(S, values, T, counts);
+        const agree = found.every((x, k) => Number(abs(((x << BITS) >> BigInt(bits)) - mean[k])) / 2 ** 256 <= slack);
+        need(agree, `${name} is not the mean of the releases`);
+        yield;
+      }
+    }
+  }
+
+  // ---- changes between two releases
+
+  // An interval within the least and the largest value of its number; it holds the estimate.
+  function inside({ x, low, high, least: a, most: b }) {
+    if (Number.isNaN(x)) return [a, b];
+    const [down, up, own] = [low, high, x].map((end) => Math.min(Math.max(end, a), b));
+    return [Math.min(down, own), Math.max(up, own)];
+  }
+
+  const normal = (x, sd, lowest) =>
+    ({ x, sd, low: x - QUANTILE * sd, high: x + QUANTILE * sd, least: lowest, most: Infinity });
+
+  // An interval of x / y: all r for which x - r y is near zero (Fieller 1954).
+  function quotient(x, y, vx, vxy, vy) {
+    const z = QUANTILE ** 2, a = y * y - z * vy, b = x * y - z * vxy, c = x * x - z * vx;
+    if (!(a > 0 && y > 0)) return [-Infinity, Infinity];
+    const half = Math.sqrt(Math.max(b * b - a * c, 0)) / a;
+    return [b / a - half, b / a + half];
+  }
+
+  // Both numbers, the change and its deviation, and the per cent; NaN where nothing is known.
+  function changeOf(before, after) {
+    const shown = [before, after].map((own) => [own.x, ...(own.isMean ? inside(own) : [own.low, own.high])]);
+    const x = after.x - before.x, down = Math.hypot(after.x - after.low, before.high - before.x);
+    const up = Math.hypot(after.high - after.x, before.x - before.low); // Zou & Donner 2008
+    const ends = inside({ x, low: x - down, high: x + up, least: after.least - before.most, most: after.most - before.least });
+    const [low, high] = quotient(after.x, before.x, after.sd ** 2, 0, before.sd ** 2).map((end) => end - 1);
+    const share = before.x > 0 ? after.x / before.x - 1 : NaN, lowest = Math.min(before.least, after.least) >= 0 ? -1 : -Infinity;
+    const parts = [share, ...inside({ x: share, low, high, least: lowest, most: Infinity })];
+    return [...shown.flat(), x, ...ends, Math.hypot(before.sd, after.sd),
+      ...parts.map((part) => (parts.every(Number.isFinite) ? 100 * part : NaN))];
+  }
+
+  // An attribute whose cells are sums, with these weights, of those of another one.
+  function* weighed(own, rows) {
+    const { n, N } = own, R = own.matrix ? yield* inverse([Array(n).fill(1n), ...own.matrix])
+      : own.texts.map((_, i) => [ONE / N, ...own.texts.map((_, k) => ((i === k ? N - 1n : -1n) * ONE) / N ** 2n)]);
+    const squares = rows.map((row) => R[0].map((_, k) => (sum(row.map((x, i) => x * R[i][k])) ** 2n) >> BITS));
+    return { ...own, variance: squares.map((row) => sum(row.slice(1))), share: squares.map(([first]) => first) };
+  }
+
+  // Counts, or sums or means of a number, by labels joined as JSON; null if no table has them.
+  function* figures(folder, kind, names, number) {
+    const axes = folder.at(number === null ? names : [...names, number]);
+    const above = [...folder.tables.values()].find((table) => isInside(axes, table.S));
+    if (!above) return null;
+    const T = above.S.filter((i) => axes.includes(i)), own = T.map((i) => folder.own[i]), found = new Map();
+    let values = above.estimates;
+    for (let k = above.S.length - 1; k >= 0; k--) { // sums over the other attributes
+      if (!T.includes(above.S[k])) values = added(values, folder.cells(above.S.slice(0, k)), folder.own[above.S[k]].n, [Array(folder.own[above.S[k]].n).fill(1)]);
+    }
+    const keyOf = (cell) => {
+      const labels = new Map();
+      for (let k = T.length - 1; k >= 0; k--) {
+        labels.set(T[k], own[k].texts[cell % own[k].n]);
+        cell = Math.floor(cell / own[k].n);
+      }
+      return JSON.stringify(folder.at(names).map((i) => labels.get(i)));
+    };
+    if (number === null) {
+      const deviations = yield* folder.deviations(T);
+      values.forEach((x, cell) => found.set(keyOf(cell), normal(x, deviations[cell], 0)));
+      return found;
+    }
+    const k = T.indexOf(axes.at(-1)), entry = folder.domain[axes.at(-1)], { n, texts } = own[k];
+    const isClipped = entry.has("clip"), [low, high] = isClipped ? entry.get("clip").map(Number) : [0, Number(at(entry, "unit")) * 2 ** 20];
+    const size = texts[1] === "weight between" ? 3 : 2, largest = isClipped ? high : Infinity;
+    const count = texts.map((_, i) => (i < size ? 1n : 0n));
+    const tops = texts.map((_, i) => (i === 0 ? -1n : i === size - 1 ? 1n : 0n)); // at the upper end less at the lower
+    const rows = [count, tops, count.map((x, i) => x + tops[i])], lead = T.slice(0, k).reduce((a, i) => a * folder.own[i].n, 1);
+    const virtual = own.with(k, { ...(yield* weighed(own[k], rows)), n: 3 });
+    const deviations = yield* folder.deviations(T, virtual), sums = added(values, lead, n, rows.map((row) => row.map(Number)));
+    const rest = values.length / (lead * n), [half, middle] = [(high - low) / 2, low / 2 + high / 2];
+    for (let place = 0; place < lead * rest; place++) {
+      const block = Math.floor(place / rest), start = block * 3 * rest + (place % rest);
+      const [y, x] = [0, 1].map((j) => sums[start + j * rest]), [vy, vx, both] = [0, 1, 2].map((j) => deviations[start + j * rest] ** 2);
+      const vxy = (both - vx - vy) / 2, root = (v) => Math.sqrt(Math.max(v, 0));
+      let figure;
+      if (kind === "sum") {
+        figure = normal(middle * y + half * x, root(middle ** 2 * vy + 2 * middle * half * vxy + half ** 2 * vx), low >= 0 ? 0 : -Infinity);
+      } else {
+        const ratio = y > 0 ? x / y : NaN, sd = (half * root(vx - 2 * ratio * vxy + ratio ** 2 * vy)) / y;
+        const mean = Math.min(Math.max(middle + half * ratio, low), largest), [down, up] = quotient(x, y, vx, vxy, vy).map((end) => middle + half * end);
+        figure = { x: mean, sd: y > 0 ? sd : NaN, low: Math.min(down, mean), high: Math.max(up, mean), least: low, most: largest, isMean: true };
+      }
+      found.set(keyOf(block * n * rest + (place % rest)), figure);
+    }
+    return found;
+  }
+
+  // Sums of the cells along an axis of n labels that follows ``lead`` cells, with the weights of each row.
+  function added(values, lead, n, rows) {
+    const rest = values.length / (lead * n), found = [];
+    for (let block = 0; block < lead; block++) {
+      for (const row of rows) {
+        for (let j = 0; j < rest; j++) {
+          let x = 0;
+          for (let k = 0; k < n; k++) x += row[k] * values[(block * n + k) * rest + j];
+          found.push(x);
+        }
+      }
+    }
+    return found;
+  }
+
+  const CHANGES = ["before", "after", "change"].flatMap((x) => [x, `${x}_low`, `${x}_high`])
+    .concat("change_standard_deviation", "per_cent", "per_cent_low", "per_cent_high");
+
+  // How far numbers of a row may be from those that are expected of it: absolute ones, and per cent.
+  function slackOf(before, after) {
+    const known = [before, after].filter(({ x }) => !Number.isNaN(x));
+    const [noise, size] = ["sd", "x"].map((key) => known.reduce((a, own) => a + Math.abs(own[key]), 0));
+    const blur = 1e-13 / Math.max(noise / (size || 1), 2 ** -25); // of ends that are almost equal
+    return (place, y) => (place < 10 ? 1e-9 * noise + 1e-12 * size : 1e-9 * (1 + Math.abs(y)) + blur);
+  }
+
+  class Changes extends Folder {
+    // ``record`` is null on a page, which holds both releases alone
+    *open(record) {
+      this.record = record;
+      this.releases = new Map();
+      this.fields = new Map(); // what a page says of both
+      for (const when of ["before", "after"]) {
+        const files = within(this.files, `releases/${when}/`);
+        for (const name of files.keys()) this.files.delete(`releases/${when}/${name}`);
+        if (!files.has("release.json")) {
+          this.unchecked.push(`the release ${when}: its folder is not here`);
+          continue;
+        }
+        const found = yield* sha256(files.get("release.json")), [Kind, inner] = kindOf(files);
+        need(!record || at(record, when, "sha256") === found, `the release ${when} is not the one that is named`);
+        const one = Object.assign(new Kind(files, this.whole), { alone: Kind === Folder });
+        yield* one.open(inner);
+        this.releases.set(when, one);
+        this.fields.set(when, new Map([["sha256", found], ["rho", at(inner, "rho")]]));
+      }
+    }
+
+    *check() {
+      const { record } = this;
+      if (record) {
+        need(at(record, "private") === true, "a simulation, which is not private");
+        const files = at(record, "tables").flatMap((entry) => [...at(entry, "files").values()]);
+        this.sayFiles(yield* this.checkFiles("changes.json", [...files, "report.html", "changes.png"], ["verifier.py"]));
+        need(same(at(record, "intervals"), LEVELS), "intervals");
+      }
+      for (const [when, one] of this.releases) {
+        yield* one.check();
+        const keys = ["neighbors", "rows_per_person", "person", "rho"];
+        need(!record || keys.every((key) => same(at(record, when, key), at(one.record, key))), `what is said of the release ${when}`);
+        for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${when}: ${line}`));
+      }
+      if (!record) return;
+      const sides = ["before", "after"].map((when) => at(record, when)), whole = at(record, "rho_of_both");
+      const spent = total(sides.map((side) => Fraction.of(at(side, "rho"))));
+      const alike = ["neighbors", "rows_per_person", "person"].every((key) => same(at(sides[0], key), at(sides[1], key)));
+      need(whole === null || (alike && fits(spent, Fraction.of(whole))), "rho_of_both");
+      this.say(`rho_of_both = ${said(whole)}: ${whole === null ? "no sum" : "the sum of both"}`);
+      let read = 0;
+      for (const entry of at(record, "tables")) read += yield* this.checkTable(entry);
+      this.say(`${read} tables: later less earlier, per cent, and intervals from both`);
+      if (record.get("population_means")) this.unchecked.push("population_means");
+      this.unchecked.push("names, notes, findings, tables that are left out");
+    }
+
+    // Both numbers of a table by labels, from the releases; null without both.
+    *sides(kind, names, number) {
+      if (this.releases.size < 2 || kind === "answer") return null;
+      const found = [];
+      for (const one of this.releases.values()) found.push(yield* figures(one, kind, names, number));
+      return found.every(Boolean) ? found : null;
+    }
+
+    *checkTable(entry) {
+      const [kind, names, number, name] = [at(entry, "statistic"), at(entry, "attributes"), at(entry, "number"), at(entry, "files", "changes")];
+      need(["count", "answer", "sum", "mean"].includes(kind), "the statistic");
+      const how = kind === "mean" ? "to first order (Zou & Donner 2008)" : "exact";
+      need(at(entry, "intervals") === `intervals ${how}`, "what is said of intervals");
+      need((number === null) === ["count", "answer"].includes(kind), "the number of a table");
+      if (!isRead(name)) {
+        this.skip(`numbers in ${[...at(entry, "files").values()].join(", ")}`);
+        return 0;
+      }
+      need(this.files.has(name), `${name} is not there`, Unknown);
+      const both = yield* this.sides(kind, names, number), heads = [...names], seen = new Set();
+      if (!both) this.skip(`that labels and numbers of ${quote(at(entry, "name"))} are of the releases${kind === "mean" ? ", and what follows from their noise" : ""}`);
+      for (let column of CHANGES) {
+        while (heads.includes(column)) column += "_";
+        heads.push(column);
+      }
+      for (const row of rowsIn(this.files.get(name), name, heads)) {
+        need(row.length === heads.length, `the rows of ${name}`);
+        const key = JSON.stringify(row.slice(0, names.length)), found = row.slice(names.length).map((x) => (x === "" ? NaN : double(x)));
+        need(!seen.has(key), `a row of ${name} occurs twice`);
+        seen.add(key);
+        need(found[6] === found[3] - found[0] || Number.isNaN(found[6]), `${name}: a change is not the number after less that before`);
+        need(!both || both.every((side) => side.has(key)), `the labels of ${name}`);
+        const lowest = kind !== "answer" && !(found[11] < -100) ? 0 : -Infinity;
+        const pair = both ? both.map((side) => side.get(key))
+          : [[0, 2], [3, 5]].map(([k, end]) => normal(found[k], (found[end] - found[k]) / QUANTILE, lowest));
+        const slack = slackOf(...pair);
+        changeOf(...pair).forEach((y, place) => {
+          const x = found[place], agree = Math.abs(x - y) <= slack(place, y) || x === y || (Number.isNaN(x) && Number.isNaN(y));
+          const isVain = !both && kind === "mean" && ![0, 3, 6].includes(place);
+          need(agree || isVain, `${name}: ${CHANGES[place]} of ${key}`);
+        });
+        if (seen.size % 256 === 0) yield;
+      }
+      need(!both || both.every((side) => side.size === seen.size), `the rows of ${name}`);
+      return 1;
+    }
+  }
+
+  // The class of a folder, and its record.
+  function kindOf(files) {
+    const name = ["stream.json", "changes.json", "release.json"].find((own) => files.has(own));
+    if (!name && files.has("releases/before/release.json")) return [Changes, null];
+    need(name, "there is no release.json", Unknown);
+    const record = json(decoded(files.get(name))), format = (record instanceof Map && record.get("format")) || null;
+    const kinds = name === "release.json" ? { "gaussnoise.tables/3": Folder, "gaussnoise.combined/1": Combined }
+      : { "gaussnoise.stream/2": Stream, "gaussnoise.changes/1": Changes };
+    need(format !== "gaussnoise.stream-tick/1", "one tick; check its stream, the folder with stream.json", Unknown);
+    need(Object.hasOwn(kinds, format), `the format ${quote(said(format))}`, Unknown);
+    return [kinds[format], record];
+  }
+
   // Check files (bytes by path), with pauses; return lines as ``gaussnoise verify`` prints them, and the folder.
   function* verify(files, whole = true) {
-    const folder = new Folder(files, whole);
+    let folder;
     try {
-      yield* folder.open();
-      yield* folder.checkFiles();
-      yield* folder.checkRequest();
-      yield* folder.checkPrivacy();
-      yield* folder.checkTables();
-      yield* folder.checkOptimality();
+      const [Kind, record] = kindOf(files);
+      folder = new Kind(new Map(files), whole);
+      folder.alone = Kind === Folder;
+      yield* folder.open(record);
+      yield* folder.check();
     } catch (error) {
       const unknown = error instanceof Unknown;
       return { lines: [`${unknown ? "UNKNOWN: no check of such a folder" : "FAILED"}: ${error.message}`], folder: null };
     }
-    const left = [...folder.unchecked, "epsilon_delta, lower_bound, targets, on_outside, texts, pictures",
+    const left = [...new Set(folder.unchecked), "epsilon_delta, lower_bound, targets, on_outside, texts, pictures",
       "noise.npz, signature.json, metadata", "other fields; who wrote it, and how it was drawn"];
     const lines = [...folder.checked.map((x) => `checked    ${x}`), ...left.map((x) => `unchecked  ${x}`)];
     return { lines, folder };
   }
 
-  return { verify, sha256, said, isClose };
+  return { verify, sha256, said, isClose, changeOf, slackOf };
 })();
 if (typeof module === "object") module.exports = verifier;
