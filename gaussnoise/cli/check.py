@@ -3,7 +3,7 @@
 import typer
 
 from ..tables.schema.workload import load_workload
-from .asked import Options, asked_for, table_of
+from .asked import Options, asked_for, rows_of, table_of
 from .console import say, show
 from .options import (
     DateFormat,
@@ -15,19 +15,19 @@ from .options import (
     PerPersonOption,
     Person,
     Quote,
-    Rows,
     SchemaFile,
-    Tables,
+    StatedRows,
+    StatedTables,
     Thousands,
     WeightColumn,
 )
 
 
 def check_table(
-    table: Tables,
     schema: SchemaFile,
+    table: StatedTables = None,
     marginals: Marginals = None,
-    rows_per_person: Rows = 1,
+    rows_per_person: StatedRows = None,
     person: Person = None,
     per_person: PerPersonOption = None,
     weight: WeightColumn = None,
@@ -58,9 +58,9 @@ def check_table(
         person=person,
         per_person=per_person,
         weight=weight,
-    )
+    ).settled()
     written = delimiter, decimal, encoding, quote, date_format, thousands
-    found = options.plan(asked_for(options, written)).check(table_of(table))
+    found = options.plan(asked_for(options, written)).check(table_of(rows_of(table, schema)))
     if as_json:
         show(found.as_dict())
     else:
