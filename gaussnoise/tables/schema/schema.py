@@ -545,8 +545,8 @@ class Schema:
         return "\n".join(blocks)
 
 
-def stated_toml(**tables: Mapping[str, str]) -> list[str]:
-    """Return TOML tables of texts, without those that say nothing."""
+def stated_toml(**tables: Mapping[str, Any]) -> list[str]:
+    """Return TOML tables, without those that say nothing."""
     return [
         "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in stated.items())]) + "\n"
         for name, stated in tables.items()
