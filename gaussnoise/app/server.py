@@ -61,6 +61,7 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((_HOST, port or 0))
+        listening.listen()  # a browser that is quicker than the server waits
     except OSError as error:
         raise OutputError(
             f"app: cannot listen on port {port} ({type(error).__name__}); hint: --port of another, "
