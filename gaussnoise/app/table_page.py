@@ -193,17 +193,20 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
             name, kind.value, text.value or "", other.value or "", missing.value or "", like
         )
 
-    def look() -> None:
-        text.props(f'hint="{HELP[kind.value]}"')
+    def problem(_: object) -> str | None:
         try:
             read(attribute.name if attribute else "column", attribute)
-            text.error = None
         except GaussNoiseError as error:
-            text.error = str(error).partition(": ")[2] or str(error)
+            return str(error).partition(": ")[2] or str(error)
+        return None
 
-    text.error = None
+    def look() -> None:
+        text.props(f'hint="{HELP[kind.value or start]}"')
+        text.validate()
+
     text.props(f'hint="{HELP[start]}"')
-    for field in (kind, text, other, missing):
+    text.validation = problem
+    for field in (kind, other, missing):
         field.on_value_change(look)
     return read
 
