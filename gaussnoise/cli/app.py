@@ -23,6 +23,7 @@ from .plan import show_bound, show_plan
 from .release import make_release
 from .report import write_report
 from .schema import draft_schema
+from .serve import serve_app
 from .stream import (
     forget_persons,
     plan_stream,
@@ -81,6 +82,7 @@ _COMMANDS = {
         "inspect": inspect_release,
         "verify": verify_folder,
         "sign": sign_folder,
+        "app": serve_app,
         "demo": demo,
     },
     stream_app: {

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,22 +13,23 @@ from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.guarantee import AbstractPrivacy
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
 from ..tables.schema.entries import Entry
+from ..tables.schema.planned import load_plan
 from ..tables.schema.workload import as_entry, load_workload
 from .console import ERR, check_new, save_picture
 from .options import (
     Delta,
     Epsilon,
     Marginals,
-    Neighbors,
-    Norm,
     PerPersonOption,
     PerRecordOption,
     Person,
     Public,
     Rho,
-    Rows,
     SchemaFile,
     Source,
+    StatedNeighbors,
+    StatedNorm,
+    StatedRows,
     Targets,
     Title,
     WeightColumn,
@@ -37,6 +38,8 @@ from .options import (
 )
 from .patience import patience
 
+BUDGET = ("rho", "epsilon", "delta", "per_record")
+USUAL = {"neighbors": "add-remove", "p": 2.0, "rows_per_person": 1}  # where nothing is stated
 _TARGETED = ", or --within, or --target"
 Written = tuple[str | None, ...]  # a dialect, as options state it: arguments of dialect_of
 
@@ -51,12 +54,12 @@ class Options:
     epsilon: Epsilon = None
     delta: Delta = None
     per_record: PerRecordOption = None
-    neighbors: Neighbors = "add-remove"
+    neighbors: StatedNeighbors = None
     public: Public = None
-    p: Norm = 2
+    p: StatedNorm = None
     within: Within = None
     target: Targets = None
-    rows_per_person: Rows = 1
+    rows_per_person: StatedRows = None
     person: Person = None
     per_person: PerPersonOption = None
     weight: WeightColumn = None
@@ -66,8 +69,16 @@ class Options:
     @property
     def has_budget(self) -> bool:
         """Whether a budget is given."""
-        budgets = self.rho, self.epsilon, self.delta, self.per_record
-        return any(given is not None for given in budgets)
+        return any(getattr(self, name) is not None for name in BUDGET)
+
+    def settled(self) -> "Options":
+        """Return these options, with those of the schema's ``[plan]`` where none is given here.
+
+        A budget, ``--within`` or ``--target`` given here replaces the whole budget that stands
+        there.
+        """
+        has_own = self.has_budget or self.within is not None or bool(self.target)
+        return filled(self, USUAL, without=BUDGET if has_own else ())
 
     @property
     def privacy(self) -> AbstractPrivacy:
@@ -78,23 +89,70 @@ class Options:
     def plan(self, asked: "Asked") -> Plan:
         """Return the plan of all options together."""
         free = asked.targets is not None and not self.has_budget
-        relation: Any = self.neighbors
+        settled: dict[str, Any] = {name: getattr(self, name) for name in USUAL}
         with patience(ERR, "planning"):
             return plan(
                 asked.schema,
                 asked.workload,
                 None if free else self.privacy,
-                neighbors=relation,
-                p=self.p,
                 targets=asked.targets,
-                rows_per_person=self.rows_per_person,
                 person=self.person,
                 per_person=per_person_of(self.per_person),
                 weight=None if self.weight is None else weight_of(self.weight),
                 public=parts_of(self.public or ""),
                 title=self.title,
                 source=self.source,
+                **settled,
             )
+
+
+def filled(options: Any, usual: Mapping[str, object], without: Iterable[str] = ()) -> Any:
+    """Return options whose empty fields have the values of the schema's ``[plan]``, or the usual.
+
+    Raises:
+        ParameterError: ``[plan]`` states something that these options do not have: left aside, it
+            might have protected more.
+    """
+    stated = {
+        name: _as_option(value)
+        for name, value in load_plan(options.schema).items()
+        if name != "table"
+    }
+    for name in stated:
+        if not hasattr(options, name):
+            raise ParameterError(
+                f"{options.schema}: [plan]: {name} is stated there, which this command cannot take "
+                "into account; hint: another schema file without it"
+            )
+    given = {
+        name: value for name in (*usual, *stated) if (value := getattr(options, name)) is not None
+    }
+    stated = {name: value for name, value in stated.items() if name not in without}
+    return replace(options, **{**usual, **stated, **given})
+
+
+def _as_option(value: Any) -> Any:
+    """Return a value of ``[plan]`` in the form of an option of the shell."""
+    match value:
+        case {"column": str(column), "most": most}:
+            return f"{column}:{most!r}"
+        case dict() if all(isinstance(number, int | float) for number in value.values()):
+            return [f"{name}={number!r}" for name, number in value.items()]
+        case dict():
+            return joined(f"{name}={how}" for name, how in value.items())
+        case list():
+            return joined(value)
+    return value
+
+
+def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
+    """Return the files of the rows: those given, or those that the schema's ``[plan]`` names."""
+    found = table or load_plan(schema).get("table")
+    if not found:
+        raise ParameterError(
+            f'expected TABLE, the file of the rows, or table = "FILE" in [plan] of {schema}'
+        )
+    return found
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -105,7 +163,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        options = kind(**{name: given.pop(name) for name in shared})
+        options = kind(**{name: given.pop(name) for name in shared}).settled()
         command(options=options, **given)
 
     listed = [p for name, p in own.items() for p in (shared.values() if name == "options" else [p])]
@@ -207,13 +265,11 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
     """Return the meaning of budgets, and save a picture if a path is given."""
     check_new("plan", plot)
-    wanted: dict[str, Any] = {"neighbors": options.neighbors, "p": options.p}
+    wanted: dict[str, Any] = {name: getattr(options, name) for name in USUAL}
     if options.delta is not None:
         wanted["delta"] = options.delta
     with patience(ERR, "planning"):
-        table = budgets(
-            asked.schema, asked.workload, rows_per_person=options.rows_per_person, **wanted
-        )
+        table = budgets(asked.schema, asked.workload, **wanted)
     if plot is not None:
         save_picture("plan", table.plot(), plot)
     return table

@@ -3,7 +3,7 @@
 import typer
 
 from ..tables.schema.workload import load_workload
-from .asked import Options, asked_for, table_of
+from .asked import Options, asked_for, rows_of, table_of
 from .console import say, show
 from .options import (
     DateFormat,
@@ -15,9 +15,9 @@ from .options import (
     PerPersonOption,
     Person,
     Quote,
-    Rows,
     SchemaFile,
-    Tables,
+    StatedRows,
+    StatedTables,
     Thousands,
     WeightColumn,
 )
@@ -25,10 +25,10 @@ from .wording import OF_RELEASES, in_shell
 
 
 def check_table(
-    table: Tables,
     schema: SchemaFile,
+    table: StatedTables = None,
     marginals: Marginals = None,
-    rows_per_person: Rows = 1,
+    rows_per_person: StatedRows = None,
     person: Person = None,
     per_person: PerPersonOption = None,
     weight: WeightColumn = None,
@@ -59,9 +59,9 @@ def check_table(
         person=person,
         per_person=per_person,
         weight=weight,
-    )
+    ).settled()
     written = delimiter, decimal, encoding, quote, date_format, thousands
-    found = options.plan(asked_for(options, written)).check(table_of(table))
+    found = options.plan(asked_for(options, written)).check(table_of(rows_of(table, schema)))
     if as_json:
         show(found.as_dict())
     else:

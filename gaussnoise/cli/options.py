@@ -17,6 +17,13 @@ Tables = Annotated[
         "quoted pattern like 'data/*.csv', or a folder of Parquet."
     ),
 ]
+StatedTables = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="Files of the rows, as for `gaussnoise schema`; left out, those of the schema's "
+        "\\[plan] table."
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
@@ -44,7 +51,13 @@ DateFormat = Annotated[
     typer.Option("--date-format", help="Of CSV, how dates are written: dd.MM.yyyy, M/d/yyyy, …"),
 ]
 SchemaFile = Annotated[
-    Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")
+    Path,
+    typer.Option(
+        "--schema",
+        "-s",
+        help="TOML schema; `gaussnoise schema TABLE` drafts one. Its \\[plan] table states options "
+        "that are not given here.",
+    ),
 ]
 Marginals = Annotated[
     list[str] | None,
@@ -80,12 +93,10 @@ PerRecordOption = Annotated[
         "(repeatable). A row may cost rho (1 + (payroll / T)^2): large rows are protected less.",
     ),
 ]
-Neighbors = Annotated[
-    str,
-    typer.Option(
-        "--neighbors",
-        help="Neighbours: add-remove (one row more or less) or replace (one row exchanged).",
-    ),
+_RELATIONS = "Neighbours: add-remove (one row more or less) or replace (one row exchanged)."
+Neighbors = Annotated[str, typer.Option("--neighbors", help=_RELATIONS)]
+StatedNeighbors = Annotated[
+    str | None, typer.Option("--neighbors", help=_RELATIONS, show_default="add-remove")
 ]
 Public = Annotated[
     str | None,
@@ -95,9 +106,9 @@ Public = Annotated[
         "their values have no protection.",
     ),
 ]
-Norm = Annotated[
-    float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")
-]
+_NORMS = "Error norm: 2 for total variance, inf for the largest error."
+Norm = Annotated[float, typer.Option("--p", help=_NORMS)]
+StatedNorm = Annotated[float | None, typer.Option("--p", help=_NORMS, show_default="2")]
 Within = Annotated[
     float | None,
     typer.Option(
@@ -114,9 +125,10 @@ Targets = Annotated[
         "a target take what is left.",
     ),
 ]
-Rows = Annotated[
-    int,
-    typer.Option("--rows-per-person", help="The most rows of one person: persons are protected."),
+_MOST_ROWS = "The most rows of one person: persons are protected."
+Rows = Annotated[int, typer.Option("--rows-per-person", help=_MOST_ROWS)]
+StatedRows = Annotated[
+    int | None, typer.Option("--rows-per-person", help=_MOST_ROWS, show_default="1")
 ]
 Person = Annotated[
     str | None,

@@ -14,13 +14,13 @@ from .options import (
     Epsilon,
     Json,
     Marginals,
-    Neighbors,
-    Norm,
     PerRecordOption,
     Public,
     Rho,
-    Rows,
     SchemaFile,
+    StatedNeighbors,
+    StatedNorm,
+    StatedRows,
 )
 from .wording import OF_RELEASES, in_shell
 
@@ -77,10 +77,10 @@ def show_bound(
     epsilon: Epsilon = None,
     delta: Delta = None,
     per_record: PerRecordOption = None,
-    neighbors: Neighbors = "add-remove",
+    neighbors: StatedNeighbors = None,
     public: Public = None,
-    p: Norm = 2,
-    rows_per_person: Rows = 1,
+    p: StatedNorm = None,
+    rows_per_person: StatedRows = None,
     as_json: Json = False,
 ) -> None:
     """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
@@ -95,7 +95,7 @@ def show_bound(
         public=public,
         p=p,
         rows_per_person=rows_per_person,
-    )
+    ).settled()
     planned = options.plan(asked_for(options))
     if as_json:
         return show(bound_document(planned))

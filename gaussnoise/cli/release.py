@@ -9,7 +9,7 @@ from ..errors import ParameterError
 from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
-from .asked import Options, asked_for, table_of, with_options
+from .asked import Options, asked_for, rows_of, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
 from .ledger import noted
@@ -25,7 +25,7 @@ from .options import (
     Purpose,
     Quote,
     RequestedBy,
-    Tables,
+    StatedTables,
     Thousands,
     Verifier,
 )
@@ -36,9 +36,9 @@ _PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no 
 
 @with_options
 def make_release(
-    table: Tables,
     options: Options,
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
+    table: StatedTables = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
@@ -73,7 +73,7 @@ def make_release(
     written = delimiter, decimal, encoding, quote, date_format, thousands
     planned = options.plan(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
-    rows = table_of(table)
+    rows = table_of(rows_of(table, options.schema))
     released(planned, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json)
     if as_json:
         show(release_document(out))

@@ -18,9 +18,12 @@ from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
 from ..text import one_of
 from .asked import (
+    BUDGET,
+    USUAL,
     Options,
     asked_for,
     dialect_of,
+    filled,
     joined,
     parts_of,
     privacy_of,
@@ -41,8 +44,6 @@ from .options import (
     Format,
     Json,
     Marginals,
-    Neighbors,
-    Norm,
     OnOutside,
     Purpose,
     Quote,
@@ -50,6 +51,8 @@ from .options import (
     Rho,
     SchemaFile,
     SomeTicks,
+    StatedNeighbors,
+    StatedNorm,
     StreamFolder,
     Tables,
     Thousands,
@@ -103,11 +106,14 @@ class StreamOptions:
             help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand.",
         ),
     ] = "refuse"
-    neighbors: Neighbors = "add-remove"
-    p: Norm = 2
+    neighbors: StatedNeighbors = None
+    p: StatedNorm = None
     rows_per_person: Annotated[
-        int, typer.Option("--rows-per-person", help="The most rows of one person in a tick.")
-    ] = 1
+        int | None,
+        typer.Option(
+            "--rows-per-person", help="The most rows of one person in a tick.", show_default="1"
+        ),
+    ] = None
     person: Annotated[
         str | None,
         typer.Option(
@@ -125,6 +131,11 @@ class StreamOptions:
         ),
     ] = False
 
+    def settled(self) -> "StreamOptions":
+        """Return these options, with those of the schema's ``[plan]`` where none is given here."""
+        has_own = any(given is not None for given in (self.rho, self.epsilon, self.delta))
+        return filled(self, USUAL, without=BUDGET if has_own else ())
+
     def plan(self) -> StreamPlan:
         """Return the plan of all options together."""
         if self.person is not None and self.reports is None:
@@ -136,7 +147,7 @@ class StreamOptions:
         wanted: dict[str, Any] = {"late": self.late, "workload": self.workload}
         wanted |= {"period": self.period, "enforced": self.enforced}
         over = Ticks(self.ticks, self.reports, apart=self.apart, **wanted)
-        relation: Any = self.neighbors
+        settled: dict[str, Any] = {name: getattr(self, name) for name in USUAL}
         asked = asked_for(Options(self.schema, self.marginals))
         privacy = privacy_of(self.rho, self.epsilon, self.delta)
         if asked.targets is not None:
@@ -149,11 +160,9 @@ class StreamOptions:
                 asked.schema,
                 asked.workload,
                 privacy,
-                neighbors=relation,
-                p=self.p,
-                rows_per_person=self.rows_per_person,
                 person=self.person,
                 over=over,
+                **settled,
             )
 
 

@@ -30,6 +30,7 @@ from ...numerics.intervals import quantile
 from ...numerics.norms import group_norm
 from ...numerics.rounding import rounded_down, rounded_up
 from ...privacy.definitions import dp_event
+from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...privacy.lattice_bound import MIN_STEPS, TABLE_STEPS
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
@@ -412,6 +413,31 @@ class Plan(AbstractPlan):
             ParameterError: the plan is for rows added or removed, or asks for more than cells.
         """
         return saving(self, "add_remove_saving", "add-remove")
+
+    def with_budget(self, privacy: AbstractPrivacy) -> "Plan":
+        """Return the plan of the same tables at another budget, without solving again.
+
+        The best noise has the same shape at every budget, and standard deviations fall as 1/√ρ.
+
+        Raises:
+            ParameterError: a budget that cannot be drawn, or that found the plan's ranges.
+            NotAvailableError: budgets of rows grow with their numbers, which changes the shape.
+
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+        >>> one = gn.plan(schema, 1, gn.zCDP(1.0))
+        >>> four = one.with_budget(gn.zCDP(4.0))
+        >>> print(one.standard_deviation("sex") / four.standard_deviation("sex"))
+        2.0
+        """
+        check_gaussian("with_budget", privacy, stacklevel=2).stated()
+        if self.scales or privacy.scales:
+            raise NotAvailableError(
+                "with_budget: budgets that grow with numbers of a record change the shape of the "
+                "noise; hint: plan() with the new budget"
+            )
+        result = replace(self, asked=replace(self.asked, privacy=privacy))
+        _ = result.query  # a budget whose noise cannot be drawn is refused here
+        return result
 
     def independent_standard_deviation(self, *names: str) -> float:
         """Return the standard deviation that independent noise would give the cells of a marginal.

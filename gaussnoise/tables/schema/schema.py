@@ -434,7 +434,8 @@ class Schema:
                 ``title = "Length of stay"`` and ``measured_in = "days"`` are for readers.
                 Tables ``[[workload]]`` say what the shell asks for where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
-                here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
+                here, and they are no part of the schema; neither is a table ``[plan]``, which says
+                to the shell what its other options are. Tables ``[[impossible]]`` are combinations
                 that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
                 ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
                 ``delimiter = ";"``. A table ``[about]`` has lines for readers of the tables, the
@@ -606,8 +607,8 @@ def check_titles(attributes: Sequence[Attribute]) -> None:
         taken.add(said)
 
 
-def stated_toml(**tables: Mapping[str, str]) -> list[str]:
-    """Return TOML tables of texts, without those that say nothing."""
+def stated_toml(**tables: Mapping[str, Any]) -> list[str]:
+    """Return TOML tables, without those that say nothing."""
     return [
         "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in stated.items())]) + "\n"
         for name, stated in tables.items()
@@ -745,8 +746,27 @@ def _structure() -> Any:
         publisher: str | None = None
         contact: str | None = None
 
+    class Most(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        column: str
+        most: float
+
+    class Planned(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        table: str | list[str] | None = None
+        rho: float | None = None
+        epsilon: float | None = None
+        delta: float | None = None
+        per_record: dict[str, float] | None = None
+        neighbors: Literal["add-remove", "replace"] | None = None
+        public: list[str] | None = None
+        p: float | None = None
+        rows_per_person: int | None = None
+        person: str | None = None
+        per_person: str | dict[str, str] | None = None
+        weight: Most | None = None
+
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         draft: bool = False
+        plan: Planned | None = None
         about: Said | None = None
         file: Written | None = None
         attributes: dict[str, Entry]
@@ -784,13 +804,16 @@ _CODES = (
     "then counts as an empty field does"
 )
 _TABLES = (
-    "[about], [file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
+    "[about], [file], [plan], [attributes.NAME], [[workload]] and [[impossible]] tables, and "
+    "draft = true"
 )
 _KEYS = {
     "about": "title, source, period, publisher or contact",
     "attributes": "categories, edges, clip, unit, other, missing, base, groups, title or "
     "measured_in",
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
+    "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
+    "person, per_person or weight",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
@@ -801,6 +824,17 @@ _EXPECTED = {
     **dict.fromkeys(["title", "source", "period", "publisher", "contact"], "expected text"),
     **dict.fromkeys(["delimiter", "decimal", "encoding", "quote", "date_format"], "expected text"),
     "thousands": "expected text",
+    "plan": "expected a [plan] table with " + _KEYS["plan"],
+    "table": "expected the path of a file, or a list of paths",
+    **dict.fromkeys(["rho", "epsilon", "delta"], "expected a number, like 0.1"),
+    "per_record": "expected numbers and their scales, like {payroll = 1000000}",
+    "neighbors": 'expected "add-remove" or "replace"',
+    "public": 'expected a list of attribute names, like ["sex", "region"]',
+    "p": "expected a number, 2 or more, or inf",
+    "rows_per_person": "expected an integer",
+    "person": "expected the name of a column",
+    "per_person": 'expected "mean", "sum", "max" or "count", or {stay = "mean"}',
+    "weight": 'expected {column = "NAME", most = 3}',
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',

@@ -123,6 +123,7 @@ COMMANDS = [
     ("verify", "st", "--key", "public.pem"),
     ("verify", "st/ticks/0001", "--key", "public.pem"),
     ("plan", "-s", "absent.toml", "--rho", "1"),
+    ("app", "absent"),
 ]
 GROUPS = ("", "stream", "ledger")
 

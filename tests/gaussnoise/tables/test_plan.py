@@ -1,6 +1,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -176,6 +177,26 @@ def test_improvement_is_over_the_best_independent_split(workload):
     assert plan.improvement > 1 - 1e-9
     for marginal, sd in zip(plan.marginals, sds, strict=True):
         assert plan.independent_standard_deviation(*marginal) == pytest.approx(sd, rel=1e-3)
+
+
+@pytest.mark.parametrize("asked", [{}, {"p": math.inf}, {"targets": 5.0}, {"rows_per_person": 3}])
+def test_another_budget_is_the_plan_that_is_solved_for_it(asked):
+    planned = partial(gn.plan, schema(2, 3, 2), 2, neighbors="replace", **asked)
+    moved, solved = planned(gn.zCDP(1)).with_budget(gn.zCDP(0.2)), planned(gn.zCDP(0.2))
+    assert moved.deviations.tolist() == solved.deviations.tolist()
+    assert moved.request_sha256 == solved.request_sha256  # a ledger takes one for the other
+    assert moved.query.query == solved.query.query
+
+
+def test_another_budget_is_refused_as_by_plan():
+    one = gn.plan(schema(2, 3), 2, gn.zCDP(1))
+    with pytest.raises(gn.errors.ParameterError):
+        one.with_budget(gn.PureDP(1))
+    grown = gn.Schema([gn.Attribute("pay", unit=0.01)])
+    base = gn.PerRecord(gn.zCDP(0.1), {"pay": 1e4})
+    for plan, privacy in ((one, base), (gn.plan(grown, ["pay"], base), gn.zCDP(1))):
+        with pytest.raises(gn.errors.NotAvailableError, match="grow with numbers"):
+            plan.with_budget(privacy)
 
 
 def test_half_width_is_a_gaussian_quantile():

@@ -1,0 +1,182 @@
+"""The third page: a budget, and at once what it means for tables and for one person."""
+
+import asyncio
+import html
+import math
+
+from nicegui import ui
+
+from ..errors import GaussNoiseError
+from ..numerics.intervals import quantile
+from ..privacy.definitions import zCDP
+from ..tables import Plan
+from ..tables.planning.facts import Facts, facts_of, percent_text
+from ..tables.release.tidy import LEVEL
+from ..tables.schema.planned import load_plan
+from ..text import SHOWN_DELTA
+from .asked import START
+from .parts import frame, go, handled, head, output, refusal, words
+from .state import State
+
+_LEAST, _MOST = -4.0, 1.0  # powers of ten of ρ on the slider
+_STEP = 0.05
+_BARS = 8  # bars in the picture
+_BUDGET = ("rho", "epsilon", "delta")
+
+
+async def budget_page(state: State) -> None:
+    """Draw the page."""
+    with frame(state, "/budget", "Budget: accuracy against privacy"):
+        try:
+            stated = load_plan(state.project.schema)
+            has_own = any(name in stated for name in _BUDGET)
+            try:
+                planned = await state.plan()
+            except GaussNoiseError:
+                if has_own:
+                    raise
+                planned = await state.plan(zCDP(START))
+        except GaussNoiseError as error:
+            refusal(str(error), "/questions" if state.project.schema.exists() else "/")
+            return
+        if planned.scales:
+            ui.label("This budget grows with numbers of a record; it is stated in schema.toml.")
+            output(str(planned))
+            return
+        _Panel(state, planned, has_own)
+
+
+class _Panel:
+    """The slider, and all that moves with it."""
+
+    def __init__(self, state: State, planned: Plan, has_own: bool) -> None:
+        self.state, self.plan, self.has_own = state, planned, has_own
+        with ui.card():
+            head("The budget", 2)
+            words("The *budget* ρ of this release; the *ledger* adds up those of all releases.")
+            start = min(max(math.log10(planned.rho), _LEAST), _MOST)
+            self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=start).props(
+                'aria-label="Budget rho, in powers of ten"'
+            )
+            rho = float(f"{planned.rho:.6g}")
+            self.number = ui.number("ρ (rho)", value=rho, min=0, format="%.6g")
+            self.note = ui.label().props('role="status"')
+            with ui.row():
+                ui.button("Keep this budget", on_click=handled(self.keep))
+                if planned.targets is not None:
+                    least = ui.button("The least that meets all targets")
+                    least.on_click(handled(self.least)).props("outline")
+        with ui.card():
+            head("What it tells of one person, at most", 2)
+            self.person = ui.label()
+            self.best = ui.html("", sanitize=False)
+        with ui.card():
+            head("Accuracy of every table", 2)
+            words(
+                "*half-width* in rows at 95 %, known before any data are read; numbers are "
+                "*unbiased*."
+            )
+            columns = [
+                {"name": "name", "label": "Table", "field": "name", "align": "left"},
+                {"name": "answers", "label": "Numbers", "field": "answers"},
+                {"name": "half", "label": "95 % ±", "field": "half"},
+            ]
+            self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
+            self.table.classes("w-full")
+        with ui.card():
+            head("Such a table looks like this", 2)
+            self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
+            self.picture = ui.html("", sanitize=False)
+            ui.label("MADE-UP counts, not yours: only the size of the noise is that of the plan.")
+        self.show(planned)
+        self.slider.on_value_change(self.moved)
+        self.number.on("change", handled(self.typed))
+        self.total.on_value_change(lambda: self.draw(self.plan))
+
+    async def moved(self) -> None:
+        """Show the plan at the slider's budget, unless the slider has moved on."""
+        value = self.slider.value or 0.0
+        await asyncio.sleep(0)
+        if value == self.slider.value:
+            rho = float(f"{10**value:.3g}")
+            self.number.value = rho
+            await self.at(rho)
+
+    async def typed(self) -> None:
+        """Show the plan at the budget that is typed."""
+        await self.at(float(self.number.value or 0))
+
+    async def at(self, rho: float) -> None:
+        """Show the plan at a budget."""
+        self.plan = await self.state.plan(zCDP(rho))
+        self.has_own = True
+        self.show(self.plan)
+        self.note.text = "Not kept yet."
+
+    def keep(self) -> None:
+        """State the budget in the schema file."""
+        self.state.project.state(rho=self.plan.rho, epsilon=None, delta=None)
+        self.note.text = f"Kept: rho = {self.plan.rho:.6g}, in schema.toml, table [plan]."
+
+    def least(self) -> None:
+        """State no budget, so that targets decide."""
+        self.state.project.state(rho=None, epsilon=None, delta=None)
+        go("/budget")
+
+    def show(self, planned: Plan) -> None:
+        """Show all that a plan says."""
+        facts, z = facts_of(planned), quantile(LEVEL)
+        rows = zip(planned.entries, planned.queries, planned.deviations, strict=True)
+        self.table.rows = [
+            {"name": name, "answers": int(answers), "half": f"{z * deviation:.4g}"}
+            for name, answers, deviation in rows
+        ]
+        self.table.update()
+        self.person.text = _risk(planned, facts)
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in facts.verdict)
+        self.best.content = f"<p>{html.escape(facts.budget)}</p><ul>{lines}</ul>"
+        self.draw(planned)
+
+    def draw(self, planned: Plan) -> None:
+        """Draw made-up counts with the intervals of the plan's first table."""
+        deviation = float(planned.deviations[0])
+        half = quantile(LEVEL) * deviation
+        cells = max(2, min(_BARS, int(planned.queries[0])))
+        each = float(self.total.value or 1) / max(int(planned.queries[0]), 1)
+        self.picture.content = bars(
+            [each * (0.4 + 1.2 * k / (cells - 1)) for k in range(cells)], half
+        )
+
+
+def _risk(planned: Plan, facts: Facts) -> str:
+    """Return in a sentence how sure a reader can be of one person at most."""
+    what = "was exchanged for another" if planned.neighbors == "replace" else "is in the data"
+    return (
+        f"Someone who knows all other rows, and thinks it 50 % likely that {facts.unit} {what}, is "
+        f"at most {percent_text(facts.surest(planned.rho))} sure after seeing all that is "
+        f"published, except with probability {SHOWN_DELTA:g}."
+    )
+
+
+def bars(counts: list[float], half: float) -> str:
+    """Return a picture of counts with intervals."""
+    most, width, high = max(max(counts) + half, half * 2), 60, 160
+    parts = []
+    for k, count in enumerate(counts):
+        x, top = k * width + 12, high * (1 - count / most)
+        ends = [high * (1 - (count + side * half) / most) for side in (1, -1)]
+        low = min(ends[1], high + 20)
+        parts.append(
+            f'<rect x="{x}" y="{top:.1f}" width="36" height="{high - top:.1f}" fill="#4c8fc4"/>'
+            f'<path d="M{x + 18} {ends[0]:.1f}V{low:.1f}'
+            f'M{x + 10} {ends[0]:.1f}h16M{x + 10} {low:.1f}h16" '
+            'stroke="currentColor" stroke-width="2" fill="none"/>'
+            f'<text x="{x + 18}" y="{high + 36}" text-anchor="middle" font-size="12" '
+            f'fill="currentColor">{count:,.0f}</text>'
+        )
+    said = f"Made-up counts, each with an interval of plus or minus {half:.4g} rows"
+    return (
+        f'<svg role="img" aria-label="{said}" viewBox="0 -10 {width * len(counts)} {high + 54}" '
+        f'style="width:100%;max-width:{width * len(counts)}px">{"".join(parts)}'
+        f'<path d="M0 {high}h{width * len(counts)}" stroke="currentColor"/></svg>'
+    )

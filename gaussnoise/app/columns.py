@@ -1,0 +1,150 @@
+"""A column as one types it: to an attribute, and back."""
+
+import json
+import re
+
+from ..errors import SchemaError
+from ..tables import Attribute
+
+KINDS = {
+    "texts": "categories: words",
+    "integers": "categories: whole numbers",
+    "truths": "categories: true and false",
+    "edges": "intervals of numbers or dates",
+    "clip": "a number whose sums and means are wanted",
+    "unit": "the same, without an upper end",
+}
+HELP = {
+    "texts": "one category a line, as it stands in the file",
+    "integers": "one number a line",
+    "truths": "true and false, one a line",
+    "edges": "the ends in order, with commas: 0, 18, 65, 120 or 2020-01-01, 2020-07-01; -inf and "
+    "inf take all below and above",
+    "clip": "the lowest and the highest value that count in full, with a comma: 0, 100000",
+    "unit": "the smallest step of the number: 0.01 for cents",
+}
+
+
+def kind_of(attribute: Attribute) -> str:
+    """Return the kind of an attribute, one of :data:`KINDS`."""
+    if attribute.categories is not None:
+        first = attribute.categories[0]
+        return (
+            "truths"
+            if isinstance(first, bool)
+            else "integers"
+            if isinstance(first, int)
+            else "texts"
+        )
+    return next(kind for kind in ("edges", "clip", "unit") if getattr(attribute, kind) is not None)
+
+
+def typed(attribute: Attribute) -> str:
+    """Return the categories, edges or numbers of an attribute as they are typed."""
+    kind = kind_of(attribute)
+    if kind == "texts":
+        return "\n".join(map(_line, map(str, attribute.categories or ())))
+    if kind in ("integers", "truths"):
+        return "\n".join(json.dumps(value) for value in attribute.categories or ())
+    if kind == "unit":
+        return f"{attribute.unit:.15g}"
+    values = attribute.edges if kind == "edges" else attribute.clip
+    return ", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ())
+
+
+def _line(text: str) -> str:
+    """Return a category on one line; in JSON if a line could not hold it otherwise."""
+    plain = text.strip() == text and text.isprintable() and text and text[0] != '"'
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def attribute_of(
+    name: str,
+    kind: str,
+    text: str,
+    other: str = "",
+    missing: str = "",
+    like: Attribute | None = None,
+) -> Attribute:
+    """Return the attribute that is typed.
+
+    Args:
+        name: the column.
+        kind: one of :data:`KINDS`.
+        text: see :data:`HELP`.
+        other: the label of the catch-all; empty for none.
+        missing: codes for no answer, with commas.
+        like: the attribute before, whose questions and groups stay if its kind does.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    kept = (
+        {} if like is None or kind_of(like) != kind else {"base": like.base, "groups": like.groups}
+    )
+    given = {
+        "other": other.strip() or None,
+        "missing": [_code(code) for code in re.split(r"\s*,\s*", missing.strip()) if code],
+        **kept,
+    }
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if kind in ("texts", "integers", "truths"):
+        read = {"texts": _category, "integers": _integer, "truths": _truth}[kind]
+        return Attribute(name, [read(name, line) for line in lines], **given)
+    parts = [part for part in re.split(r"[,;\s]+", text.strip()) if part]
+    if kind == "edges":
+        return Attribute(name, edges=[_edge(part) for part in parts], **given)
+    numbers = [_number(name, part) for part in parts]
+    if kind == "clip":
+        return Attribute(name, clip=numbers, **given)
+    if len(numbers) != 1:
+        raise SchemaError(f"attribute {name!r}: expected one number, like 0.01")
+    return Attribute(name, unit=numbers[0], **given)
+
+
+def _category(name: str, line: str) -> str:
+    if not line.startswith('"'):
+        return line
+    try:
+        return json.loads(line)
+    except ValueError:
+        raise SchemaError(
+            f"attribute {name!r}: expected a category in quotes to end with one, like "
+            '"so-called \\"expert\\""'
+        ) from None
+
+
+def _integer(name: str, line: str) -> int:
+    try:
+        return int(line)
+    except ValueError:
+        raise SchemaError(f"attribute {name!r}: expected one whole number a line") from None
+
+
+def _truth(name: str, line: str) -> bool:
+    if line.lower() not in ("true", "false"):
+        raise SchemaError(f"attribute {name!r}: expected true or false on each line")
+    return line.lower() == "true"
+
+
+def _number(name: str, part: str) -> float:
+    try:
+        return float(part)
+    except ValueError:
+        raise SchemaError(f"attribute {name!r}: expected numbers, like 0, 100000") from None
+
+
+def _edge(part: str) -> float | str:
+    try:
+        return float(part)
+    except ValueError:
+        return part  # a date, or refused as an edge
+
+
+def _code(text: str) -> int | float | str:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text

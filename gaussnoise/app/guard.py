@@ -1,0 +1,133 @@
+"""Access to the server: for programs that know its token, and for its own pages."""
+
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, TypeAlias, final
+from urllib.parse import parse_qs
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Server: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_PRIVATE = [
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+_FRAMEWORK = "/_nicegui/"  # scripts and fonts, which hold no data
+
+
+@final
+@dataclass(frozen=True)
+class Guard:
+    """A server behind a token.
+
+    The token comes once, in the address that the command prints, and then in a cookie that scripts
+    cannot read and that other sites cannot send. Requests for another host are refused, so that a
+    name which is pointed to this machine gets nothing, and so are those from pages of others.
+
+    Attributes:
+        server: the ASGI application.
+        token: a random text.
+        port: the port that it listens on.
+    """
+
+    server: Server
+    token: str
+    port: int
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie; ports of one machine share cookies."""
+        return f"gaussnoise-{self.port}"
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.server(scope, receive, send)
+        headers = _headers(scope)
+        is_socket = scope["type"] == "websocket"
+        hosts = {f"127.0.0.1:{self.port}", f"localhost:{self.port}"}
+        own = headers.get("host", "") in hosts
+        origin = headers.get("origin")
+        own &= origin == f"http://{headers.get('host')}" if origin or is_socket else True
+        own &= headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (
+            self._is_first(scope)
+        )
+        if own and self._is_first(scope):
+            return await self._enter(send)
+        if not (own and self._same(_cookie(headers.get("cookie", ""), self.cookie))):
+            return await _refused(scope, receive, send)
+        is_private = not scope["path"].startswith(_FRAMEWORK)
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                more = [*_PRIVATE, *([(b"cache-control", b"no-store")] if is_private else [])]
+                named = {name for name, _ in more}
+                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in named]
+                message["headers"] = [*kept, *more]
+            await send(message)
+
+        return await self.server(scope, receive, answer)
+
+    def _is_first(self, scope: Message) -> bool:
+        """Return whether this is the address that the command printed."""
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/":
+            return False
+        asked = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        return self._same(asked.get("token", [""])[0])
+
+    def _same(self, token: str) -> bool:
+        return secrets.compare_digest(token.encode(), self.token.encode())
+
+    async def _enter(self, send: Send) -> None:
+        """Set the cookie, and go on to an address without the token, for histories keep it."""
+        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+        # a page, not a redirection: after a link on another site, the cookie would not be sent
+        page = (
+            b'<!DOCTYPE html><title>gaussnoise</title><meta http-equiv="refresh" content="0;url=/">'
+        )
+        headers = [
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"set-cookie", cookie.encode()),
+            (b"cache-control", b"no-store"),
+            *_PRIVATE,
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": page})
+
+
+def _headers(scope: Message) -> dict[str, str]:
+    """Return the headers; one that comes twice has no value that anything equals."""
+    found: dict[str, str] = {}
+    for name, value in scope.get("headers", ()):
+        key = name.decode("latin-1").lower()
+        joint = "; " if key == "cookie" else "\n"
+        found[key] = (found[key] + joint if key in found else "") + value.decode("latin-1")
+    return found
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        found = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+async def _refused(scope: Message, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    text = (
+        b"gaussnoise app: this address needs its token. Open the whole address that the command "
+        b"printed.\n"
+    )
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), *_PRIVATE]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

@@ -1,0 +1,166 @@
+"""Parts that all pages have: the frame, words with their meaning, refusals, the running task."""
+
+import functools
+import html
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nicegui import ui
+
+from ..errors import GaussNoiseError
+from .jobs import Job
+from .state import State
+
+PAGES = {
+    "/": "1 Table",
+    "/questions": "2 Questions",
+    "/budget": "3 Budget",
+    "/release": "4 Release",
+    "/ledger": "Ledger",
+    "/ask": "Ask",
+}
+WORDS = {
+    "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
+    "was read off the data is not, even if it looks harmless.",
+    "catch-all": "A category for empty fields and all values that are not listed.",
+    "budget": "How much a release may reveal about one person, as the number ρ (rho). Budgets of "
+    "all releases of the same data add up. Four times the ρ, half the noise.",
+    "half-width": "95 of 100 released numbers are within this distance of the exact count.",
+    "ledger": "A file that keeps the budget of one data set. A release is charged before its noise "
+    "is drawn, and never beyond the budget.",
+    "person": "The unit that is protected: all rows with the same value in a column, of which at "
+    "most so and so many are counted.",
+    "neighbours": "Data sets that a release must not tell apart: with one row (or person) more or "
+    "less, or with one exchanged for another.",
+    "optimal": "No Gaussian noise that protects these tables has less error. The plan has a proof.",
+    "target": "The most by which a table's numbers may be off, in rows, at 95 %.",
+    "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
+    "be negative or not whole.",
+}
+_STYLE = """
+abbr[title]{text-decoration:underline dotted;cursor:help}
+.page{width:100%;max-width:64rem;margin:0 auto;padding:1rem;gap:1rem}
+nav a{color:inherit;padding:.35rem .6rem;border-radius:.3rem;text-decoration:none}
+nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
+:focus-visible{outline:3px solid #e8a200;outline-offset:2px}
+.refused{border-left:.4rem solid #c62828;padding:.5rem .8rem;white-space:pre-wrap;
+  overflow-wrap:anywhere}
+.mine{border-left:.4rem solid #b26a00;padding:.4rem .8rem}
+pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
+  overflow-y:auto}
+.q-card{width:100%}
+h1{font-size:1.4rem;font-weight:600;margin:0}
+h2{font-size:1.1rem;font-weight:600;margin:0}
+h1,h2{line-height:1.4}
+"""
+
+
+@contextmanager
+def frame(state: State, page: str, heading: str) -> Iterator[None]:
+    """Draw the frame of a page, with the task that runs."""
+    ui.colors(primary="#1b5a8c")
+    ui.add_css(_STYLE)
+    with ui.header().classes("q-pa-sm"):
+        with ui.element("nav").props('aria-label="Steps"').classes("row items-center"):
+            for address, name in PAGES.items():
+                link = ui.element("a").props(f'href="{address}"')
+                link.props('aria-current="page"') if address == page else None
+                with link:
+                    ui.label(name)
+    with ui.column().classes("page"), ui.element("main").classes("column w-full").style("gap:1rem"):
+        head(heading)
+        task(state)
+        yield
+
+
+def head(text: str, level: int = 1) -> None:
+    """Write a heading."""
+    ui.html(f"<h{level}>{html.escape(text)}</h{level}>", sanitize=False)
+
+
+def words(text: str) -> None:
+    """Write a sentence, in which terms between stars have their meaning on hover and focus."""
+    parts = html.escape(text).split("*")
+    for k in range(1, len(parts), 2):
+        meaning = html.escape(WORDS[parts[k]], quote=True)
+        parts[k] = f'<abbr title="{meaning}" tabindex="0">{parts[k]}</abbr>'
+    ui.html("<div>" + "".join(parts) + "</div>", sanitize=False)
+
+
+def refusal(text: str, page: str = "") -> None:
+    """Show the message of a refusal, and a link to where it is mended."""
+    with ui.element("div").classes("refused").props('role="alert"'):
+        ui.label(text)
+        if page:
+            ui.link(f"Mend it on the page {PAGES[page].lstrip('1234 ')}", page)
+
+
+def mine(text: str) -> None:
+    """Say that something is for the owner of the data alone."""
+    with ui.element("div").classes("mine"):
+        ui.label(text)
+
+
+def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
+    """Return a handler of events that shows refusals; other errors show their kind alone."""
+
+    @functools.wraps(handler)
+    async def run(*given: Any) -> None:
+        try:
+            result = handler(*given)
+            if inspect.isawaitable(result):
+                await result
+        except GaussNoiseError as error:
+            ui.notify(str(error), type="negative", timeout=0, close_button="Close", multi_line=True)
+        except Exception as error:  # noqa: BLE001 (its message may hold data)
+            said = f"internal error: {type(error).__name__}"
+            ui.notify(said, type="negative", timeout=0, close_button="Close")
+
+    # the framework counts the parameters of a handler
+    run.__signature__ = inspect.signature(handler)  # pyright: ignore[reportAttributeAccessIssue]
+    return run
+
+
+def go(page: str) -> None:
+    """Open a page, or the same one anew."""
+    ui.navigate.to(page)
+
+
+def task(state: State) -> None:
+    """Show the task that runs, with its time and a button that cancels it; reload at its end."""
+    job = state.jobs.last
+    if job is None or not state.jobs.is_busy:
+        return
+    with ui.card().props('role="status"'):
+        line = ui.label()
+        ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
+        ui.button("Cancel", on_click=handled(state.jobs.cancel)).props("outline")
+
+    def look() -> None:
+        if job.status is not None:
+            timer.cancel()
+            ui.navigate.reload()
+        line.text = f"{job.name}: {time.monotonic() - job.begun:.0f} s"
+
+    timer = ui.timer(0.5, look)
+
+
+def outcome(job: Job) -> None:
+    """Show what a task said at its end."""
+    if job.status:
+        refusal((job.warned or "stopped").strip())
+        return
+    output(job.said)
+
+
+def output(text: str) -> ui.html:
+    """Show lines as a terminal would."""
+    return ui.html(lines(text), sanitize=False)
+
+
+def lines(text: str) -> str:
+    """Return lines as a terminal would show them, in HTML."""
+    return f'<pre class="out" tabindex="0">{html.escape(text.strip())}</pre>'

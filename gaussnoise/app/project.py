@@ -1,0 +1,153 @@
+"""A project folder: schema, plan and ledger, in the files that the shell uses too."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from ..errors import OutputError, ParameterError, SchemaError
+from ..privacy.ledger import Ledger
+from ..tables.schema.planned import load_plan
+from ..tables.schema.schema import Schema, stated_toml
+from ..tables.schema.workload import load_workload
+from .schema_file import SchemaFile
+
+SCHEMA, LEDGER, RELEASES, SCRIPTS = "schema.toml", "project.ledger", "releases", "scripts"
+TABLES = (".csv", ".tsv", ".gz", ".xz", ".zst", ".zip", ".parquet", ".xlsx", ".sav", ".dta")
+TABLES = (*TABLES, ".sas7bdat")
+_MOST_FILES = 500  # files that are offered
+
+
+@final
+@dataclass(frozen=True)
+class Project:
+    """The folder named at the start; no file outside it is read or written."""
+
+    folder: Path
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    @property
+    def schema(self) -> Path:
+        """The schema file, with tables and plan."""
+        return self.folder / SCHEMA
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger of all releases."""
+        return self.folder / LEDGER
+
+    def inside(self, name: str) -> Path:
+        """Return a path in the folder.
+
+        Raises:
+            ParameterError: it leads out of the folder, also by a link.
+        """
+        path = (self.folder / name).resolve()
+        if not path.is_relative_to(self.folder):
+            raise ParameterError("app: expected a file in the folder named at the start")
+        return path
+
+    def tables(self) -> list[str]:
+        """Return the names of files that may hold rows, below the folder."""
+        found = []
+        for place, folders, files in os.walk(self.folder):
+            own = Path(place)
+            top = own == self.folder
+            folders[:] = [
+                x for x in sorted(folders) if x[0] != "." and not (top and x in (RELEASES, SCRIPTS))
+            ]
+            for name in sorted(files):
+                path = own / name
+                if name[0] != "." and path.suffix.lower() in TABLES and self._is_inside(path):
+                    found.append(path.relative_to(self.folder).as_posix())
+            if len(found) >= _MOST_FILES:
+                break
+        return found[:_MOST_FILES]
+
+    def _is_inside(self, path: Path) -> bool:
+        return path.resolve().is_relative_to(self.folder)
+
+    def published(self) -> list[str]:
+        """Return the names of the releases in the folder, complete ones, newest last."""
+        records = (self.folder / RELEASES).glob("*/release.json")
+        own = [path.parent for path in records if self._is_inside(path)]
+        return [p.name for p in sorted(own, key=lambda p: (p / "release.json").stat().st_mtime_ns)]
+
+    def read(self) -> SchemaFile:
+        """Return the schema file in parts; without parts if there is none yet."""
+        try:
+            return SchemaFile.of(self.schema.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return SchemaFile()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OutputError(f"app: cannot read {SCHEMA} ({type(error).__name__})") from None
+
+    def change(self, edit: Callable[[SchemaFile], SchemaFile]) -> None:
+        """Write the schema file with a change, if all of it is still valid.
+
+        Raises:
+            GaussNoiseError: it would not be valid; the file is as it was.
+        """
+        with self._lock:
+            text = edit(self.read()).text
+            with self._beside() as scratch:
+                scratch.write_text(text, encoding="utf-8")
+                try:
+                    check(scratch)
+                except SchemaError as error:
+                    raise SchemaError(str(error).replace(str(scratch), SCHEMA)) from None
+                os.replace(scratch, self.schema)
+
+    def replace_schema(self, draft: Path, table: str) -> None:
+        """Take a new draft as the schema file, of the rows in a file."""
+        with self._lock:
+            text = SchemaFile.of(draft.read_text(encoding="utf-8"))
+            stated = text.stating("plan", stated_toml(plan={"table": table}))
+            draft.write_text(stated.text, encoding="utf-8")
+            check(draft)
+            os.replace(draft, self.schema)
+
+    @contextlib.contextmanager
+    def _beside(self) -> Iterator[Path]:
+        """Yield a new file beside the schema file, for the owner alone, and remove it."""
+        scratch = self.folder / f".{SCHEMA}.{os.getpid()}.{threading.get_ident()}"
+        try:
+            os.close(os.open(scratch, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
+            yield scratch
+        except OSError as error:
+            raise OutputError(f"app: cannot write {SCHEMA} ({type(error).__name__})") from None
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    def state(self, **options: object) -> None:
+        """State options in the ``[plan]`` table; None removes one."""
+
+        def edit(file: SchemaFile) -> SchemaFile:
+            stated: dict[str, Any] = _stated(self.schema) | options
+            kept = {name: value for name, value in stated.items() if value is not None}
+            return file.stating("plan", stated_toml(plan=kept))
+
+        self.change(edit)
+
+    def budget(self) -> Ledger | None:
+        """Return the ledger, if there is one."""
+        return Ledger.open(self.ledger) if self.ledger.exists() else None
+
+
+def check(path: Path) -> None:
+    """Raise SchemaError unless schema, workload and plan of a file are valid."""
+    Schema.load(path)
+    load_workload(path)
+    load_plan(path)
+
+
+def _stated(path: Path) -> dict[str, object]:
+    """Return the ``[plan]`` table as it stands in the file."""
+    stated = load_plan(path)
+    if "table" in stated:
+        files = [os.path.relpath(file, path.parent) for file in stated["table"]]
+        stated["table"] = files[0] if len(files) == 1 else files
+    return stated

@@ -1,0 +1,158 @@
+"""The second page: which tables and questions are answered, and how accurately."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from nicegui import ui
+
+from ..errors import GaussNoiseError, ParameterError
+from ..tables import Schema
+from ..tables.schema.entries import entry_term, term_name
+from ..tables.schema.workload import Wanted, load_workload
+from .asked import names_in, same_table, workload_toml
+from .parts import frame, go, handled, head, refusal, words
+from .state import State
+
+_BASES = {
+    None: "counts",
+    "prefix": "cumulative counts, in order",
+    "ranges": "all runs of neighbouring cells",
+    "hierarchy": "all levels of its groups",
+}
+_MOST_TABLES = 1000  # tables that one click may ask for
+
+
+def questions_page(state: State) -> None:
+    """Draw the page."""
+    with frame(state, "/questions", "Questions: which tables are published"):
+        try:
+            schema, wanted = Schema.load(state.project.schema), load_workload(state.project.schema)
+        except GaussNoiseError as error:
+            is_there = state.project.schema.exists()
+            return refusal(str(error) if is_there else "There are no columns yet.", "/")
+        _listed(state, schema, wanted)
+        _all(state, schema, wanted)
+        _one(state, schema, wanted)
+        _question(state, schema, wanted)
+
+
+def _keep(state: State, wanted: Sequence[Wanted]) -> None:
+    state.project.change(lambda file: file.stating("workload", workload_toml(wanted)))
+    go("/questions")
+
+
+def _more(state: State, wanted: Sequence[Wanted], more: Sequence[Wanted]) -> None:
+    new = [one for one in more if not any(same_table(one, old) for old in wanted)]
+    if not new:
+        raise ParameterError("These tables are in the list already.")
+    _keep(state, [*wanted, *new])
+
+
+def _name(schema: Schema, one: Wanted) -> str:
+    return term_name(schema, list(entry_term(schema, one.entry).items()))
+
+
+def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
+    with ui.card():
+        head("Tables to be published", 2)
+        if not wanted:
+            ui.label("None yet: add some below.")
+            return
+        words(
+            "A *target* makes a table as accurate as you need; without a budget, the plan then "
+            "takes the least that meets all targets."
+        )
+        for k, one in enumerate(wanted):
+            name = _name(schema, one)
+            with ui.row().classes("items-center w-full"):
+                ui.label(name).classes("col")
+                goal = ui.number("within ± rows", value=one.within, min=0).classes("w-32")
+                goal.props(f'aria-label="Target for {k + 1}"')
+
+                def aim(k: int = k, goal: ui.number = goal) -> None:
+                    aimed = replace(wanted[k], within=goal.value or None)
+                    _keep(state, [*wanted[:k], aimed, *wanted[k + 1 :]])
+
+                goal.on("change", handled(aim))
+
+                def leave(k: int = k) -> None:
+                    _keep(state, [*wanted[:k], *wanted[k + 1 :]])
+
+                ui.button(icon="close", on_click=handled(leave)).props(
+                    f'flat round aria-label="Leave out table {k + 1}"'
+                )
+
+        ui.button("Leave out all", on_click=handled(lambda: _keep(state, []))).props("flat")
+
+
+def _all(state: State, schema: Schema, wanted: list[Wanted]) -> None:
+    with ui.card():
+        head("All tables of a kind", 2)
+        # a table of several numbers needs their products, and is asked for by itself
+        plain = [a.name for a in schema.attributes if not a.is_summed]
+        numbers = [a.name for a in schema.attributes if a.is_summed]
+        with ui.row():
+            for k, count in ((1, "one column"), (2, "two columns"), (3, "three columns")):
+
+                def add(k: int = k) -> None:
+                    if math.comb(len(plain), k) > _MOST_TABLES:
+                        raise ParameterError(f"expected at most {_MOST_TABLES} tables.")
+                    sets = itertools.combinations(plain, k)
+                    summed = itertools.product(itertools.combinations(plain, k - 1), numbers)
+                    both = [*sets, *((*names, number) for names, number in summed)]
+                    _more(state, wanted, [Wanted(names) for names in both])
+
+                if k <= len(schema.names):
+                    ui.button(f"All of {count}", on_click=handled(add)).props("outline")
+
+
+def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
+    bases: dict[str, Any] = {}
+    with ui.card():
+        head("One table", 2)
+        ui.label(
+            "Tick its columns. Where they have an order, cumulative counts answer quantiles best."
+        )
+        for attribute in schema.attributes:
+            with ui.row().classes("items-center w-full"):
+                box = ui.checkbox(attribute.name).classes("col")
+                if attribute.is_summed:
+                    ui.label("count, sum and mean")
+                    bases[attribute.name] = box, None
+                    continue
+                known = dict(_BASES)
+                if not attribute.groups:
+                    del known["hierarchy"]
+                what = ui.select(known, value=None).props(
+                    f'dense aria-label="Asked of {attribute.name}"'
+                )
+                bases[attribute.name] = box, what
+
+        def add() -> None:
+            ticked = {
+                name: None if what is None else what.value
+                for name, (box, what) in bases.items()
+                if box.value
+            }
+            if not ticked:
+                raise ParameterError("Tick at least one column.")
+            asked = any(base is not None for base in ticked.values())
+            _more(state, wanted, [Wanted(ticked if asked else tuple(ticked))])
+
+        ui.button("Add this table", on_click=handled(add))
+
+
+def _question(state: State, schema: Schema, wanted: list[Wanted]) -> None:
+    with ui.card():
+        head("A question in words", 2)
+        ui.label("The table that answers it is added. After the release, ask it on the page Ask.")
+        text = ui.input("Question", placeholder="share of employed=yes given sex").classes("w-full")
+
+        def add() -> None:
+            _more(state, wanted, [Wanted(names_in(text.value or "", schema))])
+
+        text.on("keydown.enter", handled(add))
+        ui.button("Add its table", on_click=handled(add))

@@ -1,0 +1,155 @@
+"""The fourth page: what will be charged, the release, and all that comes of it."""
+
+import re
+from typing import Any
+
+from nicegui import ui
+
+from ..errors import GaussNoiseError, ParameterError
+from ..files.disk import save_text
+from ..privacy.definitions import zCDP
+from ..privacy.ledger import Ledger
+from ..tables import Plan, Schema
+from ..tables.release.formats import FORMATS
+from ..tables.schema.planned import load_plan
+from .keep import Wish, cells, commands, notebook, script
+from .parts import frame, go, handled, head, outcome, output, refusal, words
+from .project import LEDGER, RELEASES, SCRIPTS
+from .state import State
+
+_KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+async def release_page(state: State) -> None:
+    """Draw the page."""
+    with frame(state, "/release", "Release: once, and charged once"):
+        _published(state)
+        project = state.project
+        try:
+            if not project.schema.exists():
+                return refusal("There are no columns yet.", "/")
+            try:
+                Schema.load(project.schema).check_confirmed("release")
+            except GaussNoiseError:
+                return refusal(
+                    "The columns were read off the data, and are not confirmed as public "
+                    "knowledge: nothing can be released.",
+                    "/",
+                )
+            if "table" not in load_plan(project.schema):
+                return refusal("No file of rows is chosen.", "/")
+            planned, ledger = await state.plan(), project.budget()
+        except GaussNoiseError as error:
+            return refusal(str(error), "/budget")
+        if ledger is None:
+            _begin(state, planned)
+        else:
+            _release(state, planned, ledger)
+
+
+def _begin(state: State, planned: Plan) -> None:
+    with ui.card():
+        head("Begin the ledger", 2)
+        words(
+            "The *ledger* holds the *budget* of ALL releases of this data set, and cannot be "
+            "changed later. Decide it without the data."
+        )
+        rho = ui.number("ρ of all releases together", value=float(f"{planned.rho:.6g}"), min=0)
+        rho.props('format="%.6g"')
+
+        def create() -> None:
+            Ledger.create(state.project.ledger, zCDP(float(rho.value or 0)))
+            go("/release")
+
+        ui.button("Begin the ledger", on_click=handled(create))
+
+
+def _release(state: State, planned: Plan, ledger: Ledger) -> None:
+    project = state.project
+    file = ", ".join(path.name for path in load_plan(project.schema)["table"])
+    known = {entry.id for entry in ledger.entries()} | set(project.published())
+    free = next(f"release-{k}" for k in range(1, 10**6) if f"release-{k}" not in known)
+    open_ids = [e.id for e in ledger.entries() if e.state in ("reserved", "written")]
+    with ui.card():
+        head("What will be charged", 2)
+        ui.label(
+            f"{len(planned.entries)} tables of {file}: ρ = {planned.rho_charged:.6g} of the "
+            f"{ledger.remaining:.6g} that are left in {LEDGER}. It protects "
+            f"{planned.privacy_unit}."
+        )
+        ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
+        for own in open_ids:
+            ui.label(
+                f"{own} was charged and interrupted: release it again under this name, with the "
+                "same questions and budget; it is not charged again."
+            )
+        name = ui.input("Name of the release", value=open_ids[0] if open_ids else free)
+        format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes("w-48")
+        purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
+        by = ui.input("Requested by (may be empty)").classes("w-full")
+        button = ui.button("Release")
+
+        def start() -> None:
+            button.disable()
+            wish = Wish(
+                str(name.value or ""), str(format.value), purpose.value or "", by.value or ""
+            )
+            try:
+                _check(wish)
+                parts = cells(project.folder, wish, ledger.rho)
+                kept = {"sh": commands(wish, ledger.rho), "py": script(parts)}
+                kept["ipynb"] = notebook(parts)
+                for folder in (SCRIPTS, RELEASES):
+                    project.inside(folder).mkdir(exist_ok=True)
+                state.jobs.start(f"release of {wish.id}", *wish.words())
+                for ending, text in kept.items():
+                    path = project.inside(f"{SCRIPTS}/{wish.id}.{ending}")
+                    path.unlink(missing_ok=True)
+                    save_text(path, text)
+            finally:
+                button.enable()
+            go("/release")
+
+        button.on_click(handled(start))
+        job = state.jobs.last
+        if job is not None and job.words[0] == "release" and job.status:
+            outcome(job)
+            ui.label("Nothing is charged twice under one name; the page Ledger shows the charges.")
+
+
+def _check(wish: Wish) -> None:
+    if not _NAME.fullmatch(wish.id):
+        raise ParameterError(
+            "Name of the release: expected letters, digits, - and _ alone, like release-1."
+        )
+
+
+def _published(state: State) -> None:
+    names = state.project.published()
+    if not names:
+        return
+    with ui.card():
+        head("Published", 2)
+        for name in reversed(names):
+            folder = state.project.folder / RELEASES / name
+            with ui.expansion(name, value=name == names[-1]).classes("w-full"):
+                ui.label(f"All files of {RELEASES}/{name} may be published.")
+                with ui.row():
+                    _link("The page", f"/page/{name}")
+                    _link("The folder as a zip", f"/zip/{name}")
+                    _link("Ask it", f"/ask?release={name}")
+                    for ending, what in _KEPT.items():
+                        if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
+                            _link(what, f"/keep/{name}.{ending}")
+                summary = (folder / "summary.txt").read_text(encoding="utf-8")
+                output(summary)
+                with ui.expansion("Its files").classes("w-full"):
+                    for path in sorted(folder.rglob("*")):
+                        if path.is_file():
+                            own = path.relative_to(folder).as_posix()
+                            _link(own, f"/files/{name}/{own}")
+
+
+def _link(text: str, address: str, **more: Any) -> None:
+    ui.link(text, address, new_tab=address.startswith("/page"), **more)

@@ -1,0 +1,81 @@
+"""The server of ``gaussnoise app``: on this machine alone, behind a token."""
+
+import functools
+import logging
+import secrets
+import socket
+import webbrowser
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import ui
+
+from ..errors import OutputError, ParameterError
+from .ask_page import ask_page
+from .budget_page import budget_page
+from .files import add_files
+from .guard import Guard
+from .ledger_page import ledger_page
+from .project import Project
+from .questions_page import questions_page
+from .release_page import release_page
+from .state import State
+from .table_page import table_page
+
+_HOST = "127.0.0.1"
+
+
+def application(state: State, token: str, port: int) -> Guard:
+    """Return the whole application, behind its token."""
+    for name in ("nicegui", "uvicorn", "asyncio"):  # tracebacks and messages may hold data
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    server = FastAPI(openapi_url=None)
+    add_files(server, state)
+    pages = {"/": table_page, "/questions": questions_page, "/budget": budget_page}
+    pages |= {"/release": release_page, "/ledger": ledger_page}
+    for address, page in pages.items():
+        ui.page(address, title="gaussnoise")(functools.partial(page, state))
+
+    @ui.page("/ask", title="gaussnoise")
+    def ask(release: str = "") -> None:
+        ask_page(state, release)
+
+    ui.run_with(server, title="gaussnoise", dark=None, show_welcome_message=False)
+    return Guard(server, token, port)
+
+
+def serve(folder: Path, port: int | None, *, opens: bool) -> None:
+    """Serve a project folder until Ctrl-C.
+
+    Raises:
+        OutputError: there is no such folder, or the port is taken.
+        ParameterError: a port that is none.
+    """
+    place = folder.resolve()
+    if not place.is_dir():
+        raise OutputError(f"app: there is no folder {folder}; hint: mkdir {folder}")
+    if port is not None and not 0 < port < 2**16:
+        raise ParameterError(f"app: expected a port from 1 to 65535, got {port}")
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((_HOST, port or 0))
+        listening.listen()  # a browser that is quicker than the server waits
+    except OSError as error:
+        raise OutputError(
+            f"app: cannot listen on port {port} ({type(error).__name__}); hint: --port of another, "
+            "or leave it out"
+        ) from None
+    own = listening.getsockname()[1]
+    token = secrets.token_urlsafe(32)
+    address = f"http://{_HOST}:{own}/?token={token}"
+    print(
+        f"gaussnoise app: {place}\n{address}\nFor this machine alone. Ctrl-C ends it.", flush=True
+    )
+    if opens:
+        webbrowser.open(address)
+    config = uvicorn.Config(
+        application(State(Project(place)), token, own), log_config=None, access_log=False
+    )
+    uvicorn.Server(config).run(sockets=[listening])

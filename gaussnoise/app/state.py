@@ -1,0 +1,49 @@
+"""The common state of all pages of one server: the project, its task, and its plan."""
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from nicegui import run
+
+from ..errors import ParameterError
+from ..privacy.definitions import zCDP
+from ..tables import Plan
+from .asked import Asked, asked_of
+from .jobs import Jobs
+from .project import Project
+
+
+@final
+@dataclass
+class State:
+    """A server's project, with the last plan that was solved for it."""
+
+    project: Project
+    jobs: Jobs = field(init=False)
+    _solved: tuple[object, Plan] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.jobs = Jobs(self.project.folder)
+
+    async def plan(self, privacy: Any = None) -> Plan:
+        """Return the plan that the project states, at another budget if one is given.
+
+        The noise is solved for once, off the loop of events, and then scaled.
+
+        Raises:
+            GaussNoiseError: the project states none.
+        """
+        asked = asked_of(self.project.schema, privacy)
+        key = repr((asked.schema.to_toml(), asked.workload, asked.options))
+        if asked.privacy is None or asked.privacy.scales:
+            return await _solve(asked)
+        if self._solved is None or self._solved[0] != key:
+            self._solved = key, await _solve(asked._replace(privacy=zCDP(1.0)))
+        return self._solved[1].with_budget(asked.privacy)
+
+
+async def _solve(asked: Asked) -> Plan:
+    solved = await run.io_bound(asked.plan)
+    if solved is None:  # the server stops
+        raise ParameterError("app: the server is stopping")
+    return solved

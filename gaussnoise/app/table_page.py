@@ -1,0 +1,310 @@
+"""The first page: the file, its columns, and who is protected."""
+
+import os
+import secrets
+from collections.abc import Callable
+
+from nicegui import ui
+
+from ..errors import GaussNoiseError, SchemaError
+from ..tables import Attribute, Schema
+from ..tables.schema.planned import load_plan
+from .columns import HELP, KINDS, attribute_of, kind_of, typed
+from .parts import frame, go, handled, head, mine, outcome, output, refusal, words
+from .project import SCHEMA
+from .schema_file import SchemaFile
+from .state import State
+
+_DIALECT = {
+    "delimiter": "Delimiter, if not found rightly: ; or tab",
+    "decimal": "Decimal mark: . or ,",
+    "thousands": "Mark of thousands",
+    "encoding": "Encoding: utf-8, cp1252 …",
+    "quote": "Quote around fields",
+    "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
+}
+
+
+def table_page(state: State) -> None:
+    """Draw the page."""
+    with frame(state, "/", "Table: what the data may contain"):
+        project = state.project
+        schema = None
+        try:
+            schema = Schema.load(project.schema) if project.schema.exists() else None
+        except GaussNoiseError as error:
+            refusal(f"{error}\nMend the file schema.toml in an editor, then reload this page.")
+            return
+        _file(state, schema)
+        if schema is None:
+            words(
+                "Or begin without a file: add the columns one by one. A plan needs no data at all."
+            )
+        else:
+            _columns(state, schema)
+            _left_out(state)
+        _add(state)
+        if schema is not None:
+            _protected(state, schema)
+            _check(state)
+
+
+def _file(state: State, schema: Schema | None) -> None:
+    project = state.project
+    names = project.tables()
+    stated = load_plan(project.schema).get("table", []) if schema else []
+    chosen = [os.path.relpath(path, project.folder) for path in stated]
+    with ui.card():
+        head("The file", 2)
+        if chosen:
+            ui.label(f"Chosen: {', '.join(chosen)}")
+        if not names:
+            ui.label("There is no table in the folder yet: put a CSV, Parquet or Excel file there.")
+            return
+        start = chosen[0] if chosen and chosen[0] in names else None
+        file = ui.select(names, value=start, label="File with one row for each record")
+        file.classes("w-full")
+        marks: dict[str, ui.input] = {}
+        with ui.expansion("How the file is written (found from the file if left empty)"):
+            own = schema.file.stated if schema else {}
+            for name, label in _DIALECT.items():
+                marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
+
+        def draft() -> None:
+            if not file.value:
+                raise SchemaError("Choose a file first.")
+            if schema is not None and not schema.is_draft:
+                raise SchemaError(
+                    "The schema is confirmed, and a new draft would replace it. To begin again, "
+                    "move schema.toml out of the folder."
+                )
+            project.inside(file.value)
+            scratch = project.folder / f".{secrets.token_hex(6)}.toml"
+            said = [x for n, m in marks.items() if m.value for x in _option(n, m.value)]
+            state.jobs.start(
+                f"reading {file.value}",
+                *("schema", file.value, "-o", scratch.name, *said),
+                then=lambda job: project.replace_schema(scratch, file.value),
+            )
+            go("/")
+
+        with ui.row():
+            again = "Read the file again, and replace all columns" if schema else "Read the file"
+            ui.button(again, on_click=handled(draft))
+            if schema is not None and file.value is not None:
+
+                def take() -> None:
+                    project.inside(file.value)
+                    project.state(table=file.value)
+                    go("/")
+
+                ui.button("Only choose this file", on_click=handled(take)).props("outline")
+        job = state.jobs.last
+        if job is not None and job.words[0] == "schema" and job.status:
+            outcome(job)
+        mine("Reading proposes columns. What it proposes is as confidential as the file.")
+
+
+def _option(name: str, value: str) -> tuple[str, str]:
+    return f"--{name.replace('_', '-')}", value
+
+
+def _columns(state: State, schema: Schema) -> None:
+    reasons = state.project.read().reasons() if schema.is_draft else {}
+    with ui.card():
+        head("Columns of the tables", 2)
+        words(
+            "Every category and every end of an interval must be *public knowledge*. Add those "
+            "that do not occur, remove those that no public source lists."
+        )
+        if schema.is_draft:
+            done = len(schema.names) - len(reasons)
+            mine(
+                f"Read off the data, so for you alone: {len(reasons)} of {len(schema.names)} "
+                "columns. Open each, mend it, and confirm that all of it is public knowledge."
+            )
+            ui.linear_progress(done / len(schema.names), show_value=False).props(
+                'aria-label="Columns confirmed"'
+            )
+            if not reasons:
+
+                def confirm() -> None:
+                    state.project.change(SchemaFile.no_draft)
+                    go("/")
+
+                ui.button("Confirm the schema: releases are possible", on_click=handled(confirm))
+        for attribute in schema.attributes:
+            _column(state, attribute, reasons.get(attribute.name))
+
+
+def _column(state: State, attribute: Attribute, reason: str | None) -> None:
+    name = attribute.name
+    mark = "read off the data" if reason else "public"
+    about = f"{attribute.size} cells" if not attribute.is_summed else "a number"
+    with ui.expansion(
+        name, caption=f"{about} · {mark}", icon="help" if reason else "check"
+    ).classes("w-full"):
+        if reason:
+            ui.label(f"Why: {reason}")
+        form = _form(attribute)
+
+        def read() -> Attribute:
+            return form(name, attribute)
+
+        def save(confirmed: bool) -> None:
+            own = read()
+            said = "" if confirmed else reason or ""
+            state.project.change(lambda file: file.with_attribute(own, said))
+            go("/")
+
+        def leave_out() -> None:
+            state.project.change(lambda file: file.without(attribute, "by hand"))
+            go("/")
+
+        with ui.row():
+            if reason:
+                ui.button("All of this is public knowledge", on_click=handled(lambda: save(True)))
+                ui.button("Keep, and confirm later", on_click=handled(lambda: save(False))).props(
+                    "outline"
+                )
+            else:
+                ui.button("Keep", on_click=handled(lambda: save(True)))
+            ui.button("Leave this column out", on_click=handled(leave_out)).props("flat")
+
+
+def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attribute]:
+    """Draw the fields of a column, checked as one types; return the function that reads them."""
+    start = "texts" if attribute is None else kind_of(attribute)
+    kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
+    start_text = "" if attribute is None else typed(attribute)
+    text = ui.textarea("Values", value=start_text)
+    text.classes("w-full").props(f"rows={_rows(start_text)}")
+    other = ui.input(
+        "Catch-all for empty fields and all else, if any",
+        value=(attribute and attribute.other) or "",
+    )
+    codes = ", ".join(map(str, attribute.missing)) if attribute else ""
+    missing = ui.input("Codes that mean no answer, with commas: 999, refused", value=codes)
+    for field in (other, missing):
+        field.classes("w-full")
+
+    def read(name: str, like: Attribute | None) -> Attribute:
+        return attribute_of(
+            name, kind.value, text.value or "", other.value or "", missing.value or "", like
+        )
+
+    def problem(_: object) -> str | None:
+        try:
+            read(attribute.name if attribute else "column", attribute)
+        except GaussNoiseError as error:
+            return str(error).partition(": ")[2] or str(error)
+        return None
+
+    def look() -> None:
+        text.props(f'hint="{HELP[kind.value or start]}"')
+        text.validate()
+
+    text.props(f'hint="{HELP[start]}"')
+    text.validation = problem
+    for field in (kind, other, missing):
+        field.on_value_change(look)
+    return read
+
+
+def _rows(text: str) -> int:
+    """Return the height of a field that shows its lines, up to a dozen."""
+    return min(max(text.count("\n") + 1, 2), 12)
+
+
+def _left_out(state: State) -> None:
+    file = state.project.read()
+    left = file.left_out()
+    if not left:
+        return
+    with ui.card():
+        head("Columns that are left out", 2)
+        for name, reason in left.items():
+            with ui.row().classes("items-center w-full"):
+                ui.label(f"{name}: {reason}").style("overflow-wrap:anywhere")
+
+                def take(name: str = name, reason: str = reason) -> None:
+                    own = file.instead(name)
+                    if own is not None:
+                        state.project.change(lambda now: now.with_attribute(own, f"was {reason}"))
+                    go("/")
+
+                def person(name: str = name) -> None:
+                    state.project.state(person=name)
+                    go("/")
+
+                if "--person" in reason:
+                    ui.button(f"{name} names the person", on_click=handled(person)).props("flat")
+                if file.instead(name) is not None:
+                    ui.button(f"Make {name} a column", on_click=handled(take)).props("flat")
+
+
+def _add(state: State) -> None:
+    with ui.card(), ui.expansion("Add a column").classes("w-full"):
+        name = ui.input("Name, as in the first line of the file").classes("w-full")
+        form = _form(None)
+
+        def add() -> None:
+            own = form(name.value or "", None)
+            state.project.change(lambda file: file.with_attribute(own))
+            go("/")
+
+        ui.button("Add", on_click=handled(add))
+
+
+def _protected(state: State, schema: Schema) -> None:
+    stated = load_plan(state.project.schema)
+    columns = [*schema.names, *state.project.read().left_out()]
+    with ui.card():
+        head("Who is protected", 2)
+        relations = {
+            "add-remove": "one row (or person) more or less: also the number of rows is private",
+            "replace": "one exchanged for another: the number of rows is public",
+        }
+        words("*neighbours* of the data, and the *person*:")
+        relation = ui.radio(relations, value=stated.get("neighbors", "add-remove"))
+        person = ui.select(
+            ["", *dict.fromkeys([*columns, *([stated["person"]] if "person" in stated else [])])],
+            value=stated.get("person", ""),
+            label="Column that names the person of a row (empty: every row is a person)",
+        ).classes("w-full")
+        rows = ui.number(
+            "Rows of one person that count, at most",
+            value=stated.get("rows_per_person", 1),
+            min=1,
+            precision=0,
+        ).classes("w-full")
+
+        def keep() -> None:
+            if rows.value is None:
+                raise SchemaError("Rows of one person: expected a whole number, 1 or more.")
+            state.project.state(
+                neighbors=None if relation.value == "add-remove" else relation.value,
+                person=person.value or None,
+                rows_per_person=int(rows.value) if rows.value != 1 or person.value else None,
+            )
+            ui.notify("Kept in schema.toml, table [plan].")
+
+        ui.button("Keep", on_click=handled(keep))
+
+
+def _check(state: State) -> None:
+    with ui.card():
+        head("Would all rows count?", 2)
+        mine("The answer has exact counts of your data, and values of it: for you alone.")
+
+        def check() -> None:
+            state.jobs.start("checking the rows", "check", "-s", SCHEMA)
+            go("/")
+
+        ui.button("Check the rows", on_click=handled(check)).props("outline")
+        job = state.jobs.last
+        if job is not None and job.words[0] == "check" and job.status is not None:
+            if job.said:
+                output(job.said)
+            else:
+                outcome(job)

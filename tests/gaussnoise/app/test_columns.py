@@ -1,0 +1,59 @@
+"""Columns as one types them."""
+
+import datetime
+import math
+
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.app.columns import HELP, KINDS, attribute_of, kind_of, typed
+from gaussnoise.errors import SchemaError
+
+ATTRIBUTES = [
+    gn.Attribute("x", ["F", "M, of men", 'so-called "X"', '"quoted"', "two\nlines", " blank "]),
+    gn.Attribute("x", [1, -2, 3], other="else", missing=[999, "refused", 0.5]),
+    gn.Attribute("x", [True, False]),
+    gn.Attribute("x", edges=[-math.inf, 0, 0.1, 1e300, math.inf], base="prefix"),
+    gn.Attribute("x", edges=[datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]),
+    gn.Attribute("x", clip=[0, 1234567.25]),
+    gn.Attribute("x", unit=0.01),
+    gn.Attribute("x", ["a", "b"], groups={"all": {"both": ["a", "b"]}}, base="hierarchy"),
+]
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: kind_of(attribute))
+def test_a_column_is_read_back_as_it_is_shown(attribute):
+    codes = ", ".join(map(str, attribute.missing))
+    again = attribute_of(
+        "x", kind_of(attribute), typed(attribute), attribute.other or "", codes, attribute
+    )
+    assert again == attribute
+
+
+def test_every_kind_has_words():
+    assert KINDS.keys() == HELP.keys() == {kind_of(attribute) for attribute in ATTRIBUTES}
+
+
+def test_a_column_of_another_kind_loses_its_questions():
+    bins = attribute_of("x", "clip", "0, 9", like=ATTRIBUTES[3])
+    assert bins == gn.Attribute("x", clip=[0, 9])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "part"),
+    [
+        ("texts", "", "at least one category"),
+        ("texts", "F\nF", "distinct"),
+        ("texts", '"F', "in quotes"),
+        ("integers", "1.5", "one whole number a line"),
+        ("truths", "yes", "true or false"),
+        ("edges", "0, x", "edges"),
+        ("edges", "5, 0", "increasing"),
+        ("clip", "0", "clip"),
+        ("clip", "a, b", "expected numbers"),
+        ("unit", "1, 2", "one number"),
+    ],
+)
+def test_mistakes_are_refused_with_words(kind, text, part):
+    with pytest.raises(SchemaError, match=part):
+        attribute_of("x", kind, text)

@@ -1,0 +1,286 @@
+"""The whole way in a real browser, and what others on the machine get."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from browser import program
+from playwright.sync_api import expect, sync_playwright
+
+import gaussnoise as gn
+from gaussnoise.app.project import LEDGER, RELEASES, SCHEMA, SCRIPTS
+
+pytestmark = pytest.mark.integration
+
+CANARY = "CANARY-7391"  # a value of the data
+PAGES = ("/", "/questions", "/budget", "/release", "/ledger", "/ask")
+READY = """[attributes.sex]
+categories = ["F", "M"]
+
+[attributes.age]
+edges = [0, 18, 65, 120]
+
+[[workload]]
+of = ["sex", "age"]
+
+[plan]
+table = "rows.csv"
+rho = 0.25
+"""
+
+
+class Server:
+    """``gaussnoise app`` in a process group of its own."""
+
+    def __init__(self, folder, log):
+        self.log = log
+        command = [sys.executable, "-m", "gaussnoise", "app", str(folder), "--no-open"]
+        with log.open("ab") as said:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=said, text=True, start_new_session=True
+            )
+        self.process.stdout.readline()
+        self.address = self.process.stdout.readline().strip()
+        self.root = self.address.partition("/?")[0]
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # its task too
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def started(tmp_path):
+    """A function that starts a server on a folder; all end with the test."""
+    servers = []
+
+    def start():
+        servers.append(Server(tmp_path / "project", tmp_path / "log"))
+        return servers[-1]
+
+    (tmp_path / "project").mkdir()
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_playwright() as tool:
+        path = program("chromium", "chromium-browser", "google-chrome")
+        browser = tool.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium):
+    """A tab, in which no script may fail."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page, faults = context.new_page(), []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("request", lambda request: faults.extend(other_places(request.url)))
+    yield page
+    context.close()
+    assert not faults
+
+
+def other_places(address):
+    """The address, unless it is this machine's: the page needs no network."""
+    if not re.match(r"(ws|http)://127\.0\.0\.1:|data:|blob:|about:|chrome-error:", address):
+        yield address
+
+
+def rows(folder, count):
+    """A file as people have them: gaps, codes, a note, persons."""
+    lines = [
+        f"{k // 2};{'FM'[k % 2]};{k % 97};{(CANARY, '', 'a;b')[k % 3]!r}".replace("'", '"')
+        for k in range(count)
+    ]
+    text = "\n".join(['"person id";sex;age;note', *lines])
+    (folder / "rows.csv").write_text(text, encoding="utf-8")
+
+
+def column(tab, name):
+    return tab.locator(".q-expansion-item").filter(has_text=re.compile(rf"^(help|check)\s*{name}"))
+
+
+def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    rows(folder, 600)
+    server = started()
+    tab.goto(server.address)
+    tab.get_by_label("File with one row").click()
+    tab.get_by_role("option", name="rows.csv").click()
+    tab.get_by_role("button", name="Read the file").click()
+    expect(tab.get_by_text("3 of 3 columns")).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text("person id: looks like the person")).to_be_visible()
+    assert "token" not in tab.url
+
+    # a draft is refused, and the refusal leads to where it is mended
+    tab.get_by_role("link", name="4 Release").click()
+    expect(tab.get_by_role("alert")).to_contain_text("not confirmed as public knowledge")
+    tab.get_by_role("link", name="Mend it on the page Table").click()
+
+    # what is typed is checked at once
+    column(tab, "age").click()
+    values = tab.get_by_label("Values").locator("visible=true")
+    values.fill("0, 18, 5")
+    expect(tab.get_by_text("at least two increasing numbers")).to_be_visible()
+    values.fill("0, 18, 65, 120")
+    tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
+    expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
+    column(tab, "note").click()
+    tab.get_by_role("button", name="Leave this column out").locator("visible=true").click()
+    expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
+    tab.reload()  # nothing is lost
+    expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
+    column(tab, "sex").click()
+    tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
+    tab.get_by_role("button", name="Confirm the schema").click()
+    tab.get_by_role("button", name="person id names the person").click()
+    expect(tab.get_by_label("Column that names the person")).to_have_value("person id")
+
+    tab.get_by_role("link", name="2 Questions").click()
+    tab.get_by_label("Question").fill("share of sex=F given age")
+    tab.get_by_label("Question").press("Enter")
+    expect(tab.get_by_text("sex × age")).to_be_visible()
+
+    tab.get_by_role("link", name="3 Budget").click()
+    half = tab.locator("tbody td").nth(2)
+    expect(half).not_to_be_empty()
+    before = float(half.inner_text())
+    tab.get_by_label("ρ (rho)").fill("0.4")  # four times the budget, half the noise
+    tab.get_by_label("ρ (rho)").press("Enter")
+    tab.get_by_label("ρ (rho)").blur()
+    expect(half).to_have_text(re.compile(rf"^{before / 2:.3g}"))
+    expect(tab.get_by_text("MADE-UP counts")).to_be_visible()
+    tab.get_by_role("button", name="Keep this budget").click()
+    expect(tab.get_by_text("Kept: rho = 0.4")).to_be_visible()
+
+    tab.get_by_role("link", name="4 Release").click()
+    tab.get_by_role("button", name="Begin the ledger").click()
+    tab.get_by_role("button", name="Release", exact=True).dblclick()
+    expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=60_000)
+    (entry,) = gn.Ledger.open(folder / LEDGER).entries()  # two clicks, one charge
+    assert (entry.id, entry.state) == ("release-1", "sealed")
+    assert entry.rho == pytest.approx(0.4, rel=1e-6)
+    loaded = gn.TableRelease.load(folder / RELEASES / "release-1")
+    assert loaded.plan.person == "person id"
+    assert (folder / SCRIPTS / "release-1.py").is_file()
+
+    with tab.expect_download() as taken:
+        tab.get_by_role("link", name="The folder as a zip").click()
+    assert taken.value.suggested_filename == "release-1.zip"
+    with tab.context.expect_page() as opened:
+        tab.get_by_role("link", name="The page").click()
+    expect(opened.value.get_by_role("heading").first).to_be_visible()
+    assert opened.value.evaluate("origin") == "null"  # it reads nothing of the application
+    opened.value.close()
+
+    tab.goto(f"{server.root}/ask?release=release-1")
+    tab.get_by_label("Question").fill("count of sex=F")
+    tab.get_by_role("button", name="Ask").click()
+    expect(tab.locator("pre")).to_contain_text("estimate")
+    tab.get_by_role("button", name="Verify").click()
+    expect(tab.get_by_text("gaussnoise verify releases/release-1")).to_be_visible(timeout=60_000)
+
+    kept = "[{...localStorage}, {...sessionStorage}, document.title]"
+    stored = tab.evaluate(f"JSON.stringify({kept})")
+    for text in (stored, server.log.read_text(encoding="utf-8")):
+        assert CANARY not in text
+        assert "sex" not in text
+    assert tab.evaluate("document.cookie") == ""
+
+
+def test_a_killed_server_charges_once(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    (folder / SCHEMA).write_text(READY, encoding="utf-8")
+    lines = "F,20\nM,30\n" * 500_000
+    (folder / "rows.csv").write_text(f"sex,age\n{lines}", encoding="utf-8")
+    gn.Ledger.create(folder / LEDGER, gn.zCDP(0.25))
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/release")
+    tab.get_by_role("button", name="Release", exact=True).click()
+    expect(tab.get_by_role("status")).to_contain_text("release of release-1")
+    tab.goto(f"{server.root}/budget")  # a million rows are counted; other pages answer
+    expect(tab.get_by_text("sex × age")).to_be_visible()
+    ledger = gn.Ledger.open(folder / LEDGER)
+    tab.wait_for_timeout(1000)
+    server.kill()
+
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/release")
+    tab.get_by_label("Name of the release").fill("release-1")
+    tab.get_by_role("button", name="Release", exact=True).click()
+    expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=120_000)
+    assert ledger.charges == 1
+    tab.get_by_role("button", name="Release", exact=True).click()  # release-2: no budget is left
+    expect(tab.get_by_role("alert")).to_contain_text("BudgetError", timeout=60_000)
+    assert ledger.charges == 1
+
+
+def test_others_on_the_machine_get_nothing(started, tmp_path):
+    folder = tmp_path / "project"
+    (folder / SCHEMA).write_text(READY, encoding="utf-8")
+    server = started()
+    port = int(server.root.rpartition(":")[2])
+    for path in (*PAGES, "/files/release-1/release.json", "/?token=x", "/_nicegui_ws/socket.io/"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(server.root + path)
+        assert refused.value.code == 403
+        refused.value.close()
+    with socket.create_connection(("127.0.0.1", port)) as wire:
+        wire.sendall(
+            f"GET /_nicegui_ws/socket.io/?EIO=4&transport=websocket HTTP/1.1\r\n"
+            f"Host: 127.0.0.1:{port}\r\nOrigin: {server.root}\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
+        )
+        assert b" 403 " in wire.recv(100)
+    address = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]}
+    assert f"0100007F:{port:04X}" in address  # on no address of a network
+    assert f"00000000:{port:04X}" not in address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
+    folder = tmp_path / "project"
+    (folder / SCHEMA).write_text(READY, encoding="utf-8")
+    (folder / "rows.csv").write_text("sex,age\nF,20\n", encoding="utf-8")
+    server = started()
+    phone = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    tab = phone.new_page()
+    tab.goto(server.address)
+    for path in PAGES:
+        tab.goto(server.root + path)
+        expect(tab.get_by_role("heading", level=1)).to_be_visible()
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        unnamed = "[...document.querySelectorAll('input,textarea,button,select')].filter(x => "
+        unnamed += "x.offsetParent && !(x.labels?.length || x.ariaLabel || x.innerText.trim()))"
+        assert tab.evaluate(f"{unnamed}.map(x => x.outerHTML)") == [], path
+    dark = tab.evaluate("document.body.classList.contains('body--dark')")
+    assert dark == (scheme == "dark")
+    tab.goto(f"{server.root}/release")
+    expect(tab.get_by_role("button", name="Begin the ledger")).to_be_visible()
+    for _ in range(60):  # by Tab alone to the button, and Enter
+        tab.keyboard.press("Tab")
+        if "ledger" in tab.evaluate("document.activeElement.innerText || ''").lower() and (
+            tab.evaluate("document.activeElement.tagName") == "BUTTON"
+        ):
+            break
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible()
+    assert gn.Ledger.open(folder / LEDGER).rho == 0.25
+    phone.close()

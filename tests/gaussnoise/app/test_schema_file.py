@@ -1,0 +1,110 @@
+"""Edits of a schema file: one part is exchanged, and all others keep their text."""
+
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.app.schema_file import SchemaFile
+from gaussnoise.cli.app import run
+
+BY_HAND = """\
+# what the census asks, by its code book
+
+[about]
+title = "Census"
+[attributes.sex] # two
+categories = [
+  "F",
+
+  "M",  # as printed
+]
+# counties of 2024
+[attributes."a county"]
+categories = ["[attributes.x]", "b"]
+other = "else"
+
+[attributes."a county".groups.half]
+North = ["b"]
+
+[[workload]]
+of = ["sex"]
+[plan]
+rho = 0.1"""
+
+
+@pytest.fixture
+def drafted(tmp_path, monkeypatch, capsys):
+    """The text of a draft by the shell, with columns that are left out."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{k},{'FM'[k % 2]},{k % 90},{k // 2},{k % 150}" for k in range(300)]
+    lines = ["record,sex,age,person,code", *rows]
+    (tmp_path / "t.csv").write_text("\n".join(lines).replace(",3\n", ",x3\n"), encoding="utf-8")
+    assert run(["schema", "t.csv", "-o", "s.toml"]) == 0
+    capsys.readouterr()
+    return (tmp_path / "s.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", [BY_HAND, "", "# alone", "draft = true\n\n# x\n[file]\n\n"])
+def test_parts_together_are_the_text(text):
+    assert SchemaFile.of(text).text == text
+
+
+def test_one_attribute_is_exchanged_and_all_else_stays():
+    new = gn.Attribute("sex", ["F", "M", "X"])
+    changed = SchemaFile.of(BY_HAND).with_attribute(new).text
+    assert gn.Schema.loads(changed).attributes[0] == new
+    before, _, after = BY_HAND.partition("[attributes.sex]")
+    assert changed.startswith(before)
+    kept = after[after.index("# counties") :]  # comments and groups of the other one
+    assert list(filter(None, changed.splitlines()))[-10:] == list(filter(None, kept.splitlines()))
+
+
+def test_every_column_of_a_draft_is_marked_until_it_is_confirmed(drafted):
+    file = SchemaFile.of(drafted)
+    assert file.text == drafted
+    schema = gn.Schema.loads(drafted)
+    assert set(file.reasons()) == set(schema.names)
+    assert "categories" in file.reasons()["sex"]
+    one = file.confirmed("sex")
+    assert set(one.reasons()) == set(schema.names) - {"sex"}
+    edited = one.with_attribute(gn.Attribute("age", edges=[0, 50, 90]), "read off the data")
+    assert set(edited.reasons()) == set(one.reasons())  # an edit alone confirms nothing
+    assert gn.Schema.loads(edited.text).is_draft
+    done = edited.no_draft()
+    assert not gn.Schema.loads(done.text).is_draft
+    assert "DRAFT" not in done.text
+    assert done.left_out() == file.left_out()
+
+
+def test_columns_come_and_go(drafted):
+    file = SchemaFile.of(drafted)
+    assert {"record", "person"} <= file.left_out().keys()
+    own = file.instead("person")
+    assert own is not None
+    taken = file.with_attribute(own, "was left out")
+    assert "person" in gn.Schema.loads(taken.text).names
+    assert "person" not in taken.left_out()
+    assert "person" in taken.reasons()  # still read off the data
+    sex = gn.Schema.loads(drafted).attributes[0]
+    gone = file.without(sex, "by hand")
+    assert "sex" not in gn.Schema.loads(gone.text).names
+    assert gone.instead("sex") == sex
+    again = SchemaFile.of(gone.text).with_attribute(sex)
+    assert set(gn.Schema.loads(again.text).names) == set(gn.Schema.loads(drafted).names)
+
+
+def test_names_and_reasons_of_any_text_stay_in_their_comment():
+    name = 'it\'s "a"\n[attributes.x]'
+    schema = gn.Schema([gn.Attribute(name, ["a\n[b]", "c"]), gn.Attribute("y", ["d"])])
+    file = SchemaFile.of(schema.to_toml())
+    gone = SchemaFile.of(file.without(schema.attributes[0], "by hand").text)
+    assert gn.Schema.loads(gone.text).names == ("y",)
+    assert gone.instead(name) == schema.attributes[0]
+
+
+def test_tables_of_one_name_are_replaced_together():
+    file = SchemaFile.of(BY_HAND)
+    changed = file.stating("workload", ['[[workload]]\nof = ["a county"]\n'] * 2)
+    assert changed.text.count("[[workload]]") == 2
+    assert 'of = ["sex"]' not in changed.text
+    assert "rho = 0.1" in changed.text
+    assert "[plan]" not in changed.stating("plan", []).text

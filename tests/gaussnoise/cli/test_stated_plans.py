@@ -1,0 +1,113 @@
+"""The ``[plan]`` table of a schema file: options that are not given on the command line."""
+
+import json
+
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.cli.app import run
+
+SCHEMA = """\
+[attributes.sex]
+categories = ["F", "M"]
+
+[attributes.age]
+edges = [0, 18, 65, 120]
+
+[[workload]]
+of = ["sex", "age"]
+"""
+EVERYTHING = {
+    "neighbors": '"replace"',
+    "p": "inf",
+    "rows_per_person": "3",
+    "rho": "0.2",
+}
+
+
+def test_public_attributes_are_stated_as_a_list(tmp_path, capsys):
+    stated = '[plan]\nrho = 1\nneighbors = "replace"\npublic = ["sex"]\n'
+    (tmp_path / "s.toml").write_text(stated + SCHEMA, encoding="utf-8")
+    assert run(["plan", "-s", str(tmp_path / "s.toml")]) == 0
+    assert "EXACT, without noise: sex" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.fixture
+def planned(tmp_path, monkeypatch, capsys):
+    """The plan of a ``[plan]`` table and of options, as JSON; the message where it is refused."""
+    monkeypatch.chdir(tmp_path)
+
+    def planned(stated, *options, command="plan"):
+        (tmp_path / "s.toml").write_text(f"[plan]\n{stated}\n{SCHEMA}", encoding="utf-8")
+        status = run([*command.split(), "-s", "s.toml", "--json", *map(str, options)])
+        out, err = capsys.readouterr()
+        return json.loads(out) if not status else " ".join(err.split())
+
+    return planned
+
+
+def test_a_stated_plan_is_that_of_the_same_options(planned):
+    stated = "\n".join(f"{name} = {value}" for name, value in EVERYTHING.items())
+    given = ["--neighbors", "replace", "--p", "inf", "--rows-per-person", 3]
+    found = planned(stated)
+    assert found == planned("", *given, "--rho", 0.2)
+    assert (found["rho"], found["optimality"]["p"]) == (0.2, "inf")
+    assert found["rows_per_person"] == 3
+
+
+def test_options_replace_what_is_stated_one_by_one_and_the_budget_as_a_whole(planned):
+    stated = "epsilon = 1\ndelta = 1e-6\nrows_per_person = 2"
+    assert planned(stated)["privacy"]["definition"] == "approximate DP"
+    found = planned(stated, "--rho", 0.3)
+    assert (found["rho"], found["rows_per_person"]) == (0.3, 2)
+    assert planned(stated, "--rows-per-person", 1)["rows_per_person"] == 1
+    aimed = planned("rho = 0.3", "--within", 50)  # not the stated budget: the least that does it
+    assert aimed["rho"] == planned("", "--within", 50)["rho"] != 0.3
+    assert planned("rho = 0.3")["entries"] == planned("", "--rho", 0.3)["entries"]
+
+
+def test_persons_and_weights_are_stated_as_in_python(planned):
+    stated = 'rho = 1\nperson = "id, of a person"\nrows_per_person = 2\n'
+    found = planned(stated)
+    assert "'id, of a person'" in found["privacy_unit"]
+    weighted = planned('rho = 1\nweight = {column = "w", most = 3}')
+    schema = gn.Schema.loads(SCHEMA)
+    plan = gn.plan(schema, [("sex", "age")], gn.zCDP(1), weight=gn.Weight("w", 3))
+    assert weighted["request_sha256"] == plan.request_sha256
+
+
+def test_streams_take_the_same_or_refuse_what_they_would_leave_aside(planned):
+    stream = ("--ticks", 4)
+    command = "stream plan"
+    found = planned('rho = 0.1\nneighbors = "replace"', *stream, command=command)
+    assert (found["rho"], found["neighbors"]) == (0.1, "replace")
+    assert "--reports K" in planned('rho = 0.1\nperson = "id"', *stream, command=command)
+    said = planned('rho = 0.1\nweight = {column = "w", most = 3}', *stream, command=command)
+    assert "[plan]: weight is stated there" in said
+
+
+@pytest.mark.parametrize(
+    ("stated", "line", "part"),
+    [
+        ("rho = '1'", 2, "plan.rho: expected a number"),
+        ("\nperson = 1", 3, "plan.person: expected the name of a column"),
+        ("rows = 3", 2, "plan.rows: unknown key; expected table, rho"),
+        ("weight = {column = 'w'}", 2, "plan.weight"),
+    ],
+)
+def test_mistakes_are_refused_at_their_line(planned, stated, line, part):
+    said = planned(stated, "--rho", 1)
+    assert f"s.toml:{line}: " in said
+    assert part in said
+
+
+def test_a_stated_table_stands_beside_its_schema(planned, tmp_path, capsys, monkeypatch):
+    assert "expected TABLE" in planned("rho = 1", "-o", "out", command="release")
+    (tmp_path / "rows.csv").write_text("sex,age\nF,20\nM,30\n", encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    stated = 'rho = 1\ntable = "rows.csv"'
+    assert planned(stated, "-o", "out", command="release")["folder"] == "out"
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run(["check", "-s", "../s.toml"]) == 0
+    assert "2 rows, 2 counted" in capsys.readouterr().out
+    assert planned(stated, "absent.csv", "-o", "new", command="release").startswith("error")
