@@ -1477,7 +1477,7 @@ const verifier = (() => {
     const count = texts.map((_, i) => (i < size ? 1n : 0n));
     const tops = texts.map((_, i) => (i === 0 ? -1n : i === size - 1 ? 1n : 0n)); // at the upper end less at the lower
     const rows = [count, tops, count.map((x, i) => x + tops[i])], lead = T.slice(0, k).reduce((a, i) => a * folder.own[i].n, 1);
-    const virtual = own.with(k, { ...(yield* weighed(own[k], rows)), n: 3 });
+    const virtual = Object.assign([...own], { [k]: { ...(yield* weighed(own[k], rows)), n: 3 } });
     const deviations = yield* folder.deviations(T, virtual), sums = added(values, lead, n, rows.map((row) => row.map(Number)));
     const rest = values.length / (lead * n), [half, middle] = [(high - low) / 2, low / 2 + high / 2];
     for (let place = 0; place < lead * rest; place++) {
