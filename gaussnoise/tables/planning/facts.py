@@ -134,8 +134,8 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 def percent_text(probability: float) -> str:
     """Return a probability as a percentage, rounded up, to certainty only within 12 digits.
 
-    >>> percent_text(0.91), percent_text(0.99999), percent_text(1 - 1e-16)
-    ('91.0 %', '99.999 %', '100 %')
+    >>> percent_text(0.91), percent_text(0.9997), percent_text(1 - 1e-16)
+    ('91.0 %', '99.97 %', '100 %')
     """
     percent, digits = 100 * probability, 1
     while digits < 12 and percent < 100 and math.ceil(percent * 10**digits) >= 10 ** (digits + 2):

@@ -66,11 +66,12 @@ def rows_text(
     Headings of attributes stand above them instead of their names, if that fits a terminal.
     """
     lines = [title if private else f"NOT PRIVATE, a simulation: {title}"]
-    for names in [headings, attributes] if headings else [attributes]:
-        every = [[*names, *columns], *rows]
+    names = headings or attributes
+    every = [[*names, *columns], *rows]
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    if headings and sum(widths) + 2 * len(widths) - 2 > WIDTH:
+        every[0] = [*attributes, *columns]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
-        if sum(widths) + 2 * len(widths) - 2 <= WIDTH:
-            break
     pads = (str.ljust,) * len(attributes) + (str.rjust,) * len(columns)
     for row in every:
         padded = zip(row, widths, pads, strict=True)

@@ -189,7 +189,7 @@ def profile_chart(
         axes.locator_params(axis="y", nbins=4, steps=[1, 2, 5, 10])
         axes.yaxis.set_major_formatter(_tick)
 
-    said = left_off([names[k] for k in np.flatnonzero(off)])
+    said = left_off([names[k] for k in np.flatnonzero(off).tolist()])
     caption = f"{description} {said}".rstrip()
     return _picture(draw, _PROFILE, name, title, description)._replace(caption=caption)
 

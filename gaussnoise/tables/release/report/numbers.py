@@ -158,7 +158,7 @@ class Numbers:
             least, most = 100 * least, 100 * most
         rows = [
             row._replace(estimate=math.nan) if row.low <= least and row.high >= most else row
-            for row in lines_of(cells, aside)  # of the whole range nothing is known
+            for row in lines_of(cells, aside)  # the whole range says nothing
         ]
         if hidden:
             rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
