@@ -98,7 +98,7 @@ class Answer:
         if self.pvalue is not None and self.pvalue.size > 1:
             return [f"no change: p {pvalue_text(p)}" if p >= 0 else "" for p in self.pvalue.flat]
         if self.cut is not None:
-            return ["noise is outside the range: its end" if x else "" for x in self.cut.flat]
+            return ["cut: noise made it impossible" if x else "" for x in self.cut.flat]
         if self.limits == (-math.inf, math.inf):
             return [""] * self.estimate.size
         below = [f"estimate below {least:g}" if x < least else "" for x in self.estimate.flat]
