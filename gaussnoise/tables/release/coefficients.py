@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -31,6 +31,7 @@ MOST_COLUMNS = 40  # columns of a design: there are about half as many moments a
 CLEAR = 4.0  # standard deviations of noise that numbers which others are divided by are above zero
 _LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
 _STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
+_LAST_STEPS = 3  # steps of Newton's method, from near the largest likelihood
 _LAST_STEP = 1e-6  # the largest last step of Newton's method in coefficients
 _DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
 
@@ -59,6 +60,11 @@ class Column(NamedTuple):
         """The attributes that it is about."""
         return frozenset([*self.cell, *self.numbers])
 
+    @property
+    def name(self) -> str:
+        """The name of its term, like ``"sex:hours"``."""
+        return ":".join([*self.cell, *self.numbers])
+
 
 class Equations(Protocol):
     """Estimating equations, of which some coefficients of the counted rows make zero.
@@ -80,6 +86,14 @@ class Equations(Protocol):
 
     def turned(self, beta: Array, w: Array) -> Array:
         """Return the derivatives of ``w' spread(beta) w``, shape (d,)."""
+        ...
+
+
+class Likelihood(Equations, Protocol):
+    """The equations of a likelihood: its gradient, whose derivative is symmetric."""
+
+    def logarithm(self, beta: Array) -> float:
+        """Return the logarithm of the likelihood, up to a constant."""
         ...
 
 
@@ -202,6 +216,11 @@ class AbstractCoefficients:
         return np.eye(len(self.columns))
 
     @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms of the model, without the intercept."""
+        return tuple(dict.fromkeys(own.name for own in self.design if own.term))
+
+    @property
     @abstractmethod
     def _title(self) -> str:
         """The model in words, as a head of the coefficients."""
@@ -303,17 +322,21 @@ class AbstractCoefficients:
 
         Source: Rao (1948), score tests, with the exact covariance of noise in place of none.
         """
-        known = {":".join(sorted(own.term)): own.term for own in self.design if own.term}
-        asked = [known.get(":".join(sorted(str(term).split(":")))) for term in terms]
-        asked = [
-            frozenset([term]) if frozenset([term]) in known.values() else found
-            for term, found in zip(terms, asked, strict=True)
-        ]
-        if not terms or None in asked:
+        known = {own.term: own.name for own in self.design if own.term}
+        names = {name for term in known for name in term}
+        asked = {frozenset(parts_of(str(term), names)) for term in terms}
+        if not terms or not asked <= set(known):
             raise ParameterError(
-                f"test: expected terms of the model, {', '.join(map(repr, known))}, got "
+                f"test: expected terms of the model, {', '.join(map(repr, known.values()))}, got "
                 f"{', '.join(map(repr, terms)) or 'none'}"
             )
+        for term in asked:
+            above = [name for one, name in known.items() if term < one and one not in asked]
+            if above:
+                raise ParameterError(
+                    f"test: expected {' and '.join(map(repr, above))} beside {known[term]!r}: "
+                    "alone, its coefficients are those of the first categories of the others"
+                )
         own = [k for k, column in enumerate(self.design) if column.term in asked]
         law, rows = self._drawn, self._stated[own]
         statistic = law.nearest(rows, np.zeros(len(own)))
@@ -388,19 +411,38 @@ class AbstractCoefficients:
         return f"{type(self).__name__}({self._about}: {count})"
 
 
-def solved(equations: Equations, start: Array, function: str) -> Array:
-    """Return the coefficients that make equations zero; refuse where there are none."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = scipy.optimize.root(equations.residual, start, jac=equations.slope, tol=1e-12)
-        ends = np.asarray(found.x, dtype=np.float64)
-        step = np.linalg.lstsq(equations.slope(ends), equations.residual(ends))[0]
+def solved(equations: Likelihood, start: Array, function: str) -> Array:
+    """Return the coefficients of the largest likelihood; refuse where there are none."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        found = scipy.optimize.minimize(
+            lambda beta: -equations.logarithm(beta),
+            start,
+            jac=lambda beta: -equations.residual(beta),
+            hess=lambda beta: -equations.slope(beta),
+            method="trust-exact",
+        )
+        ends, step = np.asarray(found.x, dtype=np.float64), np.inf
+        for _ in range(_LAST_STEPS):
+            step = np.linalg.lstsq(equations.slope(ends), equations.residual(ends))[0]
+            ends = ends - step
     if not np.isfinite(ends).all() or np.abs(step).max() > _LAST_STEP:
         raise ParameterError(
             f"{function}: expected coefficients at which the released numbers agree with the "
-            "model, found none: some categories may have no rows; hint: fewer terms, or "
-            "categories that are put together in the schema"
+            "model, found none; hint: fewer terms, or categories that are put together in the "
+            "schema"
         )
     return ends
+
+
+def parts_of(term: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the attributes of a term like ``"sex:age"``; names may hold colons themselves."""
+    if term in names:
+        return (term,)
+    for name in names:
+        rest = parts_of(term[len(name) + 1 :], names) if term.startswith(f"{name}:") else ()
+        if rest and set(rest) <= set(names):
+            return (name, *rest)
+    return tuple(term.split(":"))
 
 
 def column_name(labels: Labels, column: Column) -> str:
@@ -427,8 +469,7 @@ def terms_of(
             'on=["sex", "age", "sex:age"]'
         )
     names = release.plan.schema.names
-    # a name may hold a colon itself
-    terms = [(term,) if term in names else tuple(term.split(":")) for term in on]
+    terms = [parts_of(term, names) for term in on]
     for term in terms:
         release.plan.subset(term)  # refuses unknown names
     known = {*map(frozenset, terms), frozenset()}
@@ -472,23 +513,30 @@ def row_of(design: Sequence[Column], cell: Cell, numbers: Mapping[str, float] = 
 
 def cell_of(labels: Labels, values: Mapping[str, Category]) -> Cell:
     """Return the positions of labels, one for each attribute; refuse others."""
-    if set(values) != set(labels) or any(values[a] not in own for a, own in labels.items()):
+    if set(values) != set(labels) or any(
+        not isinstance(values[a], Hashable) or values[a] not in own for a, own in labels.items()
+    ):
         wanted = f"one category for each of {', '.join(labels)}" if labels else "no value"
         raise ParameterError(f"predict: expected {wanted}, got {dict(values)!r:.80}")
     return {a: own.index(values[a]) for a, own in labels.items()}
 
 
 def check_counts(
-    release: AbstractRelease, function: str, of: str, counts: ArrayLike, sd: ArrayLike
+    release: AbstractRelease,
+    function: str,
+    names: Sequence[str],
+    counts: ArrayLike,
+    sd: ArrayLike,
 ) -> None:
     """Refuse counts of which the noise hides one: its logarithm is unknown."""
     counts, sd = np.broadcast_arrays(np.ravel(counts), np.ravel(sd))
     least = int(np.argmin(counts - CLEAR * sd))
     if counts[least] <= CLEAR * sd[least]:
+        more = f", or {enough(release, counts[least], sd[least])}" if sd[least] else ""
         raise ParameterError(
-            f"{function}: expected counts of {of} that the noise does not hide, got "
-            f"{counts[least]:.3g} ± {sd[least]:.2g}; hint: categories that are put together in the "
-            f"schema, or {enough(release, counts[least], sd[least])}"
+            f"{function}: expected rows of {names[least]} that the noise does not hide, got "
+            f"{counts[least]:.3g} ± {sd[least]:.2g}; hint: fewer terms, categories that are put "
+            f"together in the schema{more}"
         )
 
 

@@ -1,7 +1,8 @@
 """Logistic regression of a category on others, from a released table."""
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
@@ -36,7 +37,9 @@ from .sums import check_no_number
 from .tidy import LEVEL
 
 Array = NDArray[np.float64]
+Term = tuple[str, ...]
 
+_MOST_WEIGHTS = 10**7  # groups by the cells of the table
 _MOST_GROUPS = 500  # groups of rows with the same categories: their covariance is dense
 
 
@@ -56,6 +59,10 @@ class _Scores:
     def chance(self, beta: Array) -> Array:
         """Return the probability of the category in each group."""
         return np.asarray(scipy.special.expit(self.design @ beta))
+
+    def logarithm(self, beta: Array) -> float:
+        eta = self.design @ beta
+        return float(self.ones @ eta - self.rows @ np.logaddexp(0.0, eta))
 
     def residual(self, beta: Array) -> Array:
         return self.design.T @ (self.ones - self.chance(beta) * self.rows)
@@ -150,7 +157,7 @@ class LogisticRegression(AbstractCoefficients):
 
     @property
     def _about(self) -> str:
-        return f"{self.name}={self.label} on {', '.join(self.labels) or 'no attribute'}"
+        return f"{self.name}={self.label} on {', '.join(self.terms) or 'no attribute'}"
 
     @property
     def _fit(self) -> str:
@@ -166,7 +173,7 @@ class LogisticRegression(AbstractCoefficients):
         own = self.equations
         return _Scores(own.design, own.ones, own.rows, own.covariance, sampled=True)
 
-    def predict(self, **values: Category) -> Prediction:
+    def predict(self, /, **values: Category) -> Prediction:
         """Return the probability of the category in a group: ``predict(sex="F", age="18-64")``.
 
         Args:
@@ -224,7 +231,7 @@ def logistic(
     schema = release.plan.schema
     check_no_number(release, "logistic", (name,))
     attribute = schema.attributes[schema.names.index(name)]
-    if label not in attribute.labels:
+    if not isinstance(label, Hashable) or label not in attribute.labels:
         raise ParameterError(
             f"logistic: expected a label of {name!r}, {one_of(map(repr, attribute.labels))}, got "
             f"{label!r:.80}" + near(label, attribute.labels)
@@ -237,10 +244,11 @@ def logistic(
     check_columns("logistic", columns)
     sizes = [len(own) for own in labels.values()]
     groups = math.prod(sizes)
-    if groups > _MOST_GROUPS:
+    if groups > _MOST_GROUPS or groups**2 * attribute.size > _MOST_WEIGHTS:
         raise ParameterError(
-            f"logistic: expected at most {_MOST_GROUPS} groups of rows, got {groups}; hint: fewer "
-            "attributes, or categories that are put together in the schema"
+            f"logistic: expected at most {_MOST_GROUPS} groups of rows, fewer where {name!r} has "
+            f"many labels, got {groups}; hint: fewer attributes, or categories that are put "
+            "together in the schema"
         )
     found = contrasts(
         release.kept(), _counts(names, sizes, name, attribute.labels.index(label), attribute.size)
@@ -249,9 +257,7 @@ def logistic(
     design = np.array([row_of(columns, place) for place in places])
     ones, rows = np.split(found.estimate, 2)
     equations = _Scores(design, ones, rows, found.covariance, sampled=False)
-    _check_counts(
-        release, equations, f"{name}={label}", [[a in term for a in names] for term in terms], sizes
-    )
+    _check_counts(release, equations, f"{name}={label}", terms, labels)
     start = np.zeros(len(columns))
     _check_clear(release, equations, start)
     center = solved(equations, start, "logistic")
@@ -269,7 +275,7 @@ def logistic(
         design=tuple(columns),
         own=law,
         name=name,
-        label=label,
+        label=attribute.labels[attribute.labels.index(label)],
         labels=labels,
         equations=equations,
     )
@@ -287,24 +293,25 @@ def _counts(
 
 
 def _check_counts(
-    release: AbstractRelease,
-    equations: _Scores,
-    of: str,
-    terms: Sequence[Sequence[bool]],
-    sizes: Sequence[int],
+    release: AbstractRelease, equations: _Scores, of: str, terms: Sequence[Term], labels: Labels
 ) -> None:
-    """Refuse categories of a term whose rows with, or without, the category the noise hides."""
+    """Refuse a category of a term whose rows with, or without, the label the noise hides."""
+    sizes = [len(own) for own in labels.values()]
     groups = np.eye(math.prod(sizes)).reshape(*sizes, -1)
+    counts = np.concatenate([equations.ones, equations.rows])
     for term in terms:
-        left_out = tuple(axis for axis, is_kept in enumerate(term) if not is_kept)
+        left_out = tuple(axis for axis, a in enumerate(labels) if a not in term)
         forms = groups.sum(axis=left_out).reshape(-1, groups.shape[-1])
+        kept = itertools.product(*([f"{a}={x}" for x in labels[a]] for a in labels if a in term))
+        cells = [", ".join(own) for own in kept]
         for own, words in (
             (np.hstack([forms, 0 * forms]), of),
-            (np.hstack([-forms, forms]), f"other rows than {of}"),
+            (np.hstack([-forms, forms]), f"others than {of}"),
         ):
-            sd = np.sqrt(np.einsum("kx,xy,ky->k", own, equations.covariance, own))
-            counts = own @ np.concatenate([equations.ones, equations.rows])
-            check_counts(release, "logistic", words, counts, sd)
+            variance = np.einsum("kx,xy,ky->k", own, equations.covariance, own)
+            names = [f"{words}, {cell}" if cell else words for cell in cells]
+            sd = np.sqrt(np.maximum(variance, 0.0))
+            check_counts(release, "logistic", names, own @ counts, sd)
 
 
 def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> None:
@@ -313,7 +320,7 @@ def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> N
     values, axes = np.linalg.eigh(-equations.slope(beta))
     forms = (p * (1 - p))[:, None] * (equations.design @ axes) ** 2
     covariance = equations.covariance[len(p) :, len(p) :]
-    sd = np.sqrt(np.einsum("xk,xy,yk->k", forms, covariance, forms))
+    sd = np.sqrt(np.maximum(np.einsum("xk,xy,yk->k", forms, covariance, forms), 0.0))
     least = int(np.argmin(values - CLEAR * sd))
     if values[least] <= CLEAR * sd[least]:
         raise ParameterError(

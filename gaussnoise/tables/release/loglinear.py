@@ -1,5 +1,6 @@
 """Log-linear models of counts, from the released tables that they fit."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,9 @@ from .tidy import LEVEL
 
 Array = NDArray[np.float64]
 
-_MOST_CELLS = 10**5  # in the table of all attributes of the model
+_EXACT = 1e-9  # relative to the largest variance: below it, a number is exact
+_LITTLE = 1e-3  # the variance of exact numbers, in the least one of others
+_MOST_CELLS = 10**4  # in the table of all attributes of the model
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,9 @@ class _Likelihood:
     def expected(self, beta: Array) -> Array:
         """Return the expected count of each cell."""
         return np.exp(self.design @ beta)
+
+    def logarithm(self, beta: Array) -> float:
+        return float(self.margins @ beta - self.expected(beta).sum())
 
     def residual(self, beta: Array) -> Array:
         return self.margins - self.design.T @ self.expected(beta)
@@ -124,12 +130,15 @@ class LogLinearModel(AbstractCoefficients):
     def _sampling(self) -> str:
         if not self.has_population:
             return ""
-        return "from and to: of the population, with sampling; noise: its share of the variance"
+        return (
+            "from and to: of the population, with counts that vary like Poisson numbers; noise: "
+            "its share of the variance"
+        )
 
     def _sampled(self) -> Equations:
         return replace(self.equations, sampled=True)
 
-    def predict(self, **values: Category) -> Prediction:
+    def predict(self, /, **values: Category) -> Prediction:
         """Return the expected count of a cell: ``predict(sex="F", job="yes", age="18-64")``.
 
         The cell may be one of a table that was not released: it is then what the model makes of
@@ -170,7 +179,7 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
 
     Raises:
         ParameterError: unknown attributes, clipped numbers, tables that were not released, more
-            than 40 coefficients or 100,000 cells, or counts that the noise hides, with the budget
+            than 40 coefficients or 10,000 cells, or counts that the noise hides, with the budget
             that would do.
 
     >>> import pyarrow as pa
@@ -182,8 +191,9 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
     True
     """
     is_list = isinstance(margins, list | tuple)
-    asked = [(own,) if isinstance(own, str) else tuple(own) for own in margins if is_list]
-    if not asked or len({frozenset(own) for own in asked}) < len(asked):
+    is_list = is_list and all(own and isinstance(own, str | list | tuple) for own in margins)
+    asked = [(own,) if isinstance(own, str) else tuple(own) for own in margins] if is_list else []
+    if not asked or len({frozenset(map(str, own)) for own in asked}) < len(asked):
         raise ParameterError(
             f"loglinear: expected different tables to be fitted, got {margins!r:.80}; hint: "
             '[("sex", "job"), "age"]'
@@ -201,8 +211,9 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
         )
     for own in asked:
         table = release[own]
-        of = " by ".join(own)
-        check_counts(release, "loglinear", of, table.estimate, table.standard_deviation)
+        cells = itertools.product(*([f"{a}={x}" for x in labels[a]] for a in own))
+        found = table.estimate, table.standard_deviation
+        check_counts(release, "loglinear", [", ".join(cell) for cell in cells], *found)
     every = {term for own in asked for term in subsets_of(tuple(sorted(map(names.index, own))))}
     terms = sorted(every, key=lambda term: (len(term), term))
     columns = [own for term in terms for own in indicators([names[i] for i in term], labels)]
@@ -213,7 +224,7 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
     )
     places = [dict(zip(names, place, strict=True)) for place in np.ndindex(*sizes)]
     design = np.array([row_of(columns, place) for place in places])
-    equations = _Likelihood(design, found.estimate, found.covariance, sampled=False)
+    equations = _Likelihood(design, found.estimate, _raised(found.covariance), sampled=False)
     rows = float(found.estimate[0])
     start = np.zeros(len(columns))
     start[0] = math.log(rows / len(design))
@@ -233,3 +244,17 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
         labels=labels,
         equations=equations,
     )
+
+
+def _raised(covariance: Array) -> Array:
+    """Return a covariance in which exact numbers have a little variance.
+
+    Under replacement, the number of rows is exact. Sets of coefficients are searched by distances,
+    which need a positive variance; this one makes them larger by a thousandth at most.
+    """
+    values, axes = np.linalg.eigh(covariance)
+    known = values <= _EXACT * values[-1]
+    if known.all() or not known.any():
+        return covariance
+    values[known] = _LITTLE * values[~known].min()
+    return (axes * values) @ axes.T

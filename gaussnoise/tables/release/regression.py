@@ -160,7 +160,7 @@ class Regression(AbstractCoefficients):
 
     @property
     def _on(self) -> str:
-        return ", ".join([*self.labels, *self.clips]) or "no attribute"
+        return ", ".join(self.terms) or "no attribute"
 
     @property
     def _fit(self) -> str:
@@ -190,7 +190,7 @@ class Regression(AbstractCoefficients):
             )
         return _LeastSquares(self.moments, self.residual_deviation**2)
 
-    def predict(self, **values: Category) -> "Prediction":
+    def predict(self, /, **values: Category) -> "Prediction":
         """Return the expected number of a row: ``predict(sex="F", hours=38)``.
 
         Args:
@@ -397,7 +397,7 @@ def _check_clear(release: AbstractRelease, moments: Moments) -> None:
     forms = np.zeros((len(values), len(moments.covariance)))
     for form, v in zip(forms, axes.T, strict=True):
         np.add.at(form, moments.places, np.multiply.outer(v, v))
-    sd = np.sqrt(np.einsum("ki,ij,kj->k", forms, moments.covariance, forms))
+    sd = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", forms, moments.covariance, forms), 0.0))
     least = int(np.argmin(values - CLEAR * sd))
     if values[least] > CLEAR * sd[least]:
         return

@@ -234,6 +234,10 @@ def test_a_model_of_released_tables_needs_no_larger_one(people):
         (lambda r: r.loglinear([("sex", "age"), ("age", "sex")]), "different tables"),
         (lambda r: r.logistic("job", "yes", on=["sex"]).test("age"), "terms of the model, 'sex'"),
         (lambda r: r.logistic("job", "yes", on=["sex"]).test(), "got none"),
+        (lambda r: r.logistic("job", np.zeros(2), on=["sex"]), "expected a label of 'job'"),
+        (lambda r: r.loglinear(None), "different tables to be fitted"),
+        (lambda r: r.loglinear([1]), "different tables to be fitted"),
+        (lambda r: r.loglinear([()]), "different tables to be fitted"),
     ],
 )
 def test_what_no_model_can_be_made_of_is_refused(noisy, model, message):
@@ -280,11 +284,67 @@ def test_several_rows_of_a_person_are_no_sample(people):
     plan = gn.plan(SCHEMA, 2, gn.zCDP(0.5), rows_per_person=3)
     for found in (
         plan.release(people).logistic("job", "yes", on=["sex"]),
-        plan.release(people).loglinear([("sex", "job")]),
+        plan.release(people).loglinear(["sex", "job"]),
     ):
         assert "not independent" in str(found)
         with pytest.raises(gn.errors.ParameterError, match="one row of each person"):
             found.test("sex")
+
+
+@pytest.mark.parametrize("public", [(), ("sex", "age")])
+def test_numbers_without_noise_are_held(people, public):
+    """Under replacement, the rows are exact, and so are tables of public attributes."""
+    plan = gn.plan(SCHEMA, 2, gn.zCDP(0.05), neighbors="replace", public=public)
+    found = plan.release(people).loglinear([("sex", "age"), "job"])
+    low, high = found.confidence_interval()
+    assert np.isfinite([low, high]).all()
+    # to first order, where noise is a thousandth of the counts; the variance of exact numbers
+    # makes intervals a little wider
+    half = 1.96 * found.standard_deviation
+    assert (high - low) / 2 == pytest.approx(half, rel=0.05, abs=1e-5)
+    cell = found.predict(sex="F", age="old", job="no")
+    assert cell.low < cell.estimate < cell.high < 1.2 * cell.low
+    assert "inf" not in str(found)
+
+
+def test_likelihoods_far_from_their_largest_value_are_found():
+    """Newton's method alone goes astray from coefficients of zero in these tables."""
+    counts = np.array([[[300000, 40], [60, 30000]], [[50, 200000], [70, 45]]], dtype=float)
+    X = np.array([[1, a, b, a * b] for a in (0, 1) for b in (0, 1)], dtype=float)
+    ones, rows = counts[..., 1].ravel(), counts.sum(axis=-1).ravel()
+    equations = _Scores(X, ones, rows, np.zeros((8, 8)), False)
+    known = np.linalg.solve(X, np.log(ones / (rows - ones)))
+    assert solved(equations, np.zeros(4), "test") == pytest.approx(known, abs=1e-6)
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        rows = np.exp(rng.uniform(5, 12, 10))
+        ones = rows * rng.uniform(0.05, 0.95, 10)
+        X = np.column_stack([np.ones(10), np.eye(10)[:, 1:]])
+        known = np.linalg.solve(X, np.log(ones / (rows - ones)))
+        found = solved(_Scores(X, ones, rows, np.zeros((20, 20)), False), np.zeros(10), "test")
+        assert found == pytest.approx(known, abs=1e-6)
+        margins = _Likelihood(X, X.T @ rows, np.zeros((10, 10)), False)
+        start = np.append(math.log(rows.mean()), np.zeros(9))
+        found = solved(margins, start, "test")
+        assert found == pytest.approx(np.linalg.solve(X, np.log(rows)), abs=1e-6)
+
+
+def test_a_term_is_not_tested_without_its_interactions(noisy):
+    found = noisy.logistic("job", "yes", on=["sex", "age", "sex:age"])
+    with pytest.raises(gn.errors.ParameterError, match="'sex:age' beside 'age'"):
+        found.test("age")
+    assert found.test("age", "age:sex").degrees == 4
+    assert repr(found) == "LogisticRegression(job=yes on sex, age, sex:age: 6 coefficients)"
+
+
+def test_names_with_colons_are_one_attribute():
+    schema = gn.Schema([gn.Attribute(name, ["x", "y"]) for name in ("a", "c:d", "v")])
+    rng = np.random.default_rng(1)
+    rows = {name: np.array(["x", "y"])[rng.integers(0, 2, 4000)] for name in schema.names}
+    release = gn.plan(schema, 3, gn.zCDP(1)).release(pa.table(rows))
+    found = release.logistic("v", "y", on=["a", "c:d", "a:c:d"])
+    assert found.terms == ("a", "c:d", "a:c:d")
+    assert found.test("a:c:d").degrees == 1
 
 
 def test_printed_models(noisy):

@@ -298,7 +298,7 @@ def test_numbers_are_columns_like_others(workers):
     expected = found.predict(sex="M", hours=40)
     assert abs(expected.estimate - known @ [1, 40, 1, 40]) < 6 * expected.standard_deviation
     assert expected.low < expected.estimate < expected.high
-    assert "on sex, hours: " in str(found)
+    assert "on hours, sex, sex:hours: " in str(found)
     both = release.regress("pay", on=["hours", "age", "hours:age"])
     X = np.column_stack([np.ones(ROWS), hours, age, hours * age])[kept]
     known = np.linalg.lstsq(X, pay[kept], rcond=None)[0]
