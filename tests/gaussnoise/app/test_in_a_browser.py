@@ -164,6 +164,13 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_label("ρ (rho)").blur()
     expect(half).to_have_text(re.compile(rf"^{before / 2:.3g}"))
     expect(tab.get_by_text("MADE-UP counts")).to_be_visible()
+    tab.locator(".q-slider [tabindex='0']").focus()
+    tab.keyboard.press("ArrowRight")  # the slider moves with keys, and all with it
+    expect(tab.get_by_label("ρ (rho)")).not_to_have_value("0.4")
+    tab.get_by_label("ρ (rho)").fill("0.4")
+    tab.get_by_label("ρ (rho)").press("Enter")
+    tab.get_by_label("ρ (rho)").blur()
+    expect(half).to_have_text(re.compile(rf"^{before / 2:.3g}"))
     tab.get_by_role("button", name="Keep this budget").click()
     expect(tab.get_by_text("Kept: rho = 0.4")).to_be_visible()
 
