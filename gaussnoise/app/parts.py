@@ -72,7 +72,7 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
                 link.props('aria-current="page"') if address == page else None
                 with link:
                     ui.label(name)
-    with ui.column().classes("page"), ui.element("main").classes("column w-full").style("gap:1rem"):
+    with ui.column().classes("page"):
         head(heading)
         task(state)
         yield
@@ -139,7 +139,9 @@ def task(state: State) -> None:
     with ui.card().props('role="status"'):
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
-        ui.button("Cancel", on_click=handled(state.jobs.cancel)).props("outline")
+        # the charge comes before the noise
+        lost = "; a charge that was made is lost" if job.words[0] == "release" else ""
+        ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
 
     def look() -> None:
         if job.status is not None:
