@@ -82,7 +82,7 @@ class _Panel:
                 {"name": "half", "label": "95 % ±", "field": "half"},
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
-            self.table.classes("w-full")
+            self.table.classes("w-full").props("wrap-cells")
         with ui.card():
             head("Such a table looks like this", 2)
             self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
@@ -151,9 +151,10 @@ class _Panel:
 def _risk(planned: Plan, facts: Facts) -> str:
     """Return in a sentence how sure a reader can be of one person at most."""
     what = "was exchanged for another" if planned.neighbors == "replace" else "is in the data"
+    sure = percent_text(facts.surest(planned.rho))
     return (
-        f"Someone who knows all other rows, and thinks it 50 % likely that {facts.unit} {what}, is "
-        f"at most {percent_text(facts.surest(planned.rho))} sure after seeing all that is "
+        f"The budget protects {facts.unit}. Someone who knows all else, and thinks it 50 % likely "
+        f"that such a row or person {what}, is at most {sure} sure after seeing all that is "
         f"published, except with probability {SHOWN_DELTA:g}."
     )
 

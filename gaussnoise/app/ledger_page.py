@@ -46,7 +46,9 @@ def ledger_page(state: State) -> None:
                 {name: getattr(entry, name) or "" for name in _COLUMNS} | {"key": entry.attempt}
                 for entry in reversed(ledger.entries())
             ]
-            ui.table(columns=columns, rows=rows, row_key="key", pagination=20).classes("w-full")
+            ui.table(columns=columns, rows=rows, row_key="key", pagination=20).classes(
+                "w-full"
+            ).props("wrap-cells")
 
 
 def _epsilon(ledger: Ledger) -> str:

@@ -52,6 +52,8 @@ nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
 pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
   overflow-y:auto}
 .q-card{width:100%}
+.body--dark a,.body--dark .q-btn--outline,.body--dark .q-btn--flat{color:#8ec5f0!important}
+.body--dark nav a{color:inherit!important}
 h1{font-size:1.4rem;font-weight:600;margin:0}
 h2{font-size:1.1rem;font-weight:600;margin:0}
 h1,h2{line-height:1.4}
@@ -70,7 +72,7 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
                 link.props('aria-current="page"') if address == page else None
                 with link:
                     ui.label(name)
-    with ui.column().classes("page"), ui.element("main").classes("column w-full").style("gap:1rem"):
+    with ui.column().classes("page"):
         head(heading)
         task(state)
         yield
@@ -137,7 +139,9 @@ def task(state: State) -> None:
     with ui.card().props('role="status"'):
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
-        ui.button("Cancel", on_click=handled(state.jobs.cancel)).props("outline")
+        # the charge comes before the noise
+        lost = "; a charge that was made is lost" if job.words[0] == "release" else ""
+        ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
 
     def look() -> None:
         if job.status is not None:

@@ -108,6 +108,7 @@ class Project:
             stated = text.stating("plan", stated_toml(plan={"table": table}))
             draft.write_text(stated.text, encoding="utf-8")
             check(draft)
+            draft.chmod(0o600)  # as confidential as the rows
             os.replace(draft, self.schema)
 
     @contextlib.contextmanager

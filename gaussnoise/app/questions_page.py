@@ -126,9 +126,9 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
                 known = dict(_BASES)
                 if not attribute.groups:
                     del known["hierarchy"]
-                what = ui.select(known, value=None).props(
-                    f'dense aria-label="Asked of {attribute.name}"'
-                )
+                what = ui.select(known, value=None).props("dense")
+                # names come from the file: as text of markup, they could be other properties
+                what.props["aria-label"] = f"Asked of {attribute.name}"
                 bases[attribute.name] = box, what
 
         def add() -> None:

@@ -18,6 +18,12 @@ from .project import LEDGER, RELEASES, SCRIPTS
 from .state import State
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
+_BEGUN = {
+    "written": "was drawn, and then interrupted: release it under this name with the same "
+    "questions and budget to publish it; it is not charged again.",
+    "reserved": "is being drawn by another program, or was interrupted before it was written. Then "
+    "the charge is lost: under this name it is drawn, and charged, again.",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -70,7 +76,7 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
     file = ", ".join(path.name for path in load_plan(project.schema)["table"])
     known = {entry.id for entry in ledger.entries()} | set(project.published())
     free = next(f"release-{k}" for k in range(1, 10**6) if f"release-{k}" not in known)
-    open_ids = [e.id for e in ledger.entries() if e.state in ("reserved", "written")]
+    begun = {e.id: e.state for e in ledger.entries() if e.state in _BEGUN}
     with ui.card():
         head("What will be charged", 2)
         ui.label(
@@ -79,12 +85,9 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
             f"{planned.privacy_unit}."
         )
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
-        for own in open_ids:
-            ui.label(
-                f"{own} was charged and interrupted: release it again under this name, with the "
-                "same questions and budget; it is not charged again."
-            )
-        name = ui.input("Name of the release", value=open_ids[0] if open_ids else free)
+        for own, at in begun.items():
+            ui.label(f"{own} {_BEGUN[at]}")
+        name = ui.input("Name of the release", value=next(iter(begun), free))
         format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes("w-48")
         purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
         by = ui.input("Requested by (may be empty)").classes("w-full")
@@ -115,7 +118,7 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         job = state.jobs.last
         if job is not None and job.words[0] == "release" and job.status:
             outcome(job)
-            ui.label("Nothing is charged twice under one name; the page Ledger shows the charges.")
+            ui.label("The page Ledger shows the charges.")
 
 
 def _check(wish: Wish) -> None:

@@ -76,6 +76,9 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
     if opens:
         webbrowser.open(address)
     config = uvicorn.Config(
-        application(State(Project(place)), token, own), log_config=None, access_log=False
+        application(State(Project(place)), token, own),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,  # s; an open page would keep it running
     )
     uvicorn.Server(config).run(sockets=[listening])
