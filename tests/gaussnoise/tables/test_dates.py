@@ -583,7 +583,7 @@ def test_questions_take_dates(admissions, question, first, last):
             "count of admitted=[2020-04-01, 2020-07-01]",
             "bins between two of its edges, one of 2020-01-01",
         ),
-        ("mean of admitted", "ask 'median of admitted'"),
+        ("mean of admitted", "answers 'median of admitted'"),
     ],
 )
 def test_questions_about_other_dates_are_marked(admissions, question, part):

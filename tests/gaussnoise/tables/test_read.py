@@ -321,8 +321,7 @@ def test_missing_columns_are_named(build):
     message = refusal(
         build({"b": [CANARY]}), WORDS, gn.Attribute("c", [1]), gn.Attribute("b", [CANARY])
     )
-    assert "'a', 'c'" in message
-    assert "'b'" not in message
+    assert "2 of 3 expected ones are missing: 'a', 'c'" in message
 
 
 @one_test_of("values", [["x", 7391], ["x", CANARY.encode()], [["x", CANARY]], [{CANARY: 1}]])
