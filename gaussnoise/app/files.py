@@ -58,7 +58,7 @@ def add_files(server: FastAPI, state: State) -> None:
         folder, content = release(name), io.BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(folder.rglob("*")):
-                if path.is_file():
+                if path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder):
                     archive.write(path, f"{name}/{path.relative_to(folder).as_posix()}")
         headers = {"content-disposition": f'attachment; filename="{name}.zip"'}
         return Response(content.getvalue(), media_type="application/zip", headers=headers)

@@ -35,11 +35,13 @@ class Guard:
         server: the ASGI application.
         token: a random text.
         port: the port that it listens on.
+        host: the address that it listens on.
     """
 
     server: Server
     token: str
     port: int
+    host: str = "127.0.0.1"
 
     @property
     def cookie(self) -> str:
@@ -51,8 +53,7 @@ class Guard:
             return await self.server(scope, receive, send)
         headers = _headers(scope)
         is_socket = scope["type"] == "websocket"
-        hosts = {f"127.0.0.1:{self.port}", f"localhost:{self.port}"}
-        own = headers.get("host", "") in hosts
+        own = headers.get("host", "") == f"{self.host}:{self.port}"
         origin = headers.get("origin")
         own &= origin == f"http://{headers.get('host')}" if origin or is_socket else True
         own &= headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (

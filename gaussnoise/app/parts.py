@@ -22,6 +22,7 @@ PAGES = {
     "/ledger": "Ledger",
     "/ask": "Ask",
 }
+_HOME = {"release": "/release", "verify": "/ask"}  # the page of a task's result; others: the first
 WORDS = {
     "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
     "was read off the data is not, even if it looks harmless.",
@@ -74,7 +75,7 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
                     ui.label(name)
     with ui.column().classes("page"):
         head(heading)
-        task(state)
+        task(state, page)
         yield
 
 
@@ -131,12 +132,15 @@ def go(page: str) -> None:
     ui.navigate.to(page)
 
 
-def task(state: State) -> None:
-    """Show the task that runs, with its time and a button that cancels it; reload at its end."""
+def task(state: State, page: str) -> None:
+    """Show the task that runs, with its time and a button that cancels it.
+
+    At its end, the page of its result is loaded again; other pages keep the text in their fields.
+    """
     job = state.jobs.last
     if job is None or not state.jobs.is_busy:
         return
-    with ui.card().props('role="status"'):
+    with ui.card().props('role="status"') as card:
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
         # the charge comes before the noise
@@ -146,7 +150,14 @@ def task(state: State) -> None:
     def look() -> None:
         if job.status is not None:
             timer.cancel()
-            ui.navigate.reload()
+            home = _HOME.get(job.words[0], "/")
+            if home == page:
+                ui.navigate.reload()
+            else:
+                card.clear()
+                with card:
+                    ui.link(f"{job.name} has ended: its result", home)
+            return
         line.text = f"{job.name}: {time.monotonic() - job.begun:.0f} s"
 
     timer = ui.timer(0.5, look)

@@ -145,8 +145,10 @@ def _published(state: State) -> None:
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
                             _link(what, f"/keep/{name}.{ending}")
-                summary = (folder / "summary.txt").read_text(encoding="utf-8")
-                output(summary)
+                try:
+                    output((folder / "summary.txt").read_text(encoding="utf-8"))
+                except (OSError, UnicodeDecodeError) as error:
+                    refusal(f"summary.txt cannot be read ({type(error).__name__}).")
                 with ui.expansion("Its files").classes("w-full"):
                     for path in sorted(folder.rglob("*")):
                         if path.is_file():

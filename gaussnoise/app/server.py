@@ -1,10 +1,14 @@
 """The server of ``gaussnoise app``: on this machine alone, behind a token."""
 
+import contextlib
 import functools
 import logging
 import secrets
 import socket
+import sys
+import tempfile
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
 
 import uvicorn
@@ -23,10 +27,30 @@ from .release_page import release_page
 from .state import State
 from .table_page import table_page
 
-_HOST = "127.0.0.1"
+
+def _own_host() -> str:
+    """Return a loopback address of this server alone, or the usual one where there is only one.
+
+    Browsers send the cookie to all ports of an address.
+    """
+    parts = [str(1 + secrets.randbelow(254)) for _ in range(3)]
+    return ".".join(["127", *parts]) if sys.platform == "linux" else "127.0.0.1"
 
 
-def application(state: State, token: str, port: int) -> Guard:
+@contextlib.contextmanager
+def _redirection(address: str) -> Iterator[str]:
+    """Yield the address of a file that leads to another one, which process lists then do not show.
+
+    The file is for its owner alone, and is removed.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
+        refresh = f'<meta http-equiv="refresh" content="0;url={address}">'
+        file.write(f"<!DOCTYPE html><title>gaussnoise</title>{refresh}")
+        file.flush()
+        yield Path(file.name).as_uri()
+
+
+def application(state: State, token: str, port: int, host: str) -> Guard:
     """Return the whole application, behind its token."""
     for name in ("nicegui", "uvicorn", "asyncio"):  # tracebacks and messages may hold data
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -42,7 +66,7 @@ def application(state: State, token: str, port: int) -> Guard:
         ask_page(state, release)
 
     ui.run_with(server, title="gaussnoise", dark=None, show_welcome_message=False)
-    return Guard(server, token, port)
+    return Guard(server, token, port, host)
 
 
 def serve(folder: Path, port: int | None, *, opens: bool) -> None:
@@ -57,10 +81,10 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
         raise OutputError(f"app: there is no folder {folder}; hint: mkdir {folder}")
     if port is not None and not 0 < port < 2**16:
         raise ParameterError(f"app: expected a port from 1 to 65535, got {port}")
-    listening = socket.socket()
+    host, listening = _own_host(), socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((_HOST, port or 0))
+        listening.bind((host, port or 0))
         listening.listen()  # a browser that is quicker than the server waits
     except OSError as error:
         raise OutputError(
@@ -69,16 +93,17 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
         ) from None
     own = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    address = f"http://{_HOST}:{own}/?token={token}"
+    address = f"http://{host}:{own}/?token={token}"
     print(
         f"gaussnoise app: {place}\n{address}\nFor this machine alone. Ctrl-C ends it.", flush=True
     )
-    if opens:
-        webbrowser.open(address)
     config = uvicorn.Config(
-        application(State(Project(place)), token, own),
+        application(State(Project(place)), token, own, host),
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=1,  # s; an open page would keep it running
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    with _redirection(address) as first:
+        if opens:
+            webbrowser.open(first)
+        uvicorn.Server(config).run(sockets=[listening])

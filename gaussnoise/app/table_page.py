@@ -83,7 +83,7 @@ def _file(state: State, schema: Schema | None) -> None:
             said = [x for n, m in marks.items() if m.value for x in _option(n, m.value)]
             state.jobs.start(
                 f"reading {file.value}",
-                *("schema", file.value, "-o", scratch.name, *said),
+                *("schema", "-o", scratch.name, *said, "--", file.value),
                 then=lambda job: project.replace_schema(scratch, file.value),
             )
             go("/")

@@ -114,5 +114,7 @@ def released(
         f"wrote {out}/summary.txt"
         + (f", {out}/release.png" if (out / "release.png").exists() else "")
     )
+    if on_outside == "drop":
+        say("gaussnoise check shows the owner of the rows which of them are in no table, and why")
     say_aside(result)
     return result

@@ -17,7 +17,7 @@ from ...numerics.intervals import ConfidenceInterval, quantile
 from ...text import number_of, significant
 from ..schema.schema import Category
 from .noisy import AbstractRelease
-from .show import rounded, rows_text
+from .show import pvalue_text, rounded, rows_text
 from .tidy import LEVEL, framed, level_text
 
 if TYPE_CHECKING:
@@ -106,12 +106,17 @@ class CoefficientTest(NamedTuple):
         p_value: the probability of a statistic of this size or larger if all of them are zero.
 
     >>> print(CoefficientTest(3.84, 1, 0.05))
-    CoefficientTest(statistic=3.84, degrees=1, p_value=0.05)
+    chi-squared = 3.84, 1 degree of freedom, p = 0.05
     """
 
     statistic: float
     degrees: int
     p_value: float
+
+    def __str__(self) -> str:
+        degrees = number_of(self.degrees, "degree of freedom", "degrees of freedom")
+        statistic = significant(self.statistic, 4)
+        return f"chi-squared = {statistic}, {degrees}, p {pvalue_text(self.p_value)}"
 
 
 class Prediction(NamedTuple):
@@ -124,13 +129,21 @@ class Prediction(NamedTuple):
         high: upper end.
 
     >>> print(Prediction(31.5, 2.0, 27.6, 35.4))
-    Prediction(estimate=31.5, standard_deviation=2.0, low=27.6, high=35.4)
+    31.50 ± 2, 95 % interval from 27.60 to 35.40
     """
 
     estimate: float
     standard_deviation: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        sd = np.array([self.standard_deviation])
+        estimate, low, high = rounded(np.array([self.estimate, self.low, self.high]), sd)
+        return (
+            f"{estimate} ± {significant(self.standard_deviation, 3)}, {level_text(LEVEL)} interval "
+            f"from {low} to {high}"
+        )
 
 
 @dataclass(frozen=True)

@@ -226,6 +226,11 @@ class _Meaning(Transformer):
             if isinstance(which, _Read):
                 place = "of" if part.is_count else "given"
                 part = replace(part, **{place: self._joined(getattr(part, place), which)})
+        if part.is_count and (numbers := self._clipped({**part.of, **part.given})):
+            (i, *_), whole = numbers, {**part.of, **part.given}
+            rest = ", ".join(quoted(self._attributes[k].name) for k in whole if k not in numbers)
+            asks = [f"top {count} of mean of {quoted(self._attributes[i].name)} by {rest}"]
+            self._fail("expected groups with categories or bins", part.at, asks if rest else ())
         asked = [*(part.of.values() if part.kind != "mean" else ()), *part.given.values()]
         if not any(cells is None or isinstance(cells, Level) for cells in asked):
             asks = [f"{self._reader.text} by {quoted(name)}" for name in self._reader.schema.names]

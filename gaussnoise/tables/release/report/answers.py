@@ -13,6 +13,10 @@ _OF_COEFFICIENTS = (
     "The intercept is the expected number where every attribute has its first category; each other "
     "line says how much is added to it, or taken away."
 )
+_OF_LOG_ODDS = (
+    "The intercept is the logarithm of the odds where every attribute has its first category; each "
+    "other line is the logarithm of what the odds are multiplied by."
+)
 _POPULATION = "the population see below", "the population see the tables of this page"
 
 
@@ -60,7 +64,8 @@ def _answered(answer: Answer) -> Answered:
     faults = written.get("", [""] * len(estimates))
     labels = [list(map(shown, own)) for own in itertools.islice(_cells(answer), len(estimates))]
     rows = list(zip(labels, estimates, intervals, faults, strict=True))
-    sentence = _OF_COEFFICIENTS if answer.attributes == ("coefficient",) else ""
+    of_coefficients = _OF_LOG_ODDS if meaning.startswith("Logistic") else _OF_COEFFICIENTS
+    sentence = of_coefficients if answer.attributes == ("coefficient",) else ""
     if not answer.attributes:
         fault = f"; {faults[0]}" if faults[0] else ""
         sentence, rows = f"{meaning}: {estimates[0]} ({intervals[0]}{fault}).", []
