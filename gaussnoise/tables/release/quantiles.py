@@ -209,8 +209,8 @@ def quantiles(
 
     Returns:
         A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's
-        unit, infinite in a bin without end, and NaN in a group whose count is not positive; its
-        dates are NaT in both cases. ``low`` and ``high`` are the ends of intervals that
+        unit, infinite in a bin without end, and NaN in a group that may be empty, by the 95 %
+        interval of its count; its dates are NaT in both cases. ``low`` and ``high`` are the ends of intervals that
         cover at least as often as their level says.
 
     Raises:
@@ -258,7 +258,9 @@ def quantiles_of(
     for k, p in enumerate(wanted if len(below) > 1 else ()):
         test = release.answers({**groups, attribute.name: Base(below[:-1] - p * below[-1:])})
         differences[..., k], deviations[..., k] = test.estimate, test.standard_deviation
-    estimate = bins.shown(interpolated(counts.estimate, bins, wanted))
+    total, sd = counts.estimate[..., -1:], counts.standard_deviation[..., -1:]
+    known = np.where(total > quantile(LEVEL) * sd, counts.estimate, 0.0)
+    estimate = bins.shown(interpolated(known, bins, wanted))
     estimate.flags.writeable = False
     inside = (
         "linear interpolation inside bins"
