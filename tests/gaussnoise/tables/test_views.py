@@ -100,6 +100,7 @@ def test_shares_without_a_group_come_last():
         assert not np.isnan(cells.estimate[:2]).any()
     assert drawn(shares.plot())
     assert "none" in str(shares.sorted())
+    assert "-0 " not in str(shares)
 
 
 def test_the_total_is_a_table_too(release):
