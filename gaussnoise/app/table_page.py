@@ -278,6 +278,11 @@ def _protected(state: State, schema: Schema) -> None:
             min=1,
             precision=0,
         ).classes("w-full")
+        if "person" in stated and "rows_per_person" not in stated:
+            ui.label(
+                "Nothing is kept here yet: 1 row of each person counts, drawn at random, and all "
+                "other rows of that person are left out."
+            )
 
         def keep() -> None:
             if rows.value is None:

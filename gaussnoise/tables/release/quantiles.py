@@ -210,8 +210,8 @@ def quantiles(
     Returns:
         A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's
         unit, infinite in a bin without end, and NaN in a group that may be empty, by the 95 %
-        interval of its count; its dates are NaT in both cases. ``low`` and ``high`` are the ends of intervals that
-        cover at least as often as their level says.
+        interval of its count; its dates are NaT in both cases. ``low`` and ``high`` are the
+        ends of intervals that cover at least as often as their level says.
 
     Raises:
         ParameterError: unknown or unordered attributes, a table that was not released, bad
