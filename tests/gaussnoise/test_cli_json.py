@@ -60,6 +60,11 @@ def test_plan(call):
     assert found["request_sha256"] == plan.request_sha256
 
 
+def test_a_plan_with_public_tables_has_no_bound(call):
+    found = call("plan", *PLANNED, "--neighbors", "replace", "--public", "sex")
+    assert found["optimality"]["lower_bound"] is None
+
+
 def test_plan_of_targets(call):
     found = call("plan", "-s", "schema.toml", "-m", "1", "--within", "30")
     assert found["target_ratio"] == pytest.approx(1, abs=1e-6)
