@@ -218,6 +218,7 @@ def _ratio_table(
             not release.query.public or np.abs(estimate - np.rint(estimate)) < ROUNDED
         )
         estimate = np.where(whole, np.rint(estimate), estimate)
+        deviation = np.where(np.isnan(estimate), np.nan, deviation)
     return ProportionTable(
         attributes=tuple(names[i] for i in asked),
         labels=labels,

@@ -347,8 +347,7 @@ class AbstractEstimates(abc.ABC):
             level: the level of the intervals.
             title: the first line; if left out, what the table is.
         """
-        sd = np.where(np.isnan(self.estimate), np.nan, self.standard_deviation)
-        interval = self.confidence_interval(level)
+        sd, interval = self.standard_deviation, self.confidence_interval(level)
         estimate = rounded(self.estimate, sd)
         ends = ends_text(self.estimate, interval, lambda x: rounded(x, sd))
         numbers = [estimate, deviations(sd), *ends]
