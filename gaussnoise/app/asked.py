@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from ..errors import ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.per_record import PerRecord
-from ..tables import Plan, Schema, Target, Weight, plan
+from ..tables import Plan, Schema, Weight, plan
+from ..tables.planning.targets import goals_of
 from ..tables.release.grammar import parsed
 from ..tables.schema.planned import load_plan
 from ..tables.schema.schema import stated_toml
@@ -45,10 +46,7 @@ def asked_of(path: Path, privacy: Any = None) -> Asked:
     options = {name: stated[name] for name in _OPTIONS if name in stated}
     if "weight" in stated:
         options["weight"] = Weight(**stated["weight"])
-    goals = [
-        None if w.within is None else Target(w.within, w.level, simultaneous=w.simultaneous)
-        for w in wanted
-    ]
+    goals = goals_of(wanted)
     if any(goals):
         options["targets"] = goals
     privacy = _privacy(stated) if privacy is None else privacy

@@ -103,7 +103,7 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
         access_log=False,
         timeout_graceful_shutdown=1,  # s; an open page would keep it running
     )
-    with _redirection(address) as first:
-        if opens:
+    with _redirection(address) if opens else contextlib.nullcontext() as first:
+        if first is not None:
             webbrowser.open(first)
         uvicorn.Server(config).run(sockets=[listening])

@@ -12,6 +12,7 @@ from ..errors import ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.guarantee import AbstractPrivacy
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
+from ..tables.planning.targets import goals_of
 from ..tables.schema.entries import Entry
 from ..tables.schema.planned import load_plan
 from ..tables.schema.workload import as_entry, load_workload
@@ -201,10 +202,7 @@ def asked_for(options: Options, written: Written = ()) -> Asked:
         raise ParameterError(
             f"expected --marginals (-m), or [[workload]] tables in {path} that say what to ask"
         )
-    goals = [
-        None if one.within is None else Target(one.within, one.level, simultaneous=one.simultaneous)
-        for one in wanted
-    ]
+    goals = goals_of(wanted)
     entries = [one.entry for one in wanted]
     if within is not None or all(goal is None for goal in goals):
         return Asked(schema, entries, within if within is not None else targets or None)

@@ -9,6 +9,7 @@ from ..errors import ParameterError
 from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
+from ..tables.release.text import dropped_text
 from .asked import Options, asked_for, rows_of, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
@@ -114,7 +115,7 @@ def released(
         f"wrote {out}/summary.txt"
         + (f", {out}/release.png" if (out / "release.png").exists() else "")
     )
-    if on_outside == "drop":
+    if dropped_text(result):
         say("gaussnoise check shows the owner of the rows which of them are in no table, and why")
     say_aside(result)
     return result

@@ -1,7 +1,7 @@
 """Targets: how accurate the cells of a marginal should be."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import final
@@ -15,6 +15,7 @@ from ...noise.covariance import AbstractCovariance
 from ...noise.table_covariance import covariance_of_tables
 from ...numerics.intervals import quantile
 from ...text import near
+from ..schema.workload import Wanted
 
 SHARE = 0.01  # most of the targets' budget that tables without a target get
 
@@ -56,6 +57,14 @@ class Target:
     def standard_deviation(self, cells: int) -> float:
         """Return the largest standard deviation that meets the target, of this many cells."""
         return self.within / quantile(self.level, cells if self.simultaneous else 1)
+
+
+def goals_of(wanted: Iterable[Wanted]) -> list[Target | None]:
+    """Return the target of each entry of a schema file's workload, None where none is stated."""
+    return [
+        None if one.within is None else Target(one.within, one.level, simultaneous=one.simultaneous)
+        for one in wanted
+    ]
 
 
 def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target | None]:

@@ -2,14 +2,14 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...layout import fitted
@@ -17,7 +17,7 @@ from ...numerics.intervals import ConfidenceInterval, quantile
 from ...text import number_of, significant
 from ..schema.schema import Category
 from .noisy import AbstractRelease
-from .show import pvalue_text, rounded, rows_text
+from .show import chi_squared_text, rounded, rows_text
 from .tidy import LEVEL, framed, level_text
 
 if TYPE_CHECKING:
@@ -27,12 +27,10 @@ Array = NDArray[np.float64]
 Cell = Mapping[str, int]  # the category of each attribute that a column is about
 Labels = Mapping[str, tuple[Category, ...]]  # the categories of each attribute
 
-MOST_COLUMNS = 40  # columns of a design: there are about half as many moments as its square
+_MOST_COLUMNS = 40  # columns of a design: there are about half as many moments as its square
 CLEAR = 4.0  # standard deviations of noise that numbers which others are divided by are above zero
 _LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
 _STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
-_LAST_STEPS = 3  # steps of Newton's method, from near the largest likelihood
-_LAST_STEP = 1e-6  # the largest last step of Newton's method in coefficients
 _DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
 
 _ENDS = {  # heads of the estimate and of ends of intervals
@@ -89,14 +87,6 @@ class Equations(Protocol):
         ...
 
 
-class Likelihood(Equations, Protocol):
-    """The equations of a likelihood: its gradient, whose derivative is symmetric."""
-
-    def logarithm(self, beta: Array) -> float:
-        """Return the logarithm of the likelihood, up to a constant."""
-        ...
-
-
 class CoefficientTest(NamedTuple):
     """A test of the hypothesis that some coefficients are all zero in the population.
 
@@ -114,9 +104,7 @@ class CoefficientTest(NamedTuple):
     p_value: float
 
     def __str__(self) -> str:
-        degrees = number_of(self.degrees, "degree of freedom", "degrees of freedom")
-        statistic = significant(self.statistic, 4)
-        return f"chi-squared = {statistic}, {degrees}, p {pvalue_text(self.p_value)}"
+        return chi_squared_text(*self)
 
 
 class Prediction(NamedTuple):
@@ -392,14 +380,10 @@ class AbstractCoefficients:
         for k, name in enumerate(self.columns):
             sd = found["standard_deviation"][k]
             estimate, *others = rounded(np.array([found[own][k] for own in ends]), np.array([sd]))
-            shares = [f"{found[own][k]:.1%}" for own in ("noise_share",) if own in found]
+            shares = [f"{found['noise_share'][k]:.1%}"] if self.has_population else []
             shown.append([name, estimate, significant(sd, 3), *others, *shares])
-        heads = [
-            "estimate",
-            "± sd",
-            *(_ENDS[own] for own in ends[1:]),
-            *["noise"] * self.has_population,
-        ]
+        heads = ["estimate", "± sd", *(_ENDS[own] for own in ends[1:])]
+        heads += ["noise"] * self.has_population
         rows = "weighted rows" if self.weighted else "rows"
         sampling = self._sampling
         if self.rows_per_person > 1:
@@ -424,29 +408,6 @@ class AbstractCoefficients:
         return f"{type(self).__name__}({self._about}: {count})"
 
 
-def solved(equations: Likelihood, start: Array, function: str) -> Array:
-    """Return the coefficients of the largest likelihood; refuse where there are none."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        found = scipy.optimize.minimize(
-            lambda beta: -equations.logarithm(beta),
-            start,
-            jac=lambda beta: -equations.residual(beta),
-            hess=lambda beta: -equations.slope(beta),
-            method="trust-exact",
-        )
-        ends, step = np.asarray(found.x, dtype=np.float64), np.inf
-        for _ in range(_LAST_STEPS):
-            step = np.linalg.lstsq(equations.slope(ends), equations.residual(ends))[0]
-            ends = ends - step
-    if not np.isfinite(ends).all() or np.abs(step).max() > _LAST_STEP:
-        raise ParameterError(
-            f"{function}: expected coefficients at which the released numbers agree with the "
-            "model, found none; hint: fewer terms, or categories that are put together in the "
-            "schema"
-        )
-    return ends
-
-
 def parts_of(term: str, names: Collection[str]) -> tuple[str, ...]:
     """Return the attributes of a term like ``"sex:age"``; names may hold colons themselves."""
     if term in names:
@@ -462,6 +423,12 @@ def column_name(labels: Labels, column: Column) -> str:
     """Return the name of a coefficient, like ``"sex=M, hours"``."""
     own = [f"{a}={labels[a][k]}" for a, k in column.cell.items()]
     return ", ".join([*own, *column.numbers]) or "intercept"
+
+
+def hidden(values: Array, sd: Array) -> int | None:
+    """Return the position of the number that the noise hides most; None if all are clear of it."""
+    least = int(np.argmin(values - CLEAR * sd))
+    return least if values[least] <= CLEAR * sd[least] else None
 
 
 def enough(release: AbstractRelease, value: float, sd: float) -> str:
@@ -524,39 +491,51 @@ def row_of(design: Sequence[Column], cell: Cell, numbers: Mapping[str, float] = 
     )
 
 
-def cell_of(labels: Labels, values: Mapping[str, Category]) -> Cell:
+def cell_of(labels: Labels, values: Mapping[str, Any], numbers: Collection[str] = ()) -> Cell:
     """Return the positions of labels, one for each attribute; refuse others."""
-    if set(values) != set(labels) or any(
+    known = set(values) == {*labels, *numbers}
+    if not known or any(
         not isinstance(values[a], Hashable) or values[a] not in own for a, own in labels.items()
     ):
-        wanted = f"one category for each of {', '.join(labels)}" if labels else "no value"
-        raise ParameterError(f"predict: expected {wanted}, got {dict(values)!r:.80}")
+        wanted = [f"one category for each of {', '.join(labels)}"] * bool(labels)
+        wanted += [f"a value of each of {', '.join(numbers)}"] * bool(numbers)
+        raise ParameterError(
+            f"predict: expected {' and '.join(wanted) or 'no value'}, got {dict(values)!r:.80}"
+        )
     return {a: own.index(values[a]) for a, own in labels.items()}
 
 
-def check_counts(
+def labels_of(release: AbstractRelease, names: Iterable[str]) -> Labels:
+    """Return the categories of attributes."""
+    schema = release.plan.schema
+    return {a: schema.attributes[schema.names.index(a)].labels for a in names}
+
+
+def fields_of(
     release: AbstractRelease,
-    function: str,
-    names: Sequence[str],
-    counts: ArrayLike,
-    sd: ArrayLike,
-) -> None:
-    """Refuse counts of which the noise hides one: its logarithm is unknown."""
-    counts, sd = np.broadcast_arrays(np.ravel(counts), np.ravel(sd))
-    least = int(np.argmin(counts - CLEAR * sd))
-    if counts[least] <= CLEAR * sd[least]:
-        more = f", or {enough(release, counts[least], sd[least])}" if sd[least] else ""
-        raise ParameterError(
-            f"{function}: expected rows of {names[least]} that the noise does not hide, got "
-            f"{counts[least]:.3g} ± {sd[least]:.2g}; hint: fewer terms, categories that are put "
-            f"together in the schema{more}"
-        )
+    labels: Labels,
+    design: Sequence[Column],
+    law: Law,
+    stated: Array | None = None,
+) -> dict[str, Any]:
+    """Return the fields of a model, without its estimate and its number of rows."""
+    covariance = law.covariance if stated is None else stated @ law.covariance @ stated.T
+    return {
+        "columns": tuple(column_name(labels, own) for own in design),
+        "standard_deviation": np.sqrt(np.diagonal(covariance)),
+        "weighted": release.plan.weight is not None,
+        "rows_per_person": release.plan.rows_per_person,
+        "private": release.private,
+        "backend": release.backend,
+        "design": tuple(design),
+        "own": law,
+    }
 
 
 def check_columns(function: str, columns: Sequence[Column]) -> None:
     """Refuse more columns than there are intervals for in seconds."""
-    if len(columns) > MOST_COLUMNS:
+    if len(columns) > _MOST_COLUMNS:
         raise ParameterError(
-            f"{function}: expected at most {MOST_COLUMNS} columns, got {len(columns)}; hint: "
+            f"{function}: expected at most {_MOST_COLUMNS} columns, got {len(columns)}; hint: "
             "fewer interactions, or categories that are put together in the schema"
         )

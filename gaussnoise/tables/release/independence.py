@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...layout import fitted
-from ...text import number_of, significant
 from .coefficients import CLEAR, enough
 from .contrasts import contrasts
 from .noisy import AbstractRelease
+from .show import chi_squared_text
 from .sums import check_no_number
 
 Array = NDArray[np.float64]
@@ -60,11 +60,9 @@ class IndependenceTest:
 
     def __str__(self) -> str:
         given = f", given {' and '.join(self.given)}" if self.given else ""
-        degrees = number_of(self.degrees, "degree of freedom", "degrees of freedom")
         lines = [
             f"Are {self.first} and {self.second} independent{given}?",
-            f"chi-squared = {significant(self.statistic, 4)}, {degrees}, "
-            f"p = {significant(self.p_value, 3)}",
+            chi_squared_text(self.statistic, self.degrees, self.p_value),
             f"noise: {100 * self.noise_share:.0f} % of the variance; the rest is that of a sample "
             "of independent rows",
         ]

@@ -1,9 +1,8 @@
 """Logistic regression of a category on others, from a released table."""
 
-import itertools
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -11,30 +10,23 @@ import scipy
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
-from ...numerics.intervals import quantile
 from ...text import near, one_of
 from ..schema.schema import Category
 from .coefficients import (
-    CLEAR,
-    AbstractCoefficients,
-    Equations,
     Labels,
     Law,
     Prediction,
-    cell_of,
     check_columns,
-    check_counts,
-    column_name,
     enough,
+    hidden,
     indicators,
-    row_of,
-    solved,
+    labels_of,
     terms_of,
 )
 from .contrasts import Weights, contrasts
+from .likelihood import AbstractLikelihoodModel, cell_names, check_counts, fitted_fields, matrix_of
 from .noisy import AbstractRelease
 from .sums import check_no_number
-from .tidy import LEVEL
 
 Array = NDArray[np.float64]
 Term = tuple[str, ...]
@@ -78,26 +70,20 @@ class _Scores:
     def spread(self, beta: Array) -> Array:
         linear = self.weights(beta)
         noise = linear @ self.covariance @ linear.T
-        return noise + self._binomial(beta, 1) if self.sampled else noise
+        return noise + (self.design.T * self._binomial(beta)) @ self.design
 
-    def _binomial(self, beta: Array, order: int) -> Array:
-        """Return the covariance of sampling, or the weight of each group in its derivative."""
+    def _binomial(self, beta: Array) -> Array:
+        """Return the variance of sampling in each group."""
         p = self.chance(beta)
-        variance = np.maximum(self.rows, 0.0) * p * (1 - p)
-        if order == 1:
-            return (self.design.T * variance) @ self.design
-        return variance * (1 - 2 * p)
+        return np.maximum(self.rows, 0.0) * p * (1 - p) * self.sampled
 
     def turned(self, beta: Array, w: Array) -> Array:
         p, along = self.chance(beta), self.design @ w
         moved = (self.covariance @ (self.weights(beta).T @ w))[len(p) :]
-        turned = -2 * self.design.T @ (p * (1 - p) * along * moved)
-        if self.sampled:
-            turned = turned + self.design.T @ (self._binomial(beta, 2) * along**2)
-        return turned
+        of_noise = -2 * p * (1 - p) * along * moved
+        return self.design.T @ (of_noise + self._binomial(beta) * (1 - 2 * p) * along**2)
 
     def bias(self, law: Law) -> Array:
-        """Return the bias of first order that the noise makes in the coefficients."""
         beta, X = law.center, self.design
         p = self.chance(beta)
         v = p * (1 - p)
@@ -109,7 +95,7 @@ class _Scores:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LogisticRegression(AbstractCoefficients):
+class LogisticRegression(AbstractLikelihoodModel):
     """Logistic regression of one category on others, with intervals for noise and sampling.
 
     Attributes:
@@ -139,8 +125,6 @@ class LogisticRegression(AbstractCoefficients):
 
     name: str
     label: Category
-    labels: Labels = field(repr=False)
-    equations: _Scores = field(repr=False)
 
     @property
     def odds_ratio(self) -> Array:
@@ -160,18 +144,14 @@ class LogisticRegression(AbstractCoefficients):
         return f"{self.name}={self.label} on {', '.join(self.terms) or 'no attribute'}"
 
     @property
-    def _fit(self) -> str:
-        return "largest likelihood"
-
-    @property
     def _sampling(self) -> str:
         if not self.has_population:
             return ""
         return "from and to: of the population, with sampling; noise: its share of the variance"
 
-    def _sampled(self) -> Equations:
-        own = self.equations
-        return _Scores(own.design, own.ones, own.rows, own.covariance, sampled=True)
+    def _expected(self, eta: Array) -> tuple[Array, Array]:
+        p = np.asarray(scipy.special.expit(eta))
+        return p, p * (1 - p)
 
     def predict(self, /, **values: Category) -> Prediction:
         """Return the probability of the category in a group: ``predict(sex="F", age="18-64")``.
@@ -186,12 +166,7 @@ class LogisticRegression(AbstractCoefficients):
         Raises:
             ParameterError: other attributes or labels than those of the model.
         """
-        row = row_of(self.design, cell_of(self.labels, values))
-        low, high = self.own.interval(row, quantile(LEVEL))
-        p = float(scipy.special.expit(row @ self.estimate))
-        sd = p * (1 - p) * math.sqrt(row @ self.own.covariance @ row)
-        ends = scipy.special.expit([low, high])
-        return Prediction(p, sd, float(ends[0]), float(ends[1]))
+        return self._predicted(values)
 
 
 def logistic(
@@ -239,7 +214,7 @@ def logistic(
     terms = terms_of(release, "logistic", name, on)
     names = tuple(dict.fromkeys(a for term in terms for a in term))
     check_no_number(release, "logistic", names)
-    labels = {a: schema.attributes[schema.names.index(a)].labels for a in names}
+    labels = labels_of(release, names)
     columns = [column for term in terms for column in indicators(term, labels)]
     check_columns("logistic", columns)
     sizes = [len(own) for own in labels.values()]
@@ -253,32 +228,16 @@ def logistic(
     found = contrasts(
         release.kept(), _counts(names, sizes, name, attribute.labels.index(label), attribute.size)
     )
-    places = [dict(zip(names, place, strict=True)) for place in np.ndindex(*sizes)]
-    design = np.array([row_of(columns, place) for place in places])
     ones, rows = np.split(found.estimate, 2)
+    design = matrix_of(labels, columns)
     equations = _Scores(design, ones, rows, found.covariance, sampled=False)
     _check_counts(release, equations, f"{name}={label}", terms, labels)
     start = np.zeros(len(columns))
     _check_clear(release, equations, start)
-    center = solved(equations, start, "logistic")
-    _check_clear(release, equations, center)
-    law = Law(equations, center)
-    return LogisticRegression(
-        columns=tuple(column_name(labels, column) for column in columns),
-        estimate=center - equations.bias(law),
-        standard_deviation=np.sqrt(np.diagonal(law.covariance)),
-        rows=float(rows.sum()),
-        weighted=release.plan.weight is not None,
-        rows_per_person=release.plan.rows_per_person,
-        private=release.private,
-        backend=release.backend,
-        design=tuple(columns),
-        own=law,
-        name=name,
-        label=attribute.labels[attribute.labels.index(label)],
-        labels=labels,
-        equations=equations,
-    )
+    fields = fitted_fields(release, labels, columns, equations, start, "logistic")
+    _check_clear(release, equations, fields["own"].center)
+    own = attribute.labels[attribute.labels.index(label)]
+    return LogisticRegression(rows=float(rows.sum()), name=name, label=own, **fields)
 
 
 def _counts(
@@ -302,8 +261,7 @@ def _check_counts(
     for term in terms:
         left_out = tuple(axis for axis, a in enumerate(labels) if a not in term)
         forms = groups.sum(axis=left_out).reshape(-1, groups.shape[-1])
-        kept = itertools.product(*([f"{a}={x}" for x in labels[a]] for a in labels if a in term))
-        cells = [", ".join(own) for own in kept]
+        cells = cell_names({a: own for a, own in labels.items() if a in term})
         for own, words in (
             (np.hstack([forms, 0 * forms]), of),
             (np.hstack([-forms, forms]), f"others than {of}"),
@@ -321,8 +279,8 @@ def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> N
     forms = (p * (1 - p))[:, None] * (equations.design @ axes) ** 2
     covariance = equations.covariance[len(p) :, len(p) :]
     sd = np.sqrt(np.maximum(np.einsum("xk,xy,yk->k", forms, covariance, forms), 0.0))
-    least = int(np.argmin(values - CLEAR * sd))
-    if values[least] <= CLEAR * sd[least]:
+    least = hidden(values, sd)
+    if least is not None:
         raise ParameterError(
             "logistic: expected coefficients that can be told apart within the noise, got a "
             f"combination of them whose information is {values[least]:.3g} ± {sd[least]:.2g}; "

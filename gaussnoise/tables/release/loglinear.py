@@ -1,36 +1,21 @@
 """Log-linear models of counts, from the released tables that they fit."""
 
-import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
-from ...numerics.intervals import quantile
 from ...solvers.tables.residuals import subsets_of
 from ..schema.schema import Category
-from .coefficients import (
-    AbstractCoefficients,
-    Equations,
-    Labels,
-    Law,
-    Prediction,
-    cell_of,
-    check_columns,
-    check_counts,
-    column_name,
-    indicators,
-    row_of,
-    solved,
-)
+from .coefficients import Law, Prediction, check_columns, indicators, labels_of
 from .contrasts import cell, contrasts
+from .likelihood import AbstractLikelihoodModel, cell_names, check_counts, fitted_fields, matrix_of
 from .noisy import AbstractRelease, Names
 from .sums import check_no_number
-from .tidy import LEVEL
 
 Array = NDArray[np.float64]
 
@@ -70,7 +55,6 @@ class _Likelihood:
         return self.design.T @ (self.expected(beta) * (self.design @ w) ** 2)
 
     def bias(self, law: Law) -> Array:
-        """Return the bias of first order that the noise makes in the coefficients."""
         X, beta = self.design, law.center
         variance = np.einsum("xi,ij,xj->x", X, law.covariance, X)
         bent = 0.5 * X.T @ (self.expected(beta) * variance)
@@ -79,7 +63,7 @@ class _Likelihood:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LogLinearModel(AbstractCoefficients):
+class LogLinearModel(AbstractLikelihoodModel):
     """A log-linear model of counts, with intervals for noise and sampling.
 
     Attributes:
@@ -107,8 +91,6 @@ class LogLinearModel(AbstractCoefficients):
     """
 
     margins: tuple[tuple[str, ...], ...]
-    labels: Labels = field(repr=False)
-    equations: _Likelihood = field(repr=False)
 
     @property
     def _function(self) -> str:
@@ -123,10 +105,6 @@ class LogLinearModel(AbstractCoefficients):
         return ", ".join(" by ".join(own) for own in self.margins)
 
     @property
-    def _fit(self) -> str:
-        return "largest likelihood"
-
-    @property
     def _sampling(self) -> str:
         if not self.has_population:
             return ""
@@ -135,8 +113,9 @@ class LogLinearModel(AbstractCoefficients):
             "its share of the variance"
         )
 
-    def _sampled(self) -> Equations:
-        return replace(self.equations, sampled=True)
+    def _expected(self, eta: Array) -> tuple[Array, Array]:
+        count = np.exp(eta)
+        return count, count
 
     def predict(self, /, **values: Category) -> Prediction:
         """Return the expected count of a cell: ``predict(sex="F", job="yes", age="18-64")``.
@@ -154,11 +133,7 @@ class LogLinearModel(AbstractCoefficients):
         Raises:
             ParameterError: other attributes or labels than those of the model.
         """
-        row = row_of(self.design, cell_of(self.labels, values))
-        low, high = np.exp(self.own.interval(row, quantile(LEVEL)))
-        count = math.exp(row @ self.estimate)
-        sd = count * math.sqrt(row @ self.own.covariance @ row)
-        return Prediction(count, sd, float(low), float(high))
+        return self._predicted(values)
 
 
 def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearModel:
@@ -200,20 +175,17 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
         )
     for own in asked:
         check_no_number(release, "loglinear", own)
-    schema = release.plan.schema
     names = tuple(dict.fromkeys(a for own in asked for a in own))
-    labels = {a: schema.attributes[schema.names.index(a)].labels for a in names}
-    sizes = [len(own) for own in labels.values()]
-    if math.prod(sizes) > _MOST_CELLS:
+    labels = labels_of(release, names)
+    size = math.prod(map(len, labels.values()))
+    if size > _MOST_CELLS:
         raise ParameterError(
-            f"loglinear: expected a table of at most {_MOST_CELLS:,} cells, got "
-            f"{math.prod(sizes):,}; hint: fewer attributes"
+            f"loglinear: expected a table of at most {_MOST_CELLS:,} cells, got {size:,}; hint: "
+            "fewer attributes"
         )
     for own in asked:
-        table = release[own]
-        cells = itertools.product(*([f"{a}={x}" for x in labels[a]] for a in own))
-        found = table.estimate, table.standard_deviation
-        check_counts(release, "loglinear", [", ".join(cell) for cell in cells], *found)
+        table, cells = release[own], cell_names({a: labels[a] for a in own})
+        check_counts(release, "loglinear", cells, table.estimate, table.standard_deviation)
     every = {term for own in asked for term in subsets_of(tuple(sorted(map(names.index, own))))}
     terms = sorted(every, key=lambda term: (len(term), term))
     columns = [own for term in terms for own in indicators([names[i] for i in term], labels)]
@@ -222,28 +194,13 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
         release.kept(),
         [cell(release, **{a: labels[a][k] for a, k in own.cell.items()}) for own in columns],
     )
-    places = [dict(zip(names, place, strict=True)) for place in np.ndindex(*sizes)]
-    design = np.array([row_of(columns, place) for place in places])
+    design = matrix_of(labels, columns)
     equations = _Likelihood(design, found.estimate, _raised(found.covariance), sampled=False)
     rows = float(found.estimate[0])
     start = np.zeros(len(columns))
-    start[0] = math.log(rows / len(design))
-    law = Law(equations, solved(equations, start, "loglinear"))
-    return LogLinearModel(
-        columns=tuple(column_name(labels, column) for column in columns),
-        estimate=law.center - equations.bias(law),
-        standard_deviation=np.sqrt(np.diagonal(law.covariance)),
-        rows=rows,
-        weighted=release.plan.weight is not None,
-        rows_per_person=release.plan.rows_per_person,
-        private=release.private,
-        backend=release.backend,
-        design=tuple(columns),
-        own=law,
-        margins=tuple(asked),
-        labels=labels,
-        equations=equations,
-    )
+    start[0] = math.log(rows / size)
+    fields = fitted_fields(release, labels, columns, equations, start, "loglinear")
+    return LogLinearModel(rows=rows, margins=tuple(asked), **fields)
 
 
 def _raised(covariance: Array) -> Array:

@@ -19,7 +19,6 @@ from ...text import significant
 from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Category
 from .coefficients import (
-    CLEAR,
     AbstractCoefficients,
     Cell,
     Column,
@@ -27,10 +26,13 @@ from .coefficients import (
     Labels,
     Law,
     Prediction,
+    cell_of,
     check_columns,
-    column_name,
     enough,
+    fields_of,
+    hidden,
     indicators,
+    labels_of,
     row_of,
     terms_of,
 )
@@ -203,14 +205,7 @@ class Regression(AbstractCoefficients):
             ParameterError: other attributes or labels than those of the regression, or a number
                 outside the interval that its values are clipped to.
         """
-        asked = {name: list(own) for name, own in self.labels.items()}
-        known = set(values) == {*asked, *self.clips}
-        if not known or any(values[name] not in own for name, own in asked.items()):
-            wanted = [f"one category for each of {', '.join(asked)}"] * bool(asked)
-            wanted += [f"a value of each of {', '.join(self.clips)}"] * bool(self.clips)
-            raise ParameterError(
-                f"predict: expected {' and '.join(wanted) or 'no value'}, got {values!r:.80}"
-            )
+        cell = cell_of(self.labels, values, self.clips)
         for name, (low, high) in self.clips.items():
             x = values[name]
             if isinstance(x, bool) or not isinstance(x, int | float) or not low <= x <= high:
@@ -218,7 +213,6 @@ class Regression(AbstractCoefficients):
                     f"predict: expected a number in {interval_text(low, high)} for {name!r}, got "
                     f"{x!r:.80}"
                 )
-        cell = {name: own.index(values[name]) for name, own in asked.items()}
         numbers: Any = {name: values[name] for name in self.clips}
         row = row_of(self.design, cell, numbers) @ self.stated
         low, high = self.own.interval(row, quantile(LEVEL))
@@ -262,7 +256,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
         numbers = tuple([a for a in term if _is_number(release, a)])
         groups = [a for a in term if a not in numbers]
         clips |= {a: schema.attributes[schema.names.index(a)].clip for a in numbers}
-        labels |= {a: schema.attributes[schema.names.index(a)].labels for a in groups}
+        labels |= labels_of(release, groups)
         columns += indicators(groups, labels, numbers)
     check_columns("regress", columns)
     moments = _moments(release, name, labels, columns)
@@ -278,21 +272,14 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     return Regression(
         name=name,
         clip=release.plan.schema.attributes[i].interval,
-        columns=tuple(column_name(labels, column) for column in columns),
         estimate=stated @ (law.center - _bias(moments, law.center)),
-        standard_deviation=np.sqrt(np.diagonal(stated @ law.covariance @ stated.T)),
         residual_deviation=math.sqrt(max(variance, 0.0)) if is_known else math.nan,
         rows=rows,
-        weighted=release.plan.weight is not None,
-        rows_per_person=release.plan.rows_per_person,
-        private=release.private,
-        backend=release.backend,
         moments=moments,
-        design=tuple(columns),
-        own=law,
         labels=labels,
         clips=clips,
         stated=stated,
+        **fields_of(release, labels, columns, law, stated),
     )
 
 
@@ -398,8 +385,8 @@ def _check_clear(release: AbstractRelease, moments: Moments) -> None:
     for form, v in zip(forms, axes.T, strict=True):
         np.add.at(form, moments.places, np.multiply.outer(v, v))
     sd = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", forms, moments.covariance, forms), 0.0))
-    least = int(np.argmin(values - CLEAR * sd))
-    if values[least] > CLEAR * sd[least]:
+    least = hidden(values, sd)
+    if least is None:
         return
     hint = f"fewer terms, or {enough(release, values[least], sd[least])}"
     raise ParameterError(

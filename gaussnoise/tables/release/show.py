@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...layout import WIDTH
-from ...text import LARGEST, NO_LIMIT, NO_NUMBER, has_interval, significant
+from ...text import LARGEST, NO_LIMIT, NO_NUMBER, has_interval, number_of, significant
 from ..schema.schema import Category
 
 _SHOWN = 20  # cells that are shown
@@ -77,6 +77,16 @@ def rows_text(
         padded = zip(row, widths, pads, strict=True)
         lines.append("  ".join(pad(text, width) for text, width, pad in padded).rstrip())
     return "\n".join([*lines, *filter(None, closing)])
+
+
+def chi_squared_text(statistic: float, degrees: int, p: float) -> str:
+    """Return a χ² statistic with its degrees of freedom and p-value.
+
+    >>> chi_squared_text(3.84, 1, 0.05)
+    'chi-squared = 3.84, 1 degree of freedom, p = 0.05'
+    """
+    said = number_of(degrees, "degree of freedom", "degrees of freedom")
+    return f"chi-squared = {significant(statistic, 4)}, {said}, p = {significant(p, 3)}"
 
 
 def pvalue_text(p: float) -> str:

@@ -9,7 +9,8 @@ import pytest
 import scipy.stats
 
 import gaussnoise as gn
-from gaussnoise.tables.release.coefficients import Law, solved
+from gaussnoise.tables.release.coefficients import Law
+from gaussnoise.tables.release.likelihood import solved
 from gaussnoise.tables.release.logistic import _Scores
 from gaussnoise.tables.release.loglinear import _Likelihood
 
@@ -207,6 +208,9 @@ def test_predictions_are_probabilities_and_counts(exact, noisy):
     known = exact.logistic("job", "yes", on=["sex", "age"]).predict(sex="M", age="old")
     found = noisy.logistic("job", "yes", on=["age", "sex"]).predict(sex="M", age="old")
     assert 0 < found.low < found.estimate < found.high < 1
+    cell = noisy.loglinear([("sex", "age"), "job"]).predict(sex="M", age="old", job="yes")
+    for one in (found, cell):  # noise is small: the interval is that of its deviation
+        assert one.high - one.low == pytest.approx(2 * 1.96 * one.standard_deviation, rel=0.1)
     assert abs(found.estimate - known.estimate) < 6 * found.standard_deviation
     for wrong in ({"sex": "M"}, {"sex": "M", "age": "none"}, {"sex": "M", "age": "old", "x": 1}):
         with pytest.raises(gn.errors.ParameterError, match="one category for each of sex, age"):

@@ -122,12 +122,12 @@ def test_a_group_that_may_be_empty_has_no_quantile():
     schema = gn.Schema([gn.Attribute("ward", ["a", "b"]), gn.Attribute("age", edges=[0, 40, 80])])
     people = pa.table({"ward": ["a"] * 4000, "age": [20, 60] * 2000})
     plan = gn.plan(schema, 2, gn.zCDP(0.1))
-    found = [plan.release(people).quantiles("age", [0.5], given="ward") for _ in range(20)]
+    found = [plan.release(people).quantiles("age", [0.5], given="ward") for _ in range(40)]
     known = np.array([own.estimate[:, 0] for own in found])
     assert ((20 < known[:, 0]) & (known[:, 0] < 60)).all()
     # the count of the empty ward is above zero in half of them, and clear of it in 2.5 %
     missing = np.flatnonzero(np.isnan(known[:, 1]))
-    assert len(missing) > 10
+    assert len(missing) > 30  # of 40
     one = found[missing[0]]
     assert one.low[1, 0] < one.high[1, 0]
     assert "none" in str(one)

@@ -101,6 +101,7 @@ def test_shares_without_a_group_come_last():
     assert drawn(shares.plot())
     assert "none" in str(shares.sorted())
     assert "-0 " not in str(shares)
+    assert np.isnan(shares.standard_deviation[1]).all()
 
 
 def test_the_total_is_a_table_too(release):
