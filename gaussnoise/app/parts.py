@@ -19,10 +19,13 @@ PAGES = {
     "/questions": "2 Questions",
     "/budget": "3 Budget",
     "/release": "4 Release",
+    "/streams": "Streams",
     "/ledger": "Ledger",
     "/ask": "Ask",
 }
-_HOME = {"release": "/release", "verify": "/ask"}  # the page of a task's result; others: the first
+# the page of a task's result; others: the first
+_HOME = {"release": "/release", "stream": "/streams", "verify": "/ask"}
+_CHARGED = ("release",), ("stream", "start")  # tasks that draw under a charge of their own
 WORDS = {
     "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
     "was read off the data is not, even if it looks harmless.",
@@ -102,7 +105,7 @@ def refusal(text: str, page: str = "") -> None:
 
 
 def mine(text: str) -> None:
-    """Say that something is for the owner of the data alone."""
+    """Say what the owner of the data must mind: a warning, or what is for the owner alone."""
     with ui.element("div").classes("mine"):
         ui.label(text)
 
@@ -144,11 +147,12 @@ def task(state: State, page: str) -> None:
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
         # the charge comes before the noise
-        lost = "; a charge that was made is lost" if job.words[0] == "release" else ""
+        is_charged = any(job.words[: len(one)] == one for one in _CHARGED)
+        lost = "; a charge that was made is lost" if is_charged else ""
         ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
 
     def look() -> None:
-        if job.status is not None:
+        if not state.jobs.is_busy:
             timer.cancel()
             home = _HOME.get(job.words[0], "/")
             if home == page:
@@ -158,7 +162,7 @@ def task(state: State, page: str) -> None:
                 with card:
                     ui.link(f"{job.name} has ended: its result", home)
             return
-        line.text = f"{job.name}: {time.monotonic() - job.begun:.0f} s"
+        line.text = f"{job.name}: {time.time() - job.begun:.0f} s"
 
     timer = ui.timer(0.5, look)
 
@@ -166,8 +170,10 @@ def task(state: State, page: str) -> None:
 def outcome(job: Job) -> None:
     """Show what a task said at its end."""
     if job.status:
-        refusal((job.warned or "stopped").strip())
+        refusal((job.warned or "The task was stopped before its end.").strip())
         return
+    if job.warned:
+        mine(job.warned.strip())
     output(job.said)
 
 
