@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, final
@@ -18,6 +18,7 @@ from ..files.disk import exclusive_lock, locked, read_json
 
 _PLACE = ".task"  # folder of the task that runs, for its owner alone; its end empties the files
 _SAID, _WARNED, _RECORD = "said", "warned", "task.json"
+_WIDE = {"COLUMNS": "1000"}  # lines are broken by the page, not by a terminal
 _STOPPED = 70  # status where the server ends
 
 
@@ -116,15 +117,14 @@ class Jobs:
         status = _STOPPED
         try:
             with said, _private(self._at(_WARNED)) as warned:
-                # lines are broken by the page, not by a terminal; Ctrl-C ends the server alone
                 process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", "gaussnoise", *job.words),
+                    *_command(job.words),
                     cwd=self.folder,
-                    env=os.environ | {"COLUMNS": "1000"},
+                    env=os.environ | _WIDE,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=said,
                     stderr=warned,
-                    start_new_session=True,
+                    start_new_session=True,  # Ctrl-C ends the server alone
                 )
             job.process = process.pid
             self._note(job)
@@ -178,12 +178,36 @@ class Jobs:
     def _at(self, name: str) -> Path:
         return self.folder / _PLACE / name
 
+    async def shown(self, *words: str) -> tuple[str, str]:
+        """Return what a command that reads no rows says on standard output and standard error.
+
+        It is no job: any number may run, and one ends with the page that waits for it.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *_command(words),
+            cwd=self.folder,
+            env=os.environ | _WIDE,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            said, warned = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        return said.decode("utf-8", "replace"), warned.decode("utf-8", "replace")
+
     def cancel(self) -> None:
         """Ask the command to stop, as Ctrl-C does: it removes its unfinished files."""
         job = self.last
         if job is not None and job.status is None and job.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(job.process, signal.SIGTERM)
+
+
+def _command(words: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "gaussnoise", *words]
 
 
 def _private(path: Path) -> BinaryIO:

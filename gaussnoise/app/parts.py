@@ -40,6 +40,7 @@ WORDS = {
     "neighbours": "Data sets that a release must not tell apart: with one row (or person) more or "
     "less, or with one exchanged for another.",
     "optimal": "No Gaussian noise that protects these tables has less error. The plan has a proof.",
+    "tick": "One time at which new rows come in: a week, a month. Ticks are numbered from 1 on.",
     "target": "The most by which a table's numbers may be off, in rows, at 95 %.",
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",

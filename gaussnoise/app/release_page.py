@@ -121,7 +121,7 @@ def _published(state: State) -> None:
                 with ui.row():
                     _link("The page", f"/page/{name}")
                     _link("The folder as a zip", f"/zip/{name}")
-                    _link("Ask it", f"/ask?release={name}")
+                    _link("Ask it", f"/ask?folder={RELEASES}/{name}")
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
                             _link(what, f"/keep/{name}.{ending}")

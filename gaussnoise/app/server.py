@@ -25,6 +25,7 @@ from .project import Project
 from .questions_page import questions_page
 from .release_page import release_page
 from .state import State
+from .streams_page import streams_page
 from .table_page import table_page
 
 
@@ -62,8 +63,12 @@ def application(state: State, token: str, port: int, host: str) -> Guard:
         ui.page(address, title="gaussnoise")(functools.partial(page, state))
 
     @ui.page("/ask", title="gaussnoise")
-    def ask(release: str = "") -> None:
-        ask_page(state, release)
+    def ask(folder: str = "") -> None:
+        ask_page(state, folder)
+
+    @ui.page("/streams", title="gaussnoise")
+    async def streams(stream: str = "") -> None:
+        await streams_page(state, stream)
 
     ui.run_with(server, title="gaussnoise", dark=None, show_welcome_message=False)
     return Guard(server, token, port, host)
