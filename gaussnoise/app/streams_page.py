@@ -100,7 +100,7 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
                     ui.link(marginal_name(names), place, new_tab=True)
         for tick in range(done, 0, -1):
             title = f"Tick {tick}: published{_day(begun, f'{stream.id} tick {tick}')}"
-            with ui.expansion(title, value=tick == done).classes("w-full"):
+            with ui.expansion(title).classes("w-full"):
                 _tick(stream.state, name, tick)
         with ui.expansion("The plan").classes("w-full"):
             output(str(stream.plan))
@@ -134,14 +134,14 @@ def _next(
             ui.label("More of them take a new stream, on a budget of its own.")
         else:
             head(f"Next: tick {number} of {over.n}", 2)
-            since = f"tick {done} was published" if done else "the stream was started"
-            which = f"that came in after {since}"
-            last = f"{stream.id} tick {done}" if done else stream.id or ""
+            which = "that have come in so far"
+            if done:
+                since = _day(begun, f"{stream.id} tick {done}")
+                which = f"that came in after those of tick {done}, which was published{since}"
             if over.period is not None:
                 which = f"whose column {over.period!r} has the number {number}"
-                last = ""
             for what, said in {
-                "Rows": f"those {which}{_day(begun, last)}.",
+                "Rows": f"those {which}.",
                 "Columns": ", ".join(columns_wanted(stream)) + "; others are not read.",
                 "Persons": f"The budget protects {plan.privacy_unit}. Counted: {facts.counted}.",
                 "Budget": f"nothing more: ρ = {plan.rho_charged:.6g} was charged once, for all "
@@ -172,15 +172,17 @@ def _add(state: State, name: str, number: int) -> None:
     first = next((name for name in files if [project.folder / name] == stated), None)
     file = ui.select(files, value=first, label=f"File with the rows of tick {number}")
     file.classes("w-full")
-    command = ui.html("", sanitize=False)
+    command = _Command()
 
     def show() -> None:
-        chosen = str(file.value or "FILE")
-        command.content = _typed(tick_words(project, name, chosen, number))
+        command.show(tick_words(project, name, str(file.value or "FILE"), number))
 
     show()
     file.on_value_change(show)
     button = ui.button(f"Add tick {number}")
+    job = state.jobs.last
+    if job is not None and job.status is None and job.words[0] == "stream":
+        button.disable()  # its end draws the page anew
 
     def add() -> None:
         if not file.value:
@@ -199,15 +201,26 @@ def _add(state: State, name: str, number: int) -> None:
 
 
 def _rules(rules: list[str]) -> None:
-    with ui.element("ul"):
+    with ui.element("ul").classes("list-disc q-pl-md"):
         for rule in rules:
             with ui.element("li"):
                 ui.label(rule)
 
 
-def _typed(own: list[str]) -> str:
-    """Return a command as HTML."""
-    return lines(shlex.join(["gaussnoise", *own]))
+class _Command:
+    """The same as a command of the shell, to copy."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        ui.label("The same in the shell, in the folder of the project:")
+        self.shown = ui.html("", sanitize=False)
+        copy = ui.button("Copy the command", on_click=lambda: ui.clipboard.write(self.text))
+        copy.props("flat dense")
+
+    def show(self, own: list[str]) -> None:
+        """Show a command, from its words."""
+        self.text = shlex.join(["gaussnoise", *own]) if own else ""
+        self.shown.content = lines(self.text)
 
 
 def _start(state: State) -> None:
@@ -283,16 +296,18 @@ class _Form:
                 f"ρ = {rho:.6g} of the {ledger.remaining:.6g} that are left in the *ledger* "
                 f"{LEDGER}: once, when the stream starts, for all its ticks. No rows are read yet."
             )
-            for own in begun:
+            for own in [] if state.jobs.is_busy else begun:
                 ui.label(
                     f"{own} was interrupted when it was started: start it under this name with "
                     "the same choices to go on."
                 )
             name = ui.input("Name of the stream", value=next(iter(begun), free))
-            format = ui.select(list(FORMATS), value="csv", label="Format of the tables")
+            format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes(
+                "w-48"
+            )
             purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
             by = ui.input("Requested by (may be empty)").classes("w-full")
-            self.command = ui.html("", sanitize=False)
+            self.command = _Command()
             self.button = ui.button("Start the stream", on_click=handled(self.start))
             job = state.jobs.last
             if job is not None and job.words[:2] == ("stream", "start") and job.status:
@@ -343,9 +358,10 @@ class _Form:
             wish = self.wish()
             rules = rules_of(wish.over)
         except GaussNoiseError as error:
-            self.command.content, self.plan.content = "", lines(str(error))
+            self.command.show([])
+            self.plan.content = lines(str(error))
             return
-        self.command.content = _typed(wish.words())
+        self.command.show(wish.words())
         self.plan.content = lines("Planning …")
         self.rules.clear()
         with self.rules:
