@@ -106,7 +106,7 @@ def refusal(text: str, page: str = "") -> None:
 
 
 def mine(text: str) -> None:
-    """Say what the owner of the data must mind: a warning, or what is for the owner alone."""
+    """Show a text that its reader must mind: a warning, or that something is for the owner alone."""
     with ui.element("div").classes("mine"):
         ui.label(text)
 

@@ -1,4 +1,4 @@
-"""The page of streams: what was published, what the next tick expects, and how one is started."""
+"""The page of streams: their published ticks, the needs of the next one, and how one is started."""
 
 import asyncio
 import itertools

@@ -164,6 +164,7 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     tab.get_by_role("link", name="Ledger").click()
     row = tab.get_by_role("row").filter(has_text="weekly tick 3")
     expect(row).to_contain_text("purpose: for the council")
+    expect(row.get_by_role("cell").nth(3)).to_have_text("0")
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["server", "server and task"])
@@ -177,6 +178,10 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, project
     tab.goto(f"{server.root}/streams")
     is_done(tab, 0)
     if whole:
+        tab.goto(f"{server.root}/release")  # a tick is no release that was begun
+        expect(tab.get_by_label("Name of the release")).to_have_value("release-1")
+        tab.go_back()
+        is_done(tab, 0)
         expect(tab.get_by_text("Tick 1 was interrupted")).to_be_visible()
         tab.get_by_role("button", name="Add tick 1").click()
     else:
