@@ -46,9 +46,9 @@ def ledger_page(state: State) -> None:
                 for name, label in _COLUMNS.items()
             ]
             rows = [_row(entry, ledger) for entry in reversed(ledger.entries())]
-            ui.table(columns=columns, rows=rows, row_key="key", pagination=20).classes(
-                "w-full"
-            ).props("wrap-cells")
+            table = ui.table(columns=columns, rows=rows, row_key="key", pagination=20)
+            # on a narrow screen it scrolls in its own box
+            table.classes("w-full wide").props("wrap-cells")
 
 
 def _row(entry: LedgerEntry, ledger: Ledger) -> dict[str, object]:

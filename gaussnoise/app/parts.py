@@ -57,7 +57,9 @@ nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
 pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
   overflow-y:auto}
 .q-card{width:100%}
-.body--dark a,.body--dark .q-btn--outline,.body--dark .q-btn--flat{color:#8ec5f0!important}
+.wide table{min-width:48rem}
+.body--dark a{color:#8ec5f0!important}
+.body--dark .q-btn--outline,.body--dark .q-btn--flat{--q-primary:#8ec5f0}
 .body--dark nav a{color:inherit!important}
 h1{font-size:1.4rem;font-weight:600;margin:0}
 h2{font-size:1.1rem;font-weight:600;margin:0}
@@ -106,7 +108,7 @@ def refusal(text: str, page: str = "") -> None:
 
 
 def mine(text: str) -> None:
-    """Show a text that its reader must mind: a warning, or that something is for the owner alone."""
+    """Show what the reader must mind: a warning, or that something is for the owner alone."""
     with ui.element("div").classes("mine"):
         ui.label(text)
 

@@ -46,7 +46,8 @@ async def streams_page(state: State, stream: str = "") -> None:
         names = state.project.streams()
         if names:
             await _one(state, stream if stream in names else names[-1], names[::-1])
-        with ui.expansion("Start another stream" if names else "Start a stream", value=not names):
+        title = "Start another stream" if names else "Start a stream"
+        with ui.expansion(title, value=not names).classes("w-full"):
             _start(state)
 
 
@@ -212,15 +213,17 @@ class _Command:
 
     def __init__(self) -> None:
         self.text = ""
-        ui.label("The same in the shell, in the folder of the project:")
-        self.shown = ui.html("", sanitize=False)
-        copy = ui.button("Copy the command", on_click=lambda: ui.clipboard.write(self.text))
-        copy.props("flat dense")
+        with ui.column().classes("w-full gap-1") as self.all:
+            ui.label("The same in the shell, in the folder of the project:")
+            self.shown = ui.html("", sanitize=False)
+            copy = ui.button("Copy the command", on_click=lambda: ui.clipboard.write(self.text))
+            copy.props("flat dense")
 
     def show(self, own: list[str]) -> None:
         """Show a command, from its words."""
         self.text = shlex.join(["gaussnoise", *own]) if own else ""
         self.shown.content = lines(self.text)
+        self.all.set_visibility(bool(own))
 
 
 def _start(state: State) -> None:
@@ -255,6 +258,7 @@ class _Form:
     def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:
         self.state, self.person = state, person
         self.planning: asyncio.Task[None] | None = None
+        self.planned: list[str] | None = None  # words of the plan that is shown
         known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
         place = state.project.folder / STREAMS
         begun = [
@@ -270,14 +274,19 @@ class _Form:
             ticks = ui.number("Number of ticks, at most", value=12, min=1, precision=0)
             reports = ui.number("Ticks in which one person has rows, at most", min=1, precision=0)
             ui.label(
-                "The noise grows with it. The number of ticks is always true; a smaller one is "
-                "your own assurance, and nothing checks it"
+                "The noise grows with this number. As many as there are ticks is always true; "
+                "fewer are your own assurance, and nothing checks it"
                 + (", unless the stream leaves out the other rows." if person else ".")
             )
-            apart = ui.number("How far these ticks are apart, at least", value=1, min=1)
+            apart = ui.number(
+                "How far these ticks are apart, at least (1: they may follow each other)",
+                value=1,
+                min=1,
+                precision=0,
+            )
             enforced = ui.checkbox(
-                "Leave out the rows of a person in other ticks: a private registry of persons "
-                "sees to it"
+                "Leave out rows of a person in more ticks, or in nearer ones: a private registry "
+                "of persons sees to it"
             )
             enforced.set_visibility(person is not None)
             period = ui.input("Column with the number of each row's tick (may be empty)")
@@ -296,6 +305,11 @@ class _Form:
                 f"ρ = {rho:.6g} of the {ledger.remaining:.6g} that are left in the *ledger* "
                 f"{LEDGER}: once, when the stream starts, for all its ticks. No rows are read yet."
             )
+            if (last := ledger.entries(1)) != ():
+                ui.label(
+                    f"All that was charged so far protects {last[0].protects}. Costs of another "
+                    "unit do not add up: such a stream takes a project folder of its own."
+                )
             for own in [] if state.jobs.is_busy else begun:
                 ui.label(
                     f"{own} was interrupted when it was started: start it under this name with "
@@ -353,15 +367,20 @@ class _Form:
 
     def changed(self) -> None:
         """Show the command and the plan of the choices."""
-        self.stop()
         try:
             wish = self.wish()
             rules = rules_of(wish.over)
         except GaussNoiseError as error:
+            self.stop()
+            self.planned = None
             self.command.show([])
             self.plan.content = lines(str(error))
             return
         self.command.show(wish.words())
+        if wish.plan_words() == self.planned:  # another name has the same plan
+            return
+        self.stop()
+        self.planned = wish.plan_words()
         self.plan.content = lines("Planning …")
         self.rules.clear()
         with self.rules:
