@@ -169,6 +169,11 @@ class Server:
                 if not is_over:
                     os.kill(record["process"], number)
 
+    def stop(self):
+        """End it as Ctrl-C does, and return its last line."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.communicate(timeout=60)[0].splitlines()[-1]
+
     def kill(self, *, whole=True):
         """Kill it, and its task too if ``whole``."""
         self.process.kill()

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ _PLACE = ".task"  # folder of the task that runs, for its owner alone; its end e
 _SAID, _WARNED, _RECORD = "said", "warned", "task.json"
 _WIDE = {"COLUMNS": "1000"}  # lines are broken by the page, not by a terminal
 _STOPPED = 70  # status where the server ends
+_OFTEN = 0.1  # s between two looks at a job
 
 
 @final
@@ -117,18 +119,21 @@ class Jobs:
         status = _STOPPED
         try:
             with said, _private(self._at(_WARNED)) as warned:
-                process = await asyncio.create_subprocess_exec(
-                    *_command(job.words),
+                # not one of asyncio, which kills its processes when it drops them
+                process = subprocess.Popen(
+                    _command(job.words),
                     cwd=self.folder,
                     env=os.environ | _WIDE,
-                    stdin=asyncio.subprocess.DEVNULL,
+                    stdin=subprocess.DEVNULL,
                     stdout=said,
                     stderr=warned,
                     start_new_session=True,  # Ctrl-C ends the server alone
                 )
             job.process = process.pid
             self._note(job)
-            status = await process.wait()
+            while (found := process.poll()) is None:
+                await asyncio.sleep(_OFTEN)
+            status = found
             with exclusive_lock(self._at(_SAID)) as is_free:
                 if is_free:  # else another server has begun a job since
                     self._end(job)

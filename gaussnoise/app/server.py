@@ -102,13 +102,18 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
     print(
         f"gaussnoise app: {place}\n{address}\nFor this machine alone. Ctrl-C ends it.", flush=True
     )
+    state = State(Project(place))
     config = uvicorn.Config(
-        application(State(Project(place)), token, own, host),
+        application(state, token, own, host),
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=1,  # s; an open page would keep it running
     )
-    with _redirection(address) if opens else contextlib.nullcontext() as first:
-        if first is not None:
-            webbrowser.open(first)
-        uvicorn.Server(config).run(sockets=[listening])
+    try:
+        with _redirection(address) if opens else contextlib.nullcontext() as first:
+            if first is not None:
+                webbrowser.open(first)
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:  # it ends by Ctrl-C
+        if state.jobs.is_busy and (job := state.jobs.last) is not None:
+            print(f"{job.name} goes on; the next gaussnoise app here shows its end.", flush=True)

@@ -167,11 +167,17 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(row.get_by_role("cell").nth(3)).to_have_text("0")
 
 
-@pytest.mark.parametrize("whole", [False, True], ids=["server", "server and task"])
-def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, project, whole):
+@pytest.mark.parametrize("how", ["killed", "stopped", "killed with its task"])
+def test_a_server_that_ends_keeps_the_guarantees_of_the_shell(started, tab, project, how):
     """The tick goes on, and its end is seen; killed as well, it is run again and counts once."""
     ledger, server = in_a_tick(started, tab, project)
-    server.kill(whole=whole)
+    whole = how == "killed with its task"
+    if how == "stopped":
+        assert server.stop() == (
+            "tick 1 of weekly goes on; the next gaussnoise app here shows its end."
+        )
+    else:
+        server.kill(whole=whole)
 
     server = started()
     tab.goto(server.address)
