@@ -21,7 +21,7 @@ _PLACE = ".task"  # folder of the task that runs, for its owner alone; its end e
 _SAID, _WARNED, _RECORD = "said", "warned", "task.json"
 _WIDE = {"COLUMNS": "1000"}  # lines are broken by the page, not by a terminal
 _STOPPED = 70  # status where the server ends
-_OFTEN = 0.1  # s between two looks at a job
+_OFTEN = 0.1  # s from one check of a job to the next
 
 
 @final
