@@ -1,17 +1,23 @@
-"""The browser of a reader, Chromium, and node, for tests of the script that pages have."""
+"""The browser of a reader, Chromium, and node, for tests of the script that pages have, and of the
+page of ``gaussnoise app``.
+"""
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import gaussnoise
+from gaussnoise.files.disk import exclusive_lock
 
 SCRIPTS = Path(gaussnoise.__file__).parent / "tables/release/report/templates"
 _NODE = """
@@ -139,3 +145,44 @@ class Chromium:
                 return step.value.lines;
             })"""
         )
+
+
+class Server:
+    """``gaussnoise app`` on a folder."""
+
+    def __init__(self, folder, log):
+        self.folder, self.log = folder, log
+        command = [sys.executable, "-m", "gaussnoise", "app", str(folder), "--no-open"]
+        with log.open("ab") as said:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=said, text=True, start_new_session=True
+            )
+        self.process.stdout.readline()
+        self.address = self.process.stdout.readline().strip()
+        self.root = self.address.partition("/?")[0]
+
+    def signal(self, number):
+        """Send its task a signal, if one is running."""
+        with contextlib.suppress(FileNotFoundError):
+            record = json.loads((self.folder / ".task" / "task.json").read_bytes())
+            with exclusive_lock(self.folder / ".task" / "said") as is_over:
+                if not is_over:
+                    os.kill(record["process"], number)
+
+    def stop(self):
+        """End it as Ctrl-C does, and return its last line."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.communicate(timeout=60)[0].splitlines()[-1]
+
+    def kill(self, *, whole=True):
+        """Kill it, and its task too if ``whole``."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        if whole:
+            self.signal(signal.SIGKILL)
+
+
+def connected(tab):
+    """Wait until the page hears of clicks."""
+    tab.wait_for_function("window.socket?.connected")

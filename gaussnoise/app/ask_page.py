@@ -4,28 +4,30 @@ from nicegui import run, ui
 
 from ..tables import TableRelease
 from .parts import frame, go, handled, head, lines, outcome, refusal, words
-from .project import RELEASES
+from .project import RELEASES, STREAMS, Project
 from .state import State
+from .streaming import opened
 
 
-def ask_page(state: State, release: str = "") -> None:
-    """Draw the page, about one published release."""
+def ask_page(state: State, folder: str = "") -> None:
+    """Draw the page, about the folder of one release or stream."""
+    project = state.project
     with frame(state, "/ask", "Ask what was published, at no cost"):
-        names = state.project.published()
-        if not names:
+        places = [f"{STREAMS}/{name}" for name in project.streams()]
+        places += [f"{RELEASES}/{name}" for name in project.published()]
+        if not places:
             return refusal("Nothing is published yet.", "/release")
         with ui.card():
-            chosen = ui.select(
-                names[::-1], value=release if release in names else names[-1], label="Release"
-            ).classes("w-full")
+            first = folder if folder in places else places[-1]
+            chosen = ui.select(places[::-1], value=first, label="Release or stream")
+            chosen.classes("w-full")
             question = ui.input("Question", placeholder="share of employed=yes given sex")
             question.classes("w-full")
             words("Answers come from released tables alone, with exact intervals; *unbiased*.")
             answer = ui.html("", sanitize=False).props('role="status"')
 
             async def ask() -> None:
-                place, text = state.project.folder / RELEASES / chosen.value, question.value or ""
-                said = await run.io_bound(lambda: str(TableRelease.load(place).ask(text)))
+                said = await run.io_bound(_answer, project, chosen.value, question.value or "")
                 answer.content = lines(said or "")
 
             question.on("keydown.enter", handled(ask))
@@ -35,12 +37,19 @@ def ask_page(state: State, release: str = "") -> None:
             ui.label("From its files alone: sums, noise, intervals, and the proof of optimality.")
 
             def verify() -> None:
-                place = f"{RELEASES}/{chosen.value}"
-                state.jobs.start(f"check of {chosen.value}", "verify", place)
-                go(f"/ask?release={chosen.value}")
+                state.jobs.start(f"check of {chosen.value}", "verify", chosen.value)
+                go(f"/ask?folder={chosen.value}")
 
             ui.button("Verify", on_click=handled(verify)).props("outline")
             job = state.jobs.last
             if job is not None and job.words[0] == "verify" and job.status is not None:
                 ui.label(job.command)
                 outcome(job)
+
+
+def _answer(project: Project, place: str, question: str) -> str:
+    """Return the answer of a release or a stream, in words."""
+    kind, _, name = place.partition("/")
+    if kind == STREAMS:
+        return str(opened(project, name).tables.ask(question))
+    return str(TableRelease.load(project.folder / place).ask(question))

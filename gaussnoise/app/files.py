@@ -1,17 +1,22 @@
 """The published files of a project, over HTTP: nothing else of its folder is served."""
 
 import io
+import re
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from ..errors import GaussNoiseError
+from ..errors import GaussNoiseError, OutputError
 from ..tables import TableRelease
-from .project import RELEASES, SCRIPTS
+from .project import RELEASES, SCRIPTS, STREAMS
 from .state import State
+from .streaming import opened
+
+_TICK = re.compile(r"[0-9]{4,}")
 
 # the page has a script that checks it; it runs apart from the application, and reads nothing of it
 _APART = {"content-security-policy": "sandbox allow-scripts allow-downloads allow-popups"}
@@ -55,10 +60,57 @@ def add_files(server: FastAPI, state: State) -> None:
 
     @server.get("/zip/{name}")
     def packed(name: str) -> Response:
-        folder, content = release(name), io.BytesIO()
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(folder.rglob("*")):
-                if path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder):
-                    archive.write(path, f"{name}/{path.relative_to(folder).as_posix()}")
-        headers = {"content-disposition": f'attachment; filename="{name}.zip"'}
-        return Response(content.getvalue(), media_type="application/zip", headers=headers)
+        folder = release(name)
+        return _zip(folder, folder.rglob("*"))
+
+    def stream(name: str) -> Path:
+        if name not in project.streams():
+            raise HTTPException(404)
+        return project.folder / STREAMS / name
+
+    @server.get("/stream/{name}/ticks/{tick}/{path:path}")
+    def of_tick(name: str, tick: str, path: str) -> FileResponse:
+        folder = stream(name) / "ticks"
+        if not _TICK.fullmatch(tick):  # a folder that is being written has another name
+            raise HTTPException(404)
+        found = within(folder / tick, path)
+        return FileResponse(found, filename=found.name, headers=_APART)
+
+    @server.get("/stream/{name}/page")
+    async def page_of_stream(name: str) -> FileResponse:
+        folder = stream(name)
+
+        def write() -> Path:
+            own = opened(project, name)
+            path = folder.with_name(f"{name}-{len(own):04d}.html")  # one page after each tick
+            if not path.exists():
+                try:
+                    own.tables.report(path)
+                except OutputError:
+                    if not path.exists():  # else another tab wrote it
+                        raise
+            return path
+
+        try:
+            path = await run_in_threadpool(write)
+        except GaussNoiseError as error:
+            raise HTTPException(409, str(error)) from None
+        return FileResponse(path, media_type="text/html", headers=_APART)
+
+    @server.get("/stream/{name}/zip")
+    def stream_packed(name: str) -> Response:
+        folder = stream(name)  # its folder private stays where it is
+        ticks = (t for t in (folder / "ticks").iterdir() if _TICK.fullmatch(t.name))
+        own = (folder / "stream.json", folder / "signature.json")
+        return _zip(folder, [*own, *(path for tick in ticks for path in tick.rglob("*"))])
+
+
+def _zip(folder: Path, paths: Iterable[Path]) -> Response:
+    """Return files of a folder in one file; links that lead out of it are left out."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(paths):
+            if path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder):
+                archive.write(path, f"{folder.name}/{path.relative_to(folder).as_posix()}")
+    headers = {"content-disposition": f'attachment; filename="{folder.name}.zip"'}
+    return Response(content.getvalue(), media_type="application/zip", headers=headers)

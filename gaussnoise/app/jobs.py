@@ -2,28 +2,38 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import final
+from typing import BinaryIO, final
 
-from ..errors import GaussNoiseError, ParameterError
+from ..errors import GaussNoiseError, OutputError, ParameterError
+from ..files.disk import exclusive_lock, locked, read_json
+
+_PLACE = ".task"  # folder of the task that runs, for its owner alone; its end empties the files
+_SAID, _WARNED, _RECORD = "said", "warned", "task.json"
+_WIDE = {"COLUMNS": "1000"}  # lines are broken by the page, not by a terminal
+_STOPPED = 70  # status where the server ends
+_OFTEN = 0.1  # s from one check of a job to the next
 
 
 @final
 @dataclass
 class Job:
-    """A command that runs or has run; it goes on where a page is closed.
+    """A command that runs or has run; it goes on where a page is closed or the server is stopped.
 
     Attributes:
         name: the work, for the page.
         words: the words after ``gaussnoise``.
-        begun: the time at which it began, by a clock that only goes on.
+        begun: the time at which it began, in seconds since 1970.
+        process: the number of its process; None before it has one.
         status: the exit status; None while it runs.
         said: standard output.
         warned: standard error.
@@ -32,6 +42,7 @@ class Job:
     name: str
     words: tuple[str, ...]
     begun: float
+    process: int | None = None
     status: int | None = None
     said: str = ""
     warned: str = ""
@@ -45,59 +56,173 @@ class Job:
 @final
 @dataclass
 class Jobs:
-    """The one job of a project at a time, and the last one."""
+    """The one job of a project at a time, and the last one.
+
+    A job writes to files of the project, whose lock it holds until its end: so a job whose server
+    was stopped is found by the next one, which shows its end.
+    """
 
     folder: Path
-    last: Job | None = None
-    _process: asyncio.subprocess.Process | None = field(default=None, init=False)
+    _job: Job | None = field(default=None, init=False)
     _task: asyncio.Task[None] | None = field(default=None, init=False)  # else it may be collected
+
+    @property
+    def last(self) -> Job | None:
+        """The job that runs, also one of another server, or else the last one."""
+        if self._task is None or self._task.done():
+            self._job = self._left() or self._job
+        return self._job
 
     @property
     def is_busy(self) -> bool:
         """Whether a job runs."""
-        return self.last is not None and self.last.status is None
+        job = self.last
+        return job is not None and job.status is None
 
     def start(self, name: str, *words: str, then: Callable[[Job], None] | None = None) -> Job:
-        """Start a command; the page need not stay open.
+        """Start a command; neither the page nor the server need stay.
 
         Args:
             name: the work, for the page.
             words: the words after ``gaussnoise``.
-            then: a function of the job, called after success.
+            then: a function of the job, called after success if the server is still there.
 
         Raises:
             ParameterError: another one is running.
+            OutputError: the folder cannot be written.
         """
         if self.is_busy:
-            raise ParameterError("app: another task is running; hint: wait for it, or cancel it")
-        job = self.last = Job(name, words, time.monotonic())
-        self._task = asyncio.create_task(self._run(job, then))
+            raise _busy()
+        job = Job(name, words, time.time())
+        said = self._place(job)
+        self._job = job
+        self._task = asyncio.create_task(self._run(job, said, then))
         return job
 
-    async def _run(self, job: Job, then: Callable[[Job], None] | None) -> None:
-        status = 70  # where the server ends
+    def _place(self, job: Job) -> BinaryIO:
+        """Return the file that a job will write to, locked, with its record beside it."""
         try:
-            # lines are broken by the page, not by a terminal
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "gaussnoise", *job.words),
-                cwd=self.folder,
-                env=os.environ | {"COLUMNS": "1000"},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-            said, warned = await self._process.communicate()
-            job.said, job.warned = (text.decode("utf-8", "replace") for text in (said, warned))
-            status = self._process.returncode or 0
+            self._at("").mkdir(mode=0o700, exist_ok=True)
+            said = _private(self._at(_SAID))
+            if not locked(said.fileno(), unknown=True):
+                said.close()
+                raise _busy()
+            said.truncate()
+            with _private(self._at(_WARNED)) as warned:
+                warned.truncate()
+            self._note(job)
+        except OSError as error:
+            raise _unwritten(error) from None
+        return said
+
+    async def _run(self, job: Job, said: BinaryIO, then: Callable[[Job], None] | None) -> None:
+        status = _STOPPED
+        try:
+            with said, _private(self._at(_WARNED)) as warned:
+                # not one of asyncio, which kills its processes when it drops them
+                process = subprocess.Popen(
+                    _command(job.words),
+                    cwd=self.folder,
+                    env=os.environ | _WIDE,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=warned,
+                    start_new_session=True,  # Ctrl-C ends the server alone
+                )
+            job.process = process.pid
+            self._note(job)
+            while (found := process.poll()) is None:
+                await asyncio.sleep(_OFTEN)
+            status = found
+            with exclusive_lock(self._at(_SAID)) as is_free:
+                if is_free:  # else another server has begun a job since
+                    self._end(job)
             if status == 0 and then is not None:
                 then(job)
+        except OSError as error:
+            status, job.warned = 1, f"error: {_unwritten(error)}"
         except GaussNoiseError as error:
             status, job.warned = 1, f"error: {type(error).__name__}: {error}"
         finally:
-            self._process, job.status = None, status
+            job.status = status
+
+    def _left(self) -> Job | None:
+        """Return the job that another server started, if its files are there."""
+        try:
+            found = read_json(self._at(_RECORD))
+            process, words = found["process"], tuple(map(str, found["words"]))
+            if not (process is None or (type(process) is int and process > 1)):
+                raise ValueError
+            job = Job(str(found["name"]), words, float(found["begun"]), process)
+            with exclusive_lock(self._at(_SAID)) as is_over:
+                if is_over:
+                    self._end(job)
+                    # what a command says on standard output is its result
+                    job.status = 0 if job.said else _STOPPED
+            return job
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def _end(self, job: Job) -> None:
+        """Read what a job that is over has said, and empty its files, which may hold data."""
+        files = self._at(_SAID), self._at(_WARNED)
+        job.said, job.warned = (x.read_text(encoding="utf-8", errors="replace") for x in files)
+        for file in files:
+            os.truncate(file, 0)
+        self._at(_RECORD).unlink(missing_ok=True)
+
+    def _note(self, job: Job) -> None:
+        """Write the record by which another server finds a job."""
+        record = {name: getattr(job, name) for name in ("name", "words", "begun", "process")}
+        scratch = self._at(f"{_RECORD}.partial")
+        with _private(scratch) as file:
+            file.truncate()
+            file.write(json.dumps(record).encode())
+        scratch.replace(self._at(_RECORD))
+
+    def _at(self, name: str) -> Path:
+        return self.folder / _PLACE / name
+
+    async def shown(self, *words: str) -> tuple[str, str]:
+        """Return what a command that reads no rows says on standard output and standard error.
+
+        It is no job: any number may run, and one ends with the page that waits for it.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *_command(words),
+            cwd=self.folder,
+            env=os.environ | _WIDE,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            said, warned = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        return said.decode("utf-8", "replace"), warned.decode("utf-8", "replace")
 
     def cancel(self) -> None:
         """Ask the command to stop, as Ctrl-C does: it removes its unfinished files."""
-        if self._process is not None:
+        job = self.last
+        if job is not None and job.status is None and job.process is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGTERM)
+                os.kill(job.process, signal.SIGTERM)
+
+
+def _command(words: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "gaussnoise", *words]
+
+
+def _private(path: Path) -> BinaryIO:
+    """Open a file that only its owner can read, for writing, without a change of its content."""
+    return open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+
+
+def _busy() -> ParameterError:
+    return ParameterError("app: another task is running; hint: wait for it, or cancel it")
+
+
+def _unwritten(error: OSError) -> OutputError:
+    return OutputError(f"app: cannot write {_PLACE} ({type(error).__name__})")

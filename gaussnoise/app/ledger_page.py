@@ -3,9 +3,11 @@
 from nicegui import ui
 
 from ..errors import GaussNoiseError
+from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
+from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
 from ..text import SHOWN_DELTA, no_less
-from .parts import frame, head, refusal, words
+from .parts import frame, go, handled, head, refusal, words
 from .project import LEDGER
 from .state import State
 
@@ -14,9 +16,8 @@ _COLUMNS = {
     "id": "Name",
     "state": "State",
     "rho": "ρ",
+    "note": "Purpose, requested by, approval",
     "protects": "Protects",
-    "purpose": "Purpose",
-    "requested_by": "Requested by",
 }
 
 
@@ -29,28 +30,59 @@ def ledger_page(state: State) -> None:
             return refusal(str(error))
         if ledger is None:
             return refusal("There is no ledger yet.", "/release")
+        used, rest = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
         with ui.card():
             words(f"The *ledger* is {LEDGER}; in the shell, gaussnoise ledger show {LEDGER}.")
             ui.label(
-                f"ρ = {ledger.rho:.6g} in all, {no_less(ledger.spent)} charged, "
-                f"{ledger.remaining:.6g} left."
+                f"ρ = {ledger.rho:.10g} in all, {used} charged, {rest} left. Charges: "
+                f"{ledger.charges}, refusals of the data: {ledger.refusals}."
             )
             ui.label(f"ε of all charges at δ = {SHOWN_DELTA:g}: {_epsilon(ledger)}")
         with ui.card():
             head("Entries", 2)
+            ui.label("A tick of a stream costs nothing: its stream was charged for all its ticks.")
             columns = [
                 {"name": name, "label": label, "field": name, "align": "left"}
                 for name, label in _COLUMNS.items()
             ]
-            rows = [
-                {name: getattr(entry, name) or "" for name in _COLUMNS} | {"key": entry.attempt}
-                for entry in reversed(ledger.entries())
-            ]
-            ui.table(columns=columns, rows=rows, row_key="key", pagination=20).classes(
-                "w-full"
-            ).props("wrap-cells")
+            rows = [_row(entry, ledger) for entry in reversed(ledger.entries())]
+            table = ui.table(columns=columns, rows=rows, row_key="key", pagination=20)
+            # on a narrow screen it scrolls in its own box
+            table.classes("w-full wide").props("wrap-cells")
+
+
+def _row(entry: LedgerEntry, ledger: Ledger) -> dict[str, object]:
+    """Return the row of an entry, with the numbers that ``gaussnoise ledger show`` has."""
+    note = Note(entry.purpose, entry.requested_by, entry.approval).lines
+    return {
+        "key": entry.attempt,
+        "begun": entry.begun,
+        "id": entry.id,
+        "state": entry.state,
+        "rho": spent_and_left(entry.rho, 1, ledger.rho)[0],
+        "note": "; ".join(f"{name.replace('_', ' ')}: {line}" for name, line in note.items()),
+        "protects": entry.protects,
+    }
 
 
 def _epsilon(ledger: Ledger) -> str:
     delta = max(SHOWN_DELTA, 2 * ledger.delta)
     return no_less(ledger.epsilon(delta), 4)
+
+
+def begin_ledger(state: State, rho: float, page: str) -> None:
+    """Draw the field that begins the ledger, and then open a page anew."""
+    with ui.card():
+        head("Begin the ledger", 2)
+        words(
+            "The *ledger* holds the *budget* of ALL releases and streams of this data set, and "
+            "cannot be changed later. Decide it without the data."
+        )
+        most = ui.number("ρ of all releases together", value=float(f"{rho:.6g}"), min=0)
+        most.props('format="%.6g"')
+
+        def create() -> None:
+            Ledger.create(state.project.ledger, zCDP(float(most.value or 0)))
+            go(page)
+
+        ui.button("Begin the ledger", on_click=handled(create))

@@ -19,10 +19,13 @@ PAGES = {
     "/questions": "2 Questions",
     "/budget": "3 Budget",
     "/release": "4 Release",
+    "/streams": "Streams",
     "/ledger": "Ledger",
     "/ask": "Ask",
 }
-_HOME = {"release": "/release", "verify": "/ask"}  # the page of a task's result; others: the first
+# the page of a task's result; others: the first
+_HOME = {"release": "/release", "stream": "/streams", "verify": "/ask"}
+_CHARGED = ("release",), ("stream", "start")  # tasks that draw under a charge of their own
 WORDS = {
     "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
     "was read off the data is not, even if it looks harmless.",
@@ -37,6 +40,7 @@ WORDS = {
     "neighbours": "Data sets that a release must not tell apart: with one row (or person) more or "
     "less, or with one exchanged for another.",
     "optimal": "No Gaussian noise that protects these tables has less error. The plan has a proof.",
+    "tick": "One time at which new rows come in: a week, a month. Ticks are numbered from 1 on.",
     "target": "The most by which a table's numbers may be off, in rows, at 95 %.",
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",
@@ -53,7 +57,9 @@ nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
 pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
   overflow-y:auto}
 .q-card{width:100%}
-.body--dark a,.body--dark .q-btn--outline,.body--dark .q-btn--flat{color:#8ec5f0!important}
+.wide table{min-width:48rem}
+.body--dark a{color:#8ec5f0!important}
+.body--dark .q-btn--outline,.body--dark .q-btn--flat{--q-primary:#8ec5f0}
 .body--dark nav a{color:inherit!important}
 h1{font-size:1.4rem;font-weight:600;margin:0}
 h2{font-size:1.1rem;font-weight:600;margin:0}
@@ -102,7 +108,7 @@ def refusal(text: str, page: str = "") -> None:
 
 
 def mine(text: str) -> None:
-    """Say that something is for the owner of the data alone."""
+    """Show what the reader must mind: a warning, or that something is for the owner alone."""
     with ui.element("div").classes("mine"):
         ui.label(text)
 
@@ -144,11 +150,12 @@ def task(state: State, page: str) -> None:
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
         # the charge comes before the noise
-        lost = "; a charge that was made is lost" if job.words[0] == "release" else ""
+        is_charged = any(job.words[: len(one)] == one for one in _CHARGED)
+        lost = "; a charge that was made is lost" if is_charged else ""
         ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
 
     def look() -> None:
-        if job.status is not None:
+        if not state.jobs.is_busy:
             timer.cancel()
             home = _HOME.get(job.words[0], "/")
             if home == page:
@@ -158,7 +165,7 @@ def task(state: State, page: str) -> None:
                 with card:
                     ui.link(f"{job.name} has ended: its result", home)
             return
-        line.text = f"{job.name}: {time.monotonic() - job.begun:.0f} s"
+        line.text = f"{job.name}: {time.time() - job.begun:.0f} s"
 
     timer = ui.timer(0.5, look)
 
@@ -166,8 +173,10 @@ def task(state: State, page: str) -> None:
 def outcome(job: Job) -> None:
     """Show what a task said at its end."""
     if job.status:
-        refusal((job.warned or "stopped").strip())
+        refusal((job.warned or "The task was stopped before its end.").strip())
         return
+    if job.warned:
+        mine(job.warned.strip())
     output(job.said)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,9 +17,11 @@ from ..tables.schema.workload import load_workload
 from .schema_file import SchemaFile
 
 SCHEMA, LEDGER, RELEASES, SCRIPTS = "schema.toml", "project.ledger", "releases", "scripts"
+STREAMS = "streams"
 TABLES = (".csv", ".tsv", ".gz", ".xz", ".zst", ".zip", ".parquet", ".xlsx", ".sav", ".dta")
 TABLES = (*TABLES, ".sas7bdat")
 _MOST_FILES = 500  # files that are offered
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @final
@@ -56,9 +59,8 @@ class Project:
         for place, folders, files in os.walk(self.folder):
             own = Path(place)
             top = own == self.folder
-            folders[:] = [
-                x for x in sorted(folders) if x[0] != "." and not (top and x in (RELEASES, SCRIPTS))
-            ]
+            written = (RELEASES, STREAMS, SCRIPTS) if top else ()
+            folders[:] = [x for x in sorted(folders) if x[0] != "." and x not in written]
             for name in sorted(files):
                 path = own / name
                 if name[0] != "." and path.suffix.lower() in TABLES and self._is_inside(path):
@@ -72,9 +74,16 @@ class Project:
 
     def published(self) -> list[str]:
         """Return the names of the releases in the folder, complete ones, newest last."""
-        records = (self.folder / RELEASES).glob("*/release.json")
-        own = [path.parent for path in records if self._is_inside(path)]
-        return [p.name for p in sorted(own, key=lambda p: (p / "release.json").stat().st_mtime_ns)]
+        return self._with(f"{RELEASES}/*/release.json")
+
+    def streams(self) -> list[str]:
+        """Return the names of the streams in the folder that were started, newest last."""
+        return self._with(f"{STREAMS}/*/stream.json")
+
+    def _with(self, record: str) -> list[str]:
+        """Return the names of folders with such a record, newest last."""
+        own = [path for path in self.folder.glob(record) if self._is_inside(path)]
+        return [path.parent.name for path in sorted(own, key=lambda p: p.stat().st_mtime_ns)]
 
     def read(self) -> SchemaFile:
         """Return the schema file in parts; without parts if there is none yet."""
@@ -136,6 +145,14 @@ class Project:
     def budget(self) -> Ledger | None:
         """Return the ledger, if there is one."""
         return Ledger.open(self.ledger) if self.ledger.exists() else None
+
+
+def check_name(what: str, name: str) -> None:
+    """Raise ParameterError unless a name is a word, which folders and ledgers can have."""
+    if not _NAME.fullmatch(name):
+        raise ParameterError(
+            f"Name of the {what}: expected letters, digits, - and _ alone, like {what}-1."
+        )
 
 
 def check(path: Path) -> None:

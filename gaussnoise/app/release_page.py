@@ -1,20 +1,20 @@
 """The fourth page: what will be charged, the release, and all that comes of it."""
 
-import re
+from pathlib import Path
 from typing import Any
 
 from nicegui import ui
 
-from ..errors import GaussNoiseError, ParameterError
+from ..errors import GaussNoiseError
 from ..files.disk import save_text
-from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
 from ..tables import Plan, Schema
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_plan
 from .keep import Wish, cells, commands, notebook, script
-from .parts import frame, go, handled, head, outcome, output, refusal, words
-from .project import LEDGER, RELEASES, SCRIPTS
+from .ledger_page import begin_ledger
+from .parts import frame, go, handled, head, outcome, output, refusal
+from .project import LEDGER, RELEASES, SCRIPTS, check_name
 from .state import State
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
@@ -24,7 +24,6 @@ _BEGUN = {
     "reserved": "is being drawn by another program, or was interrupted before it was written. Then "
     "the charge is lost: under this name it is drawn, and charged, again.",
 }
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 async def release_page(state: State) -> None:
@@ -49,26 +48,9 @@ async def release_page(state: State) -> None:
         except GaussNoiseError as error:
             return refusal(str(error), "/budget")
         if ledger is None:
-            _begin(state, planned)
+            begin_ledger(state, planned.rho, "/release")
         else:
             _release(state, planned, ledger)
-
-
-def _begin(state: State, planned: Plan) -> None:
-    with ui.card():
-        head("Begin the ledger", 2)
-        words(
-            "The *ledger* holds the *budget* of ALL releases of this data set, and cannot be "
-            "changed later. Decide it without the data."
-        )
-        rho = ui.number("ρ of all releases together", value=float(f"{planned.rho:.6g}"), min=0)
-        rho.props('format="%.6g"')
-
-        def create() -> None:
-            Ledger.create(state.project.ledger, zCDP(float(rho.value or 0)))
-            go("/release")
-
-        ui.button("Begin the ledger", on_click=handled(create))
 
 
 def _release(state: State, planned: Plan, ledger: Ledger) -> None:
@@ -76,7 +58,12 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
     file = ", ".join(path.name for path in load_plan(project.schema)["table"])
     known = {entry.id for entry in ledger.entries()} | set(project.published())
     free = next(f"release-{k}" for k in range(1, 10**6) if f"release-{k}" not in known)
-    begun = {e.id: e.state for e in ledger.entries() if e.state in _BEGUN}
+    place = project.folder / RELEASES  # streams and their ticks are elsewhere
+    begun = {
+        entry.id: entry.state
+        for entry in ledger.entries()
+        if entry.state in _BEGUN and Path(entry.target).is_relative_to(place)
+    }
     with ui.card():
         head("What will be charged", 2)
         ui.label(
@@ -99,7 +86,7 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
                 str(name.value or ""), str(format.value), purpose.value or "", by.value or ""
             )
             try:
-                _check(wish)
+                check_name("release", wish.id)
                 parts = cells(project.folder, wish, ledger.rho)
                 kept = {"sh": commands(wish, ledger.rho), "py": script(parts)}
                 kept["ipynb"] = notebook(parts)
@@ -116,16 +103,9 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
 
         button.on_click(handled(start))
         job = state.jobs.last
-        if job is not None and job.words[0] == "release" and job.status:
+        if job is not None and job.words[0] == "release" and (job.status or job.warned):
             outcome(job)
             ui.label("The page Ledger shows the charges.")
-
-
-def _check(wish: Wish) -> None:
-    if not _NAME.fullmatch(wish.id):
-        raise ParameterError(
-            "Name of the release: expected letters, digits, - and _ alone, like release-1."
-        )
 
 
 def _published(state: State) -> None:
@@ -141,7 +121,7 @@ def _published(state: State) -> None:
                 with ui.row():
                     _link("The page", f"/page/{name}")
                     _link("The folder as a zip", f"/zip/{name}")
-                    _link("Ask it", f"/ask?release={name}")
+                    _link("Ask it", f"/ask?folder={RELEASES}/{name}")
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
                             _link(what, f"/keep/{name}.{ending}")

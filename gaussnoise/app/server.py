@@ -25,6 +25,7 @@ from .project import Project
 from .questions_page import questions_page
 from .release_page import release_page
 from .state import State
+from .streams_page import streams_page
 from .table_page import table_page
 
 
@@ -62,8 +63,12 @@ def application(state: State, token: str, port: int, host: str) -> Guard:
         ui.page(address, title="gaussnoise")(functools.partial(page, state))
 
     @ui.page("/ask", title="gaussnoise")
-    def ask(release: str = "") -> None:
-        ask_page(state, release)
+    def ask(folder: str = "") -> None:
+        ask_page(state, folder)
+
+    @ui.page("/streams", title="gaussnoise")
+    async def streams(stream: str = "") -> None:
+        await streams_page(state, stream)
 
     ui.run_with(server, title="gaussnoise", dark=None, show_welcome_message=False)
     return Guard(server, token, port, host)
@@ -97,13 +102,18 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
     print(
         f"gaussnoise app: {place}\n{address}\nFor this machine alone. Ctrl-C ends it.", flush=True
     )
+    state = State(Project(place))
     config = uvicorn.Config(
-        application(State(Project(place)), token, own, host),
+        application(state, token, own, host),
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=1,  # s; an open page would keep it running
     )
-    with _redirection(address) if opens else contextlib.nullcontext() as first:
-        if first is not None:
-            webbrowser.open(first)
-        uvicorn.Server(config).run(sockets=[listening])
+    try:
+        with _redirection(address) if opens else contextlib.nullcontext() as first:
+            if first is not None:
+                webbrowser.open(first)
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:  # it ends by Ctrl-C
+        if state.jobs.is_busy and (job := state.jobs.last) is not None:
+            print(f"{job.name} goes on; the next gaussnoise app here shows its end.", flush=True)

@@ -95,13 +95,13 @@ def new_folder(folder: Path) -> Iterator[Path]:
             # Another user has put a folder in its place. On disks where all files belong to one
             # user, the parent folder belongs to that user too.
             raise PermissionError
-        _locked(handle)
+        locked(handle)
         yield _OPEN_FOLDERS / str(handle)
     finally:
         os.close(handle)
 
 
-def _locked(handle: int, unknown: bool = False) -> bool:
+def locked(handle: int, unknown: bool = False) -> bool:
     """Return whether a free lock was taken; ``unknown`` if the file system has no locks."""
     if fcntl is None:
         return unknown
@@ -123,7 +123,7 @@ def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
     """
     handle = os.open(file, os.O_RDWR)
     try:
-        yield _locked(handle, unknown)
+        yield locked(handle, unknown)
     finally:
         os.close(handle)
 
@@ -156,7 +156,7 @@ def _clear(parent: Path, name: str) -> None:
             with contextlib.suppress(OSError):
                 handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
-                    if _locked(handle):
+                    if locked(handle):
                         remove(path)
                 finally:
                     os.close(handle)

@@ -204,6 +204,27 @@ def disclaimers(plan: StreamPlan) -> list[str]:
     )
 
 
+def rules_of(over: Ticks) -> list[str]:
+    """Return sentences on ticks without rows, late rows, corrections, and persons who come back."""
+    when = "Rows belong to the tick in which they arrive."
+    if over.period is not None:
+        late = "are counted in the tick they come in" if over.late == "carry" else "are refused"
+        when = (
+            f"Column {over.period!r} has the number of each row's tick, from 1 on: rows of an "
+            f"earlier tick {late}, those of a later one are refused."
+        )
+    return [
+        f"There are {over.n} ticks at most. Fewer may happen: the budget is for all of them.",
+        "No tick is left out: a tick without rows is a table without rows, such as a file with the "
+        "names of its columns alone.",
+        when,
+        "Corrections of earlier ticks are not counted: what is published of a tick never changes.",
+        "Rows are not compared with those of any tick, so the same rows under a new number count "
+        "again; only a file that an earlier tick counted is refused.",
+        _ENFORCED if over.enforced else _PROMISED,
+    ]
+
+
 def tick_statement(plan: StreamPlan, tick: int) -> Notes:
     """Return sentences about one tick, by the headings of a method statement."""
     return _statement(

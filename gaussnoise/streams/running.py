@@ -27,6 +27,7 @@ from ..errors import (
 from ..files.disk import MALFORMED, aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast, Contrasts
 from ..privacy.ledger import Ledger
+from ..privacy.ledger_entries import Note
 from ..privacy.protected import Protected
 from ..privacy.sampler import noise_stream
 from ..tables.planning.again import planned_from
@@ -179,14 +180,14 @@ class Stream:
         backend = frame_backend(table)
         _ = self.plan.rho_charged
         with self.state.alone():
-            self._check_ledger()
+            ledger = self._charged_to()
             maker = self._maker(table)
             commits = self.state.commits(n, maker)
             done = self.state.published()
             if (
                 len(commits) > done
             ):  # its program died: publish what it drew, and draw nothing again
-                self._publish(done + 1, commits, maker)
+                self._publish(done + 1, commits, maker, ledger)
                 done += 1
             maker.tidy(commits[:done])
             registry.tidied(self.state.private, self.plan.over, done)
@@ -214,7 +215,7 @@ class Stream:
                         )
                     warnings.warn(f"tick: {what}: its rows count twice", StreamWarning, 2)
                 noted(self.state.private, number, table)
-                self._publish(number, commits, maker)
+                self._publish(number, commits, maker, ledger)
                 registry.tidied(self.state.private, self.plan.over, number)
             elif number > done:
                 raise StreamError(
@@ -264,7 +265,9 @@ class Stream:
         rows = check_spark(table)
         return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, rows)
 
-    def _publish(self, tick: int, commits: list[C], maker: AbstractMaker[C]) -> None:
+    def _publish(
+        self, tick: int, commits: list[C], maker: AbstractMaker[C], ledger: Ledger | None
+    ) -> None:
         """Draw a tick if that has not been done, and put its folder into place."""
         target = self.state.tick_folder(tick)
 
@@ -272,11 +275,11 @@ class Stream:
             known = commits if len(commits) >= tick else [*commits, maker.drawn(tick, commits)]
             maker.write(folder, known[:tick])
 
-        if self.ledger is None or self.id is None:
+        if ledger is None:
             with aside(target, "tick") as scratch:
                 write(scratch)
         else:
-            self.ledger.once(
+            ledger.once(
                 f"{self.id} tick {tick}",
                 cost=0.0,
                 request={"stream": self.state.key, "tick": tick},
@@ -287,10 +290,13 @@ class Stream:
                 draws=0,
             )
 
-    def _check_ledger(self) -> None:
-        """Refuse a stream that is not the one that was charged."""
+    def _charged_to(self) -> Ledger | None:
+        """Return the ledger, with the lines of the stream's charge where it has none of its own.
+
+        A stream that is not the one that was charged is refused.
+        """
         if self.id is None:
-            return
+            return None
         if self.ledger is None:
             raise LedgerError(
                 f"tick: this stream is charged to a ledger as {self.id!r}, and "
@@ -307,6 +313,8 @@ class Stream:
                 f"tick: {self.path / 'stream.json'} is not what was charged under {self.id!r} in "
                 "the ledger"
             )
+        note = mine[-1].purpose, mine[-1].requested_by, mine[-1].approval
+        return self.ledger if self.ledger.note.lines else self.ledger.noted(**Note(*note).lines)
 
     def __len__(self) -> int:
         """Return the number of published ticks."""

@@ -1,19 +1,14 @@
 """The whole way in a real browser, and what others on the machine get."""
 
-import contextlib
-import os
 import re
-import signal
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-from browser import program
-from playwright.sync_api import expect, sync_playwright
+from browser import connected
+from playwright.sync_api import expect
 
 import gaussnoise as gn
 from gaussnoise.app.project import LEDGER, RELEASES, SCHEMA, SCRIPTS
@@ -21,7 +16,7 @@ from gaussnoise.app.project import LEDGER, RELEASES, SCHEMA, SCRIPTS
 pytestmark = pytest.mark.integration
 
 CANARY = "CANARY-7391"  # a value of the data
-PAGES = ("/", "/questions", "/budget", "/release", "/ledger", "/ask")
+PAGES = ("/", "/questions", "/budget", "/release", "/streams", "/ledger", "/ask")
 READY = """[attributes.sex]
 categories = ["F", "M"]
 
@@ -37,72 +32,6 @@ rho = 0.25
 """
 
 
-class Server:
-    """``gaussnoise app`` in a process group of its own."""
-
-    def __init__(self, folder, log):
-        self.log = log
-        command = [sys.executable, "-m", "gaussnoise", "app", str(folder), "--no-open"]
-        with log.open("ab") as said:
-            self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=said, text=True, start_new_session=True
-            )
-        self.process.stdout.readline()
-        self.address = self.process.stdout.readline().strip()
-        self.root = self.address.partition("/?")[0]
-
-    def kill(self, *, whole=True):
-        with contextlib.suppress(ProcessLookupError):
-            if whole:
-                os.killpg(self.process.pid, signal.SIGKILL)  # its task too
-            else:
-                self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-
-@pytest.fixture
-def started(tmp_path):
-    """A function that starts a server on a folder; all end with the test."""
-    servers = []
-
-    def start():
-        servers.append(Server(tmp_path / "project", tmp_path / "log"))
-        return servers[-1]
-
-    (tmp_path / "project").mkdir()
-    yield start
-    for server in servers:
-        server.kill()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as tool:
-        path = program("chromium", "chromium-browser", "google-chrome")
-        browser = tool.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def tab(chromium):
-    """A tab, in which no script may fail."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    page, faults = context.new_page(), []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("request", lambda request: faults.extend(other_places(request.url)))
-    yield page
-    context.close()
-    assert not faults
-
-
-def other_places(address):
-    """The address, unless it is this machine's: the page needs no network."""
-    if not re.match(r"(ws|http)://127\.[0-9.]+:|data:|blob:|about:|chrome-error:", address):
-        yield address
-
-
 def rows(folder, count):
     """A file as people have them: gaps, codes, a note, persons."""
     lines = [
@@ -111,11 +40,6 @@ def rows(folder, count):
     ]
     text = "\n".join(['"person id";sex;age;note', *lines])
     (folder / "rows.csv").write_text(text, encoding="utf-8")
-
-
-def connected(tab):
-    """Wait until the page hears of clicks."""
-    tab.wait_for_function("window.socket?.connected")
 
 
 def column(tab, name):
@@ -209,7 +133,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     assert opened.value.evaluate("origin") == "null"  # it reads nothing of the application
     opened.value.close()
 
-    tab.goto(f"{server.root}/ask?release=release-1")
+    tab.goto(f"{server.root}/ask?folder=releases/release-1")
     tab.get_by_label("Question").fill("count of sex=F")
     tab.get_by_role("button", name="Ask").click()
     expect(tab.locator("pre")).to_contain_text("estimate")
@@ -253,8 +177,9 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     connected(tab)
     if lost:
         expect(tab.get_by_text("Then the charge is lost")).to_be_visible()
-    tab.get_by_label("Name of the release").fill("release-1")
-    tab.get_by_role("button", name="Release", exact=True).click()
+    if whole:
+        tab.get_by_label("Name of the release").fill("release-1")
+        tab.get_by_role("button", name="Release", exact=True).click()
     published = tab.get_by_text("All files of releases/release-1")
     expect(published).to_be_visible(timeout=120_000)
     tab.wait_for_function("!document.querySelector('[role=status] .q-linear-progress')")

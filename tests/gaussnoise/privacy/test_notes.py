@@ -75,6 +75,18 @@ def test_a_result_that_is_read_again_keeps_the_lines_of_its_charge(ledger, tmp_p
     assert (note_of(one), note_of(two)) == (NOTE, NONE)
 
 
+def test_ticks_keep_the_lines_of_their_stream_or_their_own(ledger, tmp_path):
+    plan = gn.plan(SCHEMA, 1, gn.zCDP(0.1), over=gn.streams.Ticks(2))
+    plan.start(tmp_path / "weekly", ledger=ledger.noted(**NOTE), id="weekly")
+    gn.streams.Stream.open(tmp_path / "weekly").tick(PEOPLE, number=1)  # in another program
+    own = ledger.noted(purpose="the last week")
+    gn.streams.Stream.open(tmp_path / "weekly", own).tick(PEOPLE, number=2)
+    begun, first, second = ledger.entries()
+    assert (begun.id, first.id, second.id) == ("weekly", "weekly tick 1", "weekly tick 2")
+    assert note_of(begun) == note_of(first) == NOTE
+    assert note_of(second) == NONE | {"purpose": "the last week"}
+
+
 def test_refusals_and_lost_charges_keep_theirs(ledger, tmp_path):
     outside = pa.table({"sex": ["F", "x"]})
     with pytest.raises(DataError):

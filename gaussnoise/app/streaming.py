@@ -1,0 +1,95 @@
+"""Streams of a project: how one is started and goes on, as commands of the shell."""
+
+from typing import NamedTuple
+
+from ..files.disk import file_digest
+from ..privacy.ledger import Ledger
+from ..streams import Stream, Ticks
+from ..tables.release.publish import columns_of
+from .project import LEDGER, SCHEMA, STREAMS, Project
+
+
+class StreamWish(NamedTuple):
+    """The choices for a stream besides what the schema file states."""
+
+    id: str
+    ticks: int
+    reports: int
+    apart: int = 1
+    enforced: bool = False
+    workload: str = "totals"
+    period: str = ""
+    late: str = "refuse"
+    format: str = "csv"
+    purpose: str = ""
+    requested_by: str = ""
+
+    @property
+    def place(self) -> str:
+        """The folder of the stream."""
+        return f"{STREAMS}/{self.id}"
+
+    @property
+    def over(self) -> Ticks:
+        """The ticks."""
+        return Ticks(
+            self.ticks,
+            self.reports,
+            apart=self.apart,
+            workload=self.workload,
+            late=self.late,  # pyright: ignore[reportArgumentType] (checked there)
+            period=self.period or None,
+            enforced=self.enforced,
+        )
+
+    def plan_words(self) -> list[str]:
+        """Return the words after ``gaussnoise`` that show the plan."""
+        return ["stream", "plan", "-s", SCHEMA, *self._options()]
+
+    def words(self) -> list[str]:
+        """Return the words after ``gaussnoise`` that start the stream."""
+        given = ["stream", "start", "-s", SCHEMA, "-o", self.place]
+        given += ["--ledger", LEDGER, "--id", self.id, *self._options(), "--format", self.format]
+        notes = {"--purpose": self.purpose, "--requested-by": self.requested_by}
+        return [*given, *(x for pair in notes.items() if pair[1] for x in pair)]
+
+    def _options(self) -> list[str]:
+        """Return the options of a plan over time that differ from the usual ones."""
+        given = ["--ticks", str(self.ticks), "--reports", str(self.reports)]
+        given += ["--enforced"] * self.enforced
+        more = {"--apart": str(self.apart), "--workload": self.workload}
+        more |= {"--period": self.period, "--late": self.late}
+        usual = ("1", "totals", "", "refuse")
+        pairs = zip(more.items(), usual, strict=True)
+        return [*given, *(x for pair, default in pairs if pair[1] != default for x in pair)]
+
+
+def opened(project: Project, name: str) -> Stream:
+    """Return a stream of a project, on the project's ledger if it is charged to that.
+
+    The ledger may have been moved since, together with the project.
+    """
+    return Stream.open(project.folder / STREAMS / name, _ledger_of(project, name))
+
+
+def tick_words(project: Project, name: str, file: str, number: int) -> list[str]:
+    """Return the words after ``gaussnoise`` that add a tick to a stream."""
+    own = f"./{file}" if file.startswith("-") else file  # else it would be an option
+    given = ["stream", "tick", f"{STREAMS}/{name}", own, "--tick", str(number)]
+    return [*given, "--ledger", LEDGER] if _ledger_of(project, name) is not None else given
+
+
+def _ledger_of(project: Project, name: str) -> Ledger | None:
+    """Return the project's ledger if the stream is charged to it."""
+    ledger = project.budget()
+    record = project.folder / STREAMS / name / "stream.json"
+    if ledger is None or not record.is_file():
+        return None
+    own = file_digest(record)
+    return ledger if any(entry.sha256 == own for entry in ledger.entries()) else None
+
+
+def columns_wanted(stream: Stream) -> list[str]:
+    """Return the names of the columns that a tick's file must have."""
+    names = [*columns_of(stream.plan.one_tick), stream.plan.over.period]
+    return [name for name in names if name is not None]

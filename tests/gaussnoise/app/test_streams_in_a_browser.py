@@ -1,0 +1,234 @@
+"""A stream in a real browser: three ticks, clicks that come twice, and servers that die."""
+
+import io
+import re
+import signal
+import zipfile
+
+import pytest
+from browser import connected
+from playwright.sync_api import expect
+
+import gaussnoise as gn
+from gaussnoise.app.project import LEDGER, SCHEMA, STREAMS
+from gaussnoise.cli.app import run
+
+pytestmark = pytest.mark.integration
+
+SCHEMA_FILE = """[attributes.sex]
+categories = ["F", "M"]
+
+[attributes.age]
+edges = [0, 18, 65, 120]
+
+[[workload]]
+of = ["sex", "age"]
+
+[plan]
+table = "week-1.csv"
+rho = 0.25
+person = "id"
+"""
+PLACE = f"{STREAMS}/weekly"
+
+
+@pytest.fixture
+def project(tmp_path, started, monkeypatch):
+    """The folder of a project with the rows of three weeks, in which the shell works too."""
+    folder = tmp_path / "project"
+    (folder / SCHEMA).write_text(SCHEMA_FILE, encoding="utf-8")
+    for week in (1, 2, 3):
+        rows(folder, week, 100 * week)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def rows(folder, week, persons):
+    lines = (f"{k},{'FM'[k % 2]},{k % 97}\n" for k in range(persons))
+    (folder / f"week-{week}.csv").write_text("id,sex,age\n" + "".join(lines), encoding="utf-8")
+
+
+def weekly(folder, **more):
+    """A stream of three ticks, as Python starts it."""
+    gn.Ledger.create(folder / LEDGER, gn.zCDP(0.25))
+    plan = gn.plan(
+        gn.Schema.load(folder / SCHEMA),
+        [("sex", "age")],
+        gn.zCDP(0.25),
+        person="id",
+        over=gn.streams.Ticks(3, 3, **more),
+    )
+    (folder / STREAMS).mkdir()
+    return plan.start(folder / PLACE, ledger=folder / LEDGER, id="weekly", on_outside="drop")
+
+
+def add(tab, tick, file, click="click"):
+    tab.get_by_label(f"File with the rows of tick {tick}").click()
+    tab.get_by_role("option", name=file).click()
+    getattr(tab.get_by_role("button", name=f"Add tick {tick}"), click)()
+
+
+def is_done(tab, done, timeout=60_000):
+    expect(tab.get_by_text(f"weekly: {done} of 3 ticks done")).to_be_visible(timeout=timeout)
+    connected(tab)
+
+
+def in_a_tick(started, tab, project):
+    """The ledger of a stream, and a server whose task stands still in the middle of a tick."""
+    weekly(project)
+    rows(project, 1, 100_000)
+    ledger, server = gn.Ledger.open(project / LEDGER), started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/streams")
+    is_done(tab, 0)
+    tab.get_by_role("button", name="Add tick 1").click()
+    while len(ledger.entries()) < 2:
+        tab.wait_for_timeout(5)
+    server.signal(signal.SIGSTOP)
+    return ledger, server
+
+
+def test_a_stream_of_three_ticks(started, tab, project, capsys):
+    server = started()
+    tab.goto(server.address)
+    tab.get_by_role("link", name="Streams").click()
+    tab.get_by_role("button", name="Begin the ledger").click()
+    expect(tab.get_by_text("Say in how many ticks one person has rows")).to_be_visible()
+    connected(tab)
+    tab.get_by_label("Number of ticks, at most").fill("3")
+    tab.get_by_label("Ticks in which one person has rows, at most").fill("3")
+    plan = tab.get_by_role("status").locator("pre")
+    expect(plan).to_contain_text("sd of all 3", timeout=60_000)
+    assert run(["stream", "plan", "-s", SCHEMA, "--ticks", "3", "--reports", "3"]) == 0
+    assert plan.inner_text().split() == capsys.readouterr().out.split()
+    expect(tab.get_by_text("No tick is left out")).to_be_visible()
+    expect(tab.get_by_text("Corrections of earlier ticks are not counted")).to_be_visible()
+    tab.get_by_label("Name of the stream").fill("weekly")
+    tab.get_by_label("Purpose").fill("for the council")
+    tab.get_by_role("button", name="Start the stream").dblclick()
+    is_done(tab, 0)
+    ledger = gn.Ledger.open(project / LEDGER)
+    (entry,) = ledger.entries()  # two clicks, one charge
+    assert (entry.id, entry.state, entry.purpose) == ("weekly", "sealed", "for the council")
+    assert entry.rho == pytest.approx(0.25)
+
+    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("week-1.csv")
+    expect(tab.get_by_text("Columns: sex, age, id")).to_be_visible()
+    expect(tab.get_by_text("at most 1 row is counted in each of at most 3 ticks")).to_be_visible()
+    tab.get_by_role("button", name="Add tick 1").dblclick()  # one tick
+    is_done(tab, 1)
+    assert len(gn.streams.Stream.open(project / PLACE)) == 1
+    expect(tab.get_by_role("alert")).to_have_count(0)
+
+    add(tab, 2, "week-1.csv")  # rows that were counted
+    expect(tab.get_by_role("alert")).to_contain_text("was counted at tick 1", timeout=60_000)
+    is_done(tab, 1)
+    add(tab, 2, "week-2.csv")
+    is_done(tab, 2)
+    tab.reload()  # nothing is lost
+    is_done(tab, 2)
+    command = tab.get_by_text(f"gaussnoise stream tick {PLACE} FILE").inner_text()
+    assert run([*command.split()[1:3], PLACE, "week-3.csv", *command.split()[5:]]) == 0  # the shell
+    tab.reload()
+    is_done(tab, 3)
+    expect(tab.get_by_role("heading", name="All ticks are done")).to_be_visible()
+    assert [entry.id for entry in ledger.entries()] == [
+        "weekly",
+        *(f"weekly tick {tick}" for tick in (1, 2, 3)),
+    ]
+    assert ledger.spent == pytest.approx(0.25)
+    total = gn.streams.Stream.open(project / PLACE).total()
+    deviation = float(total[()].standard_deviation)
+    assert abs(float(total[()].estimate) - 600) < 6 * deviation  # each row once
+
+    with tab.context.expect_page() as opened:
+        tab.get_by_role("link", name="The page").click()
+    expect(opened.value.get_by_role("heading").first).to_be_visible()
+    assert opened.value.evaluate("origin") == "null"  # it reads nothing of the application
+    opened.value.close()
+    with tab.expect_download() as taken:
+        tab.get_by_role("link", name="as a zip").click()
+    names = zipfile.ZipFile(io.BytesIO(taken.value.path().read_bytes())).namelist()
+    assert "weekly/ticks/0003/release.json" in names
+    assert {name.split("/")[1] for name in names} == {"stream.json", "ticks"}  # not: private
+    for hidden in ("private/exact-counts-0001.json", "stream.json"):
+        for way in ("ticks/../", "ticks/0001/../../", "ticks/%2e%2e/", "ticks/0001/%2e%2e/%2e%2e/"):
+            answer = tab.request.get(f"{server.root}/stream/weekly/{way}{hidden}")
+            assert answer.status == 404
+    tab.get_by_role("link", name="Ask it").click()
+    tab.get_by_label("Question").fill("count by tick")
+    tab.get_by_role("button", name="Ask").click()
+    expect(tab.locator("pre")).to_contain_text("95 %")
+    tab.get_by_role("button", name="Verify").click()
+    expect(tab.get_by_text(f"gaussnoise verify {PLACE}")).to_be_visible(timeout=60_000)
+    tab.get_by_role("link", name="Ledger").click()
+    row = tab.get_by_role("row").filter(has_text="weekly tick 3")
+    expect(row).to_contain_text("purpose: for the council")
+    expect(row.get_by_role("cell").nth(3)).to_have_text("0")
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped", "killed with its task"])
+def test_a_server_that_ends_keeps_the_guarantees_of_the_shell(started, tab, project, how):
+    """The tick goes on, and its end is seen; killed as well, it is run again and counts once."""
+    ledger, server = in_a_tick(started, tab, project)
+    whole = how == "killed with its task"
+    if how == "stopped":
+        assert server.stop() == (
+            "tick 1 of weekly goes on; the next gaussnoise app here shows its end."
+        )
+    else:
+        server.kill(whole=whole)
+
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/streams")
+    is_done(tab, 0)
+    if whole:
+        tab.goto(f"{server.root}/release")  # a tick is no release that was begun
+        expect(tab.get_by_label("Name of the release")).to_have_value("release-1")
+        tab.go_back()
+        is_done(tab, 0)
+        expect(tab.get_by_text("Tick 1 was interrupted")).to_be_visible()
+        tab.get_by_role("button", name="Add tick 1").click()
+    else:
+        expect(tab.get_by_role("status")).to_contain_text(re.compile(r"tick 1 of weekly: \d+ s"))
+        expect(tab.get_by_role("button", name="Add tick 1")).to_be_disabled()
+        server.signal(signal.SIGCONT)
+    is_done(tab, 1, timeout=120_000)
+    expect(tab.get_by_role("alert")).to_have_count(0)
+    assert ledger.spent == pytest.approx(0.25)
+    total = gn.streams.Stream.open(project / PLACE).total()
+    assert abs(float(total[()].estimate) - 100_000) < 6 * float(total[()].standard_deviation)
+
+
+def test_cancel_stops_a_tick_and_says_so(started, tab, project):
+    ledger, server = in_a_tick(started, tab, project)
+    tab.get_by_role("button", name="Cancel", exact=True).click()
+    server.signal(signal.SIGCONT)
+    expect(tab.get_by_role("alert")).to_contain_text("stopped before its end", timeout=60_000)
+    is_done(tab, 0)
+    expect(tab.get_by_text("Tick 1 was interrupted")).to_be_visible()
+    assert ledger.spent == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_is_enough(started, chromium, project, scheme):
+    weekly(project, enforced=True).tick(str(project / "week-1.csv"), number=1)
+    server = started()
+    phone = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    tab = phone.new_page()
+    tab.goto(server.address)
+    for page in ("/streams", "/ledger", "/ask"):
+        tab.goto(server.root + page)
+        connected(tab)
+        closed = tab.locator(".q-expansion-item--collapsed > div > .q-item").locator("visible=true")
+        while closed.count():
+            closed.first.click()
+            tab.wait_for_timeout(400)  # it opens slowly
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), page
+        unnamed = "[...document.querySelectorAll('input,textarea,button,select')].filter(x => "
+        unnamed += "x.offsetParent && !(x.labels?.length || x.ariaLabel || x.innerText.trim()))"
+        assert tab.evaluate(f"{unnamed}.map(x => x.outerHTML)") == [], page
+    dark = tab.evaluate("document.body.classList.contains('body--dark')")
+    assert dark == (scheme == "dark")
+    phone.close()
