@@ -8,20 +8,19 @@ from nicegui import ui
 
 from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
-from ..privacy.definitions import zCDP
 from ..tables import Plan
 from ..tables.planning.facts import Facts, facts_of, percent_text
+from ..tables.planning.stated import BUDGET
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
 from ..text import SHOWN_DELTA
-from .asked import START
 from .parts import frame, go, handled, head, output, refusal, words
 from .state import State
 
+_START = 0.1  # ρ of a project that states no budget yet; it is shown, and stated once it is chosen
 _LEAST, _MOST = -4.0, 1.0  # powers of ten of ρ on the slider
 _STEP = 0.05
 _BARS = 8  # bars in the picture
-_BUDGET = ("rho", "epsilon", "delta")
 
 
 async def budget_page(state: State) -> None:
@@ -29,13 +28,13 @@ async def budget_page(state: State) -> None:
     with frame(state, "/budget", "Budget: accuracy against privacy"):
         try:
             stated = load_plan(state.project.schema)
-            has_own = any(name in stated for name in _BUDGET)
+            has_own = any(name in stated for name in BUDGET)
             try:
                 planned = await state.plan()
             except GaussNoiseError:
                 if has_own:
                     raise
-                planned = await state.plan(zCDP(START))
+                planned = await state.plan(_START)
         except GaussNoiseError as error:
             refusal(str(error), "/questions" if state.project.schema.exists() else "/")
             return
@@ -108,7 +107,7 @@ class _Panel:
 
     async def at(self, rho: float) -> None:
         """Show the plan at a budget."""
-        self.plan = await self.state.plan(zCDP(rho))
+        self.plan = await self.state.plan(rho)
         self.has_own = True
         self.show(self.plan)
         self.note.text = "Not kept yet."
