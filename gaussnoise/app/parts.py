@@ -53,6 +53,10 @@ nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
 pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
   overflow-y:auto}
 .q-card{width:100%}
+figure{margin:0}
+figure svg{display:block;width:100%;max-width:29rem;overflow:visible}
+figure svg text{font-family:inherit!important}
+.body--dark figure svg{filter:invert(1) hue-rotate(180deg)}
 .body--dark a,.body--dark .q-btn--outline,.body--dark .q-btn--flat{color:#8ec5f0!important}
 .body--dark nav a{color:inherit!important}
 h1{font-size:1.4rem;font-weight:600;margin:0}
