@@ -314,8 +314,7 @@ ROOMS = """
     5 gaussnoise.tables.spark
     5 gaussnoise.estimators
     6 gaussnoise.streams
-    7 gaussnoise.app
-    7 gaussnoise gaussnoise.results gaussnoise.demo gaussnoise.cli
+    7 gaussnoise gaussnoise.results gaussnoise.demo gaussnoise.cli gaussnoise.app
 """
 LINE, LEVEL = {}, {}
 for line, listed in enumerate(ROOMS.strip().splitlines()):

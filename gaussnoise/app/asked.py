@@ -1,70 +1,37 @@
-"""The plan of a project: what its schema file states, as arguments of :func:`gaussnoise.plan`."""
+"""The request of a project's schema file, and its tables as text."""
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import ParameterError
-from ..privacy.definitions import ApproxDP, zCDP
-from ..privacy.per_record import PerRecord
-from ..tables import Plan, Schema, Weight, plan
+from ..tables import Schema
+from ..tables.planning.stated import Asked
 from ..tables.planning.targets import goals_of
 from ..tables.release.grammar import parsed
 from ..tables.schema.planned import load_plan
 from ..tables.schema.schema import stated_toml
 from ..tables.schema.workload import Wanted, load_workload
 
-START = 0.1  # ρ of a project that states no budget yet; it is shown, and stated once it is chosen
-_OPTIONS = ("neighbors", "public", "p", "rows_per_person", "person", "per_person")
 
-
-class Asked(NamedTuple):
-    """The arguments of a plan."""
-
-    schema: Schema
-    workload: list[Any]
-    privacy: Any  # None where targets find the least budget
-    options: dict[str, Any]
-
-    def plan(self) -> Plan:
-        """Return the plan."""
-        return plan(self.schema, self.workload, self.privacy, **self.options)
-
-
-def asked_of(path: Path, privacy: Any = None) -> Asked:
-    """Return the arguments that a schema file states, as the shell reads them.
-
-    A budget that is given replaces the stated one.
+def asked_of(path: Path, rho: float | None = None) -> Asked:
+    """Return the request of a schema file, as the shell reads it; at another budget if it is given.
 
     Raises:
         ParameterError: it asks for no table, or states no budget and no target.
     """
-    stated, wanted = load_plan(path), load_workload(path)
+    wanted = load_workload(path)
     if not wanted:
         raise ParameterError("expected at least one table; mend it on the page Questions")
-    options = {name: stated[name] for name in _OPTIONS if name in stated}
-    if "weight" in stated:
-        options["weight"] = Weight(**stated["weight"])
     goals = goals_of(wanted)
-    if any(goals):
-        options["targets"] = goals
-    privacy = _privacy(stated) if privacy is None else privacy
-    if privacy is None and not any(goals):
+    entries = [one.entry for one in wanted]
+    asked = Asked(Schema.load(path), entries, goals if any(goals) else None, load_plan(path))
+    if rho is not None:
+        return asked.at(rho)
+    if asked.targets is None and not asked.has_budget:
         raise ParameterError("expected a budget, or a target; mend it on the page Budget")
-    return Asked(Schema.load(path), [w.entry for w in wanted], privacy, options)
-
-
-def _privacy(stated: dict[str, Any]) -> Any:
-    """Return the stated budget, or None."""
-    if "epsilon" in stated or "delta" in stated:
-        if "rho" in stated or not {"epsilon", "delta"} <= stated.keys():
-            raise ParameterError("[plan]: expected either rho, or epsilon with delta")
-        privacy: Any = ApproxDP(stated["epsilon"], stated["delta"])
-    else:
-        privacy = zCDP(stated["rho"]) if "rho" in stated else None
-    scales = stated.get("per_record")
-    return PerRecord(privacy, scales) if scales and privacy is not None else privacy
+    return asked
 
 
 def workload_toml(wanted: Sequence[Wanted]) -> list[str]:

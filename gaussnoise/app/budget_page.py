@@ -8,20 +8,21 @@ from nicegui import ui
 
 from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
-from ..privacy.definitions import zCDP
 from ..tables import Plan
 from ..tables.planning.facts import Facts, facts_of, percent_text
+from ..tables.planning.stated import BUDGET
+from ..tables.release.report.charts import Row, interval_chart
+from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
 from ..text import SHOWN_DELTA
-from .asked import START
 from .parts import frame, go, handled, head, output, refusal, words
 from .state import State
 
+_START = 0.1  # ρ of a project that states no budget yet; it is shown, and stated once it is chosen
 _LEAST, _MOST = -4.0, 1.0  # powers of ten of ρ on the slider
 _STEP = 0.05
-_BARS = 8  # bars in the picture
-_BUDGET = ("rho", "epsilon", "delta")
+_SHOWN = 8  # most counts in the picture
 
 
 async def budget_page(state: State) -> None:
@@ -29,13 +30,13 @@ async def budget_page(state: State) -> None:
     with frame(state, "/budget", "Budget: accuracy against privacy"):
         try:
             stated = load_plan(state.project.schema)
-            has_own = any(name in stated for name in _BUDGET)
+            has_own = any(name in stated for name in BUDGET)
             try:
                 planned = await state.plan()
             except GaussNoiseError:
                 if has_own:
                     raise
-                planned = await state.plan(zCDP(START))
+                planned = await state.plan(_START)
         except GaussNoiseError as error:
             refusal(str(error), "/questions" if state.project.schema.exists() else "/")
             return
@@ -87,7 +88,6 @@ class _Panel:
             head("Such a table looks like this", 2)
             self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
             self.picture = ui.html("", sanitize=False)
-            ui.label("MADE-UP counts, not yours: only the size of the noise is that of the plan.")
         self.show(planned)
         self.slider.on_value_change(self.moved)
         self.number.on("change", handled(self.typed))
@@ -108,7 +108,7 @@ class _Panel:
 
     async def at(self, rho: float) -> None:
         """Show the plan at a budget."""
-        self.plan = await self.state.plan(zCDP(rho))
+        self.plan = await self.state.plan(rho)
         self.has_own = True
         self.show(self.plan)
         self.note.text = "Not kept yet."
@@ -138,14 +138,8 @@ class _Panel:
         self.draw(planned)
 
     def draw(self, planned: Plan) -> None:
-        """Draw made-up counts with the intervals of the plan's first table."""
-        deviation = float(planned.deviations[0])
-        half = quantile(LEVEL) * deviation
-        cells = max(2, min(_BARS, int(planned.queries[0])))
-        each = float(self.total.value or 1) / max(int(planned.queries[0]), 1)
-        self.picture.content = bars(
-            [each * (0.4 + 1.2 * k / (cells - 1)) for k in range(cells)], half
-        )
+        """Draw a table of that accuracy."""
+        self.picture.content = made_up(planned, float(self.total.value or 1))
 
 
 def _risk(planned: Plan, facts: Facts) -> str:
@@ -159,25 +153,22 @@ def _risk(planned: Plan, facts: Facts) -> str:
     )
 
 
-def bars(counts: list[float], half: float) -> str:
-    """Return a picture of counts with intervals."""
-    most, width, high = max(max(counts) + half, half * 2), 60, 160
-    parts = []
-    for k, count in enumerate(counts):
-        x, top = k * width + 12, high * (1 - count / most)
-        ends = [high * (1 - (count + side * half) / most) for side in (1, -1)]
-        low = min(ends[1], high + 20)
-        parts.append(
-            f'<rect x="{x}" y="{top:.1f}" width="36" height="{high - top:.1f}" fill="#4c8fc4"/>'
-            f'<path d="M{x + 18} {ends[0]:.1f}V{low:.1f}'
-            f'M{x + 10} {ends[0]:.1f}h16M{x + 10} {low:.1f}h16" '
-            'stroke="currentColor" stroke-width="2" fill="none"/>'
-            f'<text x="{x + 18}" y="{high + 36}" text-anchor="middle" font-size="12" '
-            f'fill="currentColor">{count:,.0f}</text>'
-        )
+def made_up(planned: Plan, total: float) -> str:
+    """Return a figure of made-up counts with the intervals of the plan's first table."""
+    half = quantile(LEVEL) * float(planned.deviations[0])
+    answers = max(int(planned.queries[0]), 1)
+    shown = min(max(answers, 2), _SHOWN)
+    counts = [total / answers * (0.4 + 1.2 * k / (shown - 1)) for k in range(shown)]
     said = f"Made-up counts, each with an interval of plus or minus {half:.4g} rows"
-    return (
-        f'<svg role="img" aria-label="{said}" viewBox="0 -10 {width * len(counts)} {high + 54}" '
-        f'style="width:100%;max-width:{width * len(counts)}px">{"".join(parts)}'
-        f'<path d="M0 {high}h{width * len(counts)}" stroke="currentColor"/></svg>'
+    picture = interval_chart(
+        [Row(f"cell {k}", count, count - half, count + half) for k, count in enumerate(counts, 1)],
+        "made-up",
+        said,
+        ", ".join(f"cell {k}: {count:,.0f}" for k, count in enumerate(counts, 1)),
+    )
+    return rendered(
+        "figure.html",
+        picture=picture,
+        caption=f"MADE-UP counts, not yours. Only the length of the intervals, ± {half:.4g} rows, "
+        "is that of the plan's first table.",
     )

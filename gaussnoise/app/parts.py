@@ -60,6 +60,10 @@ pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;ma
 .wide table{min-width:48rem}
 .body--dark a{color:#8ec5f0!important}
 .body--dark .q-btn--outline,.body--dark .q-btn--flat{--q-primary:#8ec5f0}
+figure{margin:0}
+figure svg{display:block;width:100%;max-width:29rem;overflow:visible}
+figure svg text{font-family:inherit!important}
+.body--dark figure svg{filter:invert(1) hue-rotate(180deg)}
 .body--dark nav a{color:inherit!important}
 h1{font-size:1.4rem;font-weight:600;margin:0}
 h2{font-size:1.1rem;font-weight:600;margin:0}

@@ -1,14 +1,14 @@
 """The common state of all pages of one server: the project, its task, and its plan."""
 
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 from nicegui import run
 
 from ..errors import ParameterError
-from ..privacy.definitions import zCDP
 from ..tables import Plan
-from .asked import Asked, asked_of
+from ..tables.planning.stated import Asked
+from .asked import asked_of
 from .jobs import Jobs
 from .project import Project
 
@@ -25,7 +25,7 @@ class State:
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.project.folder)
 
-    async def plan(self, privacy: Any = None) -> Plan:
+    async def plan(self, rho: float | None = None) -> Plan:
         """Return the plan that the project states, at another budget if one is given.
 
         The noise is solved for once, off the loop of events, and then scaled.
@@ -33,13 +33,14 @@ class State:
         Raises:
             GaussNoiseError: the project states none.
         """
-        asked = asked_of(self.project.schema, privacy)
+        asked = asked_of(self.project.schema, rho)
         key = repr((asked.schema.to_toml(), asked.workload, asked.options))
-        if asked.privacy is None or asked.privacy.scales:
+        privacy = asked.privacy
+        if privacy is None or privacy.scales:
             return await _solve(asked)
         if self._solved is None or self._solved[0] != key:
-            self._solved = key, await _solve(asked._replace(privacy=zCDP(1.0)))
-        return self._solved[1].with_budget(asked.privacy)
+            self._solved = key, await _solve(asked.at(1.0))
+        return self._solved[1].with_budget(privacy)
 
 
 async def _solve(asked: Asked) -> Plan:

@@ -3,15 +3,14 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import ParameterError
-from ..privacy.definitions import ApproxDP, zCDP
-from ..privacy.guarantee import AbstractPrivacy
-from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
+from ..tables import Budgets, Dialect, Plan, Schema, Target, budgets
+from ..tables.planning.stated import BUDGET, Asked
 from ..tables.planning.targets import goals_of
 from ..tables.schema.entries import Entry
 from ..tables.schema.planned import load_plan
@@ -35,13 +34,10 @@ from .options import (
     Title,
     WeightColumn,
     Within,
-    growing,
+    scales_of,
 )
 from .patience import patience
 
-BUDGET = ("rho", "epsilon", "delta", "per_record")
-USUAL = {"neighbors": "add-remove", "p": 2.0, "rows_per_person": 1}  # where nothing is stated
-_TARGETED = ", or --within, or --target"
 Written = tuple[str | None, ...]  # a dialect, as options state it: arguments of dialect_of
 
 
@@ -67,83 +63,35 @@ class Options:
     title: Title = None
     source: Source = None
 
-    @property
-    def has_budget(self) -> bool:
-        """Whether a budget is given."""
-        return any(getattr(self, name) is not None for name in BUDGET)
-
     def settled(self) -> "Options":
         """Return these options, with those of the schema's ``[plan]`` where none is given here.
 
         A budget, ``--within`` or ``--target`` given here replaces the whole budget that stands
         there.
         """
-        has_own = self.has_budget or self.within is not None or bool(self.target)
-        return filled(self, USUAL, without=BUDGET if has_own else ())
-
-    @property
-    def privacy(self) -> AbstractPrivacy:
-        """The budget of all options together."""
-        own = privacy_of(self.rho, self.epsilon, self.delta, _TARGETED)
-        return growing(own, self.per_record)
-
-    def plan(self, asked: "Asked") -> Plan:
-        """Return the plan of all options together."""
-        free = asked.targets is not None and not self.has_budget
-        settled: dict[str, Any] = {name: getattr(self, name) for name in USUAL}
-        with patience(ERR, "planning"):
-            return plan(
-                asked.schema,
-                asked.workload,
-                None if free else self.privacy,
-                targets=asked.targets,
-                person=self.person,
-                per_person=per_person_of(self.per_person),
-                weight=None if self.weight is None else weight_of(self.weight),
-                public=parts_of(self.public or ""),
-                title=self.title,
-                source=self.source,
-                **settled,
-            )
+        own = (self.within, self.target or None, *(getattr(self, name) for name in BUDGET))
+        return filled(self, BUDGET if any(given is not None for given in own) else ())
 
 
-def filled(options: Any, usual: Mapping[str, object], without: Iterable[str] = ()) -> Any:
-    """Return options whose empty fields have the values of the schema's ``[plan]``, or the usual.
+def filled(options: Any, without: Iterable[str] = ()) -> Any:
+    """Return options as values like those of ``[plan]``, which stand where none is given.
 
     Raises:
         ParameterError: ``[plan]`` states something that these options do not have: left aside, it
             might have protected more.
     """
-    stated = {
-        name: _as_option(value)
-        for name, value in load_plan(options.schema).items()
-        if name != "table"
-    }
+    stated = load_plan(options.schema)
+    stated.pop("table", None)
     for name in stated:
         if not hasattr(options, name):
             raise ParameterError(
                 f"{options.schema}: [plan]: {name} is stated there, which this command cannot take "
                 "into account; hint: another schema file without it"
             )
-    given = {
-        name: value for name in (*usual, *stated) if (value := getattr(options, name)) is not None
-    }
-    stated = {name: value for name, value in stated.items() if name not in without}
-    return replace(options, **{**usual, **stated, **given})
-
-
-def _as_option(value: Any) -> Any:
-    """Return a value of ``[plan]`` in the form of an option of the shell."""
-    match value:
-        case {"column": str(column), "most": most}:
-            return f"{column}:{most!r}"
-        case dict() if all(isinstance(number, int | float) for number in value.values()):
-            return [f"{name}={number!r}" for name, number in value.items()]
-        case dict():
-            return joined(f"{name}={how}" for name, how in value.items())
-        case list():
-            return joined(value)
-    return value
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    read = {name: _READERS[name](given[name]) for name in _READERS if name in given}
+    kept = {name: value for name, value in stated.items() if name not in without}
+    return replace(options, **{**kept, **given, **read})
 
 
 def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
@@ -175,17 +123,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-class Asked(NamedTuple):
-    """The request of a command line and a schema file, with its targets of accuracy."""
-
-    schema: Schema
-    workload: int | list[Entry]
-    targets: Any  # as plan takes them; None if none are given
-
-
 def asked_for(options: Options, written: Written = ()) -> Asked:
     """Return the request of a schema file and the options for tables, accuracy and dialect."""
-    path, marginals = options.schema, options.marginals
+    path, marginals, stated = options.schema, options.marginals, vars(options)
     within, target = options.within, options.target
     schema = Schema.load(path)
     schema = replace(schema, file=dialect_of(schema.file, *written))
@@ -196,7 +136,7 @@ def asked_for(options: Options, written: Written = ()) -> Asked:
         raise ParameterError("expected --within for all marginals, or --target for each, not both")
     if marginals:
         aims = within if within is not None else targets or None
-        return Asked(schema, workload_of(marginals, schema.names), aims)
+        return Asked(schema, workload_of(marginals, schema.names), aims, stated)
     wanted = load_workload(path)
     if not wanted:
         raise ParameterError(
@@ -205,15 +145,26 @@ def asked_for(options: Options, written: Written = ()) -> Asked:
     goals = goals_of(wanted)
     entries = [one.entry for one in wanted]
     if within is not None or all(goal is None for goal in goals):
-        return Asked(schema, entries, within if within is not None else targets or None)
+        aims = within if within is not None else targets or None
+        return Asked(schema, entries, aims, stated)
     if targets:  # targets of the command line take precedence
         own = {
             frozenset(entry): goal
             for entry, goal in zip(entries, goals, strict=True)
             if goal is not None
         }
-        return Asked(schema, entries, own | targets)
-    return Asked(schema, entries, goals)
+        return Asked(schema, entries, own | targets, stated)
+    return Asked(schema, entries, goals, stated)
+
+
+def planned(asked: Asked) -> Plan:
+    """Return the plan of a request, after a while with a line that says that it takes time."""
+    if asked.targets is None and not asked.has_budget:
+        raise ParameterError(
+            "budget: expected either --rho, or --epsilon with --delta, or --within, or --target"
+        )
+    with patience(ERR, "planning"):
+        return asked.plan()
 
 
 def target_of(text: str) -> tuple[frozenset[str], Target]:
@@ -263,9 +214,8 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
     """Return the meaning of budgets, and save a picture if a path is given."""
     check_new("plan", plot)
-    wanted: dict[str, Any] = {name: getattr(options, name) for name in USUAL}
-    if options.delta is not None:
-        wanted["delta"] = options.delta
+    names = "neighbors", "p", "rows_per_person", "delta"
+    wanted = {name: value for name in names if (value := getattr(options, name)) is not None}
     with patience(ERR, "planning"):
         table = budgets(asked.schema, asked.workload, **wanted)
     if plot is not None:
@@ -281,16 +231,25 @@ def per_person_of(text: str | None) -> Any:
     return {name: how for name, _, how in pairs} or None
 
 
-def weight_of(text: str) -> Weight:
+def weight_of(text: str) -> dict[str, Any]:
     """Return a column and its largest weight, from ``COLUMN:MOST``."""
     column, _, most = text.rpartition(":")
     try:
-        return Weight(column, float(most))
+        return {"column": column, "most": float(most)}
     except ValueError:
         raise ParameterError(
             f"--weight: expected COLUMN:MOST, a column and the largest weight that counts in full, "
             f"got {text!r:.80}"
         ) from None
+
+
+# options that are texts, and their readers: to the values that [plan] states
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "per_record": scales_of,
+    "public": parts_of,
+    "per_person": per_person_of,
+    "weight": weight_of,
+}
 
 
 def dialect_of(
@@ -330,20 +289,3 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
     """Return one table from names between commas, with bases after colons."""
     return as_entry([listed] if listed in known else parts_of(listed), known)
-
-
-def privacy_of(
-    rho: float | None, epsilon: float | None, delta: float | None, more: str = ""
-) -> AbstractPrivacy:
-    """Return the budget from one of its two forms; ``more`` names others that a command has."""
-    if rho is not None and epsilon is None and delta is None:
-        return zCDP(rho)
-    if rho is None and epsilon is not None and delta is not None:
-        return ApproxDP(epsilon, delta)
-    if rho is None and epsilon is not None:
-        raise ParameterError(
-            "budget: expected --delta with --epsilon, the chance that the loss of privacy exceeds "
-            "epsilon, got none; hint: --delta 1e-6, at most one in the number of persons; or --rho "
-            "alone, which needs no delta"
-        )
-    raise ParameterError(f"budget: expected either --rho, or --epsilon with --delta{more}")

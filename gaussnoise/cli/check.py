@@ -3,7 +3,7 @@
 import typer
 
 from ..tables.schema.workload import load_workload
-from .asked import Options, asked_for, rows_of, table_of
+from .asked import Options, asked_for, planned, rows_of, table_of
 from .console import say, show
 from .options import (
     DateFormat,
@@ -61,7 +61,7 @@ def check_table(
         weight=weight,
     ).settled()
     written = delimiter, decimal, encoding, quote, date_format, thousands
-    found = options.plan(asked_for(options, written)).check(table_of(rows_of(table, schema)))
+    found = planned(asked_for(options, written)).check(table_of(rows_of(table, schema)))
     if as_json:
         show(found.as_dict())
     else:

@@ -9,10 +9,11 @@ from ..errors import ParameterError
 from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
+from ..tables.planning.stated import privacy_of
 from ..text import no_less
 from .console import say, show
 from .documents import ledger_document
-from .options import Json, LedgerFile, PerRecordOption, growing
+from .options import Json, LedgerFile, PerRecordOption, scales_of
 
 
 def create_ledger(
@@ -28,7 +29,7 @@ def create_ledger(
     as_json: Json = False,
 ) -> None:
     """Start a ledger with a fixed budget."""
-    budget: Any = growing(zCDP(rho), per_record)
+    budget: Any = privacy_of(rho, per_record=scales_of(per_record or []))
     ledger = Ledger.create(path, budget, delta=delta)
     if as_json:
         return show(ledger_document(ledger, max(1e-6, 2 * delta), None))

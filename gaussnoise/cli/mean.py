@@ -9,13 +9,13 @@ import typer
 
 from ..errors import ParameterError
 from ..estimators import column_means
-from ..tables import About, Attribute, Dialect, Schema
+from ..tables import About, Attribute, Dialect, Schema, Weight
+from ..tables.planning.stated import privacy_of
 from ..text import near
 from .asked import (
     dialect_of,
     parts_of,
     per_person_of,
-    privacy_of,
     table_of,
     weight_of,
 )
@@ -170,7 +170,7 @@ def release_means(
     options |= {"spread": spread, "order": order, "level": level, "id": id}
     options |= {"ledger": noted("mean", ledger, purpose, requested_by, approval)}
     options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
-    options |= {"weight": None if weight is None else weight_of(weight)}
+    options |= {"weight": None if weight is None else Weight(**weight_of(weight))}
     said = Schema.load(schema) if schema is not None else None
     coded = [] if said is None else [a for a in said.attributes if a.name in names and a.missing]
     options["missing"] = {attribute.name: attribute.missing for attribute in coded}

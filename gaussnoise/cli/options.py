@@ -1,13 +1,11 @@
 """The options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ..errors import ParameterError
-from ..privacy.guarantee import AbstractPrivacy
-from ..privacy.per_record import PerRecord
 from ..tables.release.formats import FORMATS
 
 Tables = Annotated[
@@ -211,10 +209,8 @@ def check_norm(command: str, p: float) -> None:
         )
 
 
-def growing(privacy: AbstractPrivacy, per_record: list[str] | None) -> AbstractPrivacy:
-    """Return the budget, which grows with numbers of a record if ``per_record`` names any."""
-    if not per_record:
-        return privacy
+def scales_of(per_record: list[str]) -> dict[str, float]:
+    """Return the scales of the numbers with which a budget grows, from ``payroll=1000000``."""
     scales: dict[str, float] = {}
     for said in per_record:
         name, _, scale = said.rpartition("=")
@@ -229,5 +225,4 @@ def growing(privacy: AbstractPrivacy, per_record: list[str] | None) -> AbstractP
             )
     if len(scales) < len(per_record):
         raise ParameterError("--per-record: expected one scale for each number, got two for one")
-    base: Any = privacy
-    return PerRecord(base, scales)
+    return scales

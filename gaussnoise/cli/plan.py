@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..errors import ParameterError
-from .asked import Options, asked_for, budgets_of, with_options
+from .asked import Options, asked_for, budgets_of, planned, with_options
 from .console import say, show
 from .documents import bound_document, budgets_document, plan_document
 from .options import (
@@ -60,12 +60,12 @@ def show_plan(
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
-    planned = options.plan(asked)
+    found = planned(asked)
     if report is not None:
-        planned.report(report)
+        found.report(report)
     if as_json:
-        return show(plan_document(planned))
-    say(in_shell(str(planned), OF_RELEASES))
+        return show(plan_document(found))
+    say(in_shell(str(found), OF_RELEASES))
     if report is not None:
         say(f"wrote {report}")
 
@@ -96,8 +96,8 @@ def show_bound(
         p=p,
         rows_per_person=rows_per_person,
     ).settled()
-    planned = options.plan(asked_for(options))
+    found = planned(asked_for(options))
     if as_json:
-        return show(bound_document(planned))
-    say(planned.bound.explain())
-    say(f"this plan    {planned.error:.6g}: {planned.bound.sentence(planned.error)}")
+        return show(bound_document(found))
+    say(found.bound.explain())
+    say(f"this plan    {found.error:.6g}: {found.bound.sentence(found.error)}")

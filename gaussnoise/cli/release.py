@@ -10,7 +10,7 @@ from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
 from ..tables.release.text import dropped_text
-from .asked import Options, asked_for, rows_of, table_of, with_options
+from .asked import Options, asked_for, planned, rows_of, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
 from .ledger import noted
@@ -72,10 +72,10 @@ def make_release(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
     written = delimiter, decimal, encoding, quote, date_format, thousands
-    planned = options.plan(asked_for(options, written))
+    found = planned(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
     rows = table_of(rows_of(table, options.schema))
-    released(planned, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json)
+    released(found, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json)
     if as_json:
         show(release_document(out))
 

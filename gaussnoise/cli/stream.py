@@ -4,7 +4,7 @@ import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,19 +14,17 @@ from ..errors import ParameterError, StreamWarning
 from ..numerics.intervals import quantile
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import plan
+from ..tables.planning.stated import BUDGET
 from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
 from ..text import one_of
 from .asked import (
-    BUDGET,
-    USUAL,
     Options,
     asked_for,
     dialect_of,
     filled,
     joined,
     parts_of,
-    privacy_of,
     table_of,
     with_options,
 )
@@ -134,7 +132,7 @@ class StreamOptions:
     def settled(self) -> "StreamOptions":
         """Return these options, with those of the schema's ``[plan]`` where none is given here."""
         has_own = any(given is not None for given in (self.rho, self.epsilon, self.delta))
-        return filled(self, USUAL, without=BUDGET if has_own else ())
+        return filled(self, BUDGET if has_own else ())
 
     def plan(self) -> StreamPlan:
         """Return the plan of all options together."""
@@ -147,23 +145,14 @@ class StreamOptions:
         wanted: dict[str, Any] = {"late": self.late, "workload": self.workload}
         wanted |= {"period": self.period, "enforced": self.enforced}
         over = Ticks(self.ticks, self.reports, apart=self.apart, **wanted)
-        settled: dict[str, Any] = {name: getattr(self, name) for name in USUAL}
-        asked = asked_for(Options(self.schema, self.marginals))
-        privacy = privacy_of(self.rho, self.epsilon, self.delta)
+        asked = replace(asked_for(Options(self.schema, self.marginals)), stated=vars(self))
         if asked.targets is not None:
             raise ParameterError(
                 f"stream: expected [[workload]] tables without within in {self.schema}, since a "
                 "stream takes a budget and no targets; hint: -m names the tables"
             )
         with patience(ERR, "planning"):
-            return plan(
-                asked.schema,
-                asked.workload,
-                privacy,
-                person=self.person,
-                over=over,
-                **settled,
-            )
+            return plan(asked.schema, asked.workload, asked.privacy, over=over, **asked.options)
 
 
 @with_options

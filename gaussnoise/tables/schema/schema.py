@@ -21,6 +21,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened
+from ...text import near
 from .about import LINE, NOTHING_SAID, About, is_line
 from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
 from .codes import EXPECTED_CODES, Code, code_problems
@@ -789,9 +790,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     # attributes, NAME, field; deeper parts are positions in a list
     where = tuple(map(str, first["loc"][:3]))
     if first["type"] == "extra_forbidden":
-        codes = where[0] == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", where[-1])
-        keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
-        message = f"unknown key; expected {keys}" + (f"; hint: {_CODES}" if codes else "")
+        message = _unknown_key(where)
     else:
         table = _EXPECTED.get(where[0], "expected [attributes.NAME] tables")
         message = table if where[0] == "impossible" else _EXPECTED.get(where[-1], table)
@@ -814,8 +813,22 @@ _KEYS = {
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person or weight",
-    "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
+    "workload": "of, within, level or simultaneous",
 }
+_BASE = "; hint: base stands in [attributes.NAME]"
+
+
+def _unknown_key(where: Sequence[str]) -> str:
+    """Return the message about a key that a schema file, or a table of it, does not have."""
+    if len(where) == 1:
+        return f"unknown key; expected {_TABLES}"
+    table, *_, key = where
+    hint = near(key, re.split(", | or ", _KEYS[table])) or _BASE * (table == "workload")
+    if table == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", key):
+        hint = f"; hint: {_CODES}"
+    return f"unknown key; expected {_KEYS[table]}{hint}"
+
+
 _EXPECTED = {
     "draft": "expected true or false",
     "file": "expected a [file] table with " + _KEYS["file"],

@@ -25,6 +25,9 @@ edges = [0, 18, 65, 120]
 
 [attributes.pay]
 clip = [0, 100]
+
+[attributes.wage]
+unit = 1
 """
 PLANS = {
     "counts": '[[workload]]\nof = ["sex", "age"]\n[plan]\nrho = 0.1\n',
@@ -35,6 +38,7 @@ PLANS = {
     'rows_per_person = 2\nper_person = {pay = "mean"}\n',
     "public": '[[workload]]\nof = ["sex", "age"]\n[plan]\nrho = 1\nneighbors = "replace"\n'
     'public = ["sex"]\n',
+    "payrolls": '[[workload]]\nof = ["sex", "wage"]\n[plan]\nrho = 1\nper_record = {wage = 100}\n',
     "weights": '[[workload]]\nof = ["sex"]\n[plan]\nrho = 1\nweight = {column = "w", most = 3}\n',
 }
 ROWS = "id,sex,age,pay,w\n" + "".join(f"{k // 2},{'FM'[k % 2]},{k},{k},1\n" for k in range(100))
@@ -57,6 +61,17 @@ def test_the_plan_is_that_of_the_shell(project, capsys, plan):
     planned = stated(project, plan).plan()
     assert run(["plan", "-s", SCHEMA]) == 0
     assert capsys.readouterr().out == f"{planned}\n"
+
+
+@pytest.mark.parametrize("budget", ["epsilon = 1", "delta = 1e-6", "rho = 1\ndelta = 1e-6"])
+def test_half_a_budget_is_refused_by_the_page_and_by_the_shell(project, capsys, budget):
+    """Also beside a target, which would do without a budget."""
+    text = f"{ATTRIBUTES}[[workload]]\nof = ['sex']\nwithin = 9\n[plan]\n{budget}\n"
+    project.schema.write_text(text, encoding="utf-8")
+    with pytest.raises(ParameterError, match="budget: expected"):
+        asked_of(project.schema).plan()
+    assert run(["plan", "-s", SCHEMA]) == 1
+    assert "budget: expected" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("plan", PLANS)

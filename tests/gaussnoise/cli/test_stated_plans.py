@@ -92,6 +92,7 @@ def test_streams_take_the_same_or_refuse_what_they_would_leave_aside(planned):
         ("rho = '1'", 2, "plan.rho: expected a number"),
         ("\nperson = 1", 3, "plan.person: expected the name of a column"),
         ("rows = 3", 2, "plan.rows: unknown key; expected table, rho"),
+        ("rows-per-person = 3", 2, "did you mean 'rows_per_person'?"),
         ("weight = {column = 'w'}", 2, "plan.weight"),
     ],
 )

@@ -1,0 +1,34 @@
+"""The picture of the page of budgets."""
+
+import re
+from pathlib import Path
+
+import gaussnoise as gn
+from gaussnoise.app import budget_page
+from gaussnoise.app.budget_page import made_up
+
+SCHEMA = gn.Schema([gn.Attribute("age", list(range(12)))])
+
+
+def drawn(figure):
+    """The lengths of the intervals of a figure, which are lines of their own colour."""
+    ends = r'<path d="M ([\d.]+) [\d.]+ \nL ([\d.]+) [\d.]+ \n"[^>]*stroke: #1b6ca8'
+    return [float(high) - float(low) for low, high in re.findall(ends, figure)]
+
+
+def test_intervals_are_those_of_the_plan_beside_made_up_counts():
+    wide = made_up(gn.plan(SCHEMA, ["age"], gn.zCDP(0.01)), 12_000)
+    short = made_up(gn.plan(SCHEMA, ["age"], gn.zCDP(0.04)), 12_000)
+    assert len(drawn(wide)) == len(drawn(short)) == 8
+    assert "cell 1: 400, " in wide  # 1,000 in the mean of 12 cells
+    assert "plus or minus 13.86 rows" in wide  # 1.96 / sqrt(2 rho)
+    assert "plus or minus 6.93 rows" in short
+    for figure in (wide, short):
+        assert "MADE-UP counts, not yours" in figure
+        assert figure.count('role="img"') == figure.count("<title>") == 1
+    assert 1.9 < drawn(wide)[0] / drawn(short)[0] < 2.1  # the scale is nearly that of the counts
+
+
+def test_no_page_draws_by_hand():
+    sources = Path(budget_page.__file__).parent.glob("*.py")
+    assert [p.name for p in sources if re.search("<svg|<path|<rect", p.read_text("utf-8"))] == []
