@@ -1,4 +1,4 @@
-"""Changes from one release to another, which are functions of both: differences, ratios, means."""
+"""Folders of changes from one release to another: functions of both."""
 
 import itertools
 import math

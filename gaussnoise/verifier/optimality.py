@@ -1,4 +1,4 @@
-"""The optimality of noise: gamma of a release, and of saved answers, for listed points."""
+"""9. Optimality: gamma of a release, and of saved answers, for listed points."""
 
 import ast
 import itertools
@@ -60,6 +60,7 @@ def check_bracket(one: Release) -> None:
     one.say(f"gamma_lower = {lower!r}: uniform on all rows, or on pairs that differ as stated")
 
 
+# ---- Saved answers
 def arrays_of(path: Path) -> dict[str, Any]:
     """Return the text, the numbers, or the rows of numbers of every array in a file of numpy."""
     found = dict[str, Any]()

@@ -251,7 +251,7 @@ class Release(Folder):
         return self.say(f"{kind} {asked}: its Gaussians have this rho")
 
 
-# ---- 6. Streams
+# ---- Streams
 def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
     """Return the largest ``Σ_{i,j∈π} |(C'C)_ij|`` over sets π of at most k ticks, each two apart.
 
@@ -339,7 +339,7 @@ class Stream(Release):
             self.skip("private/: never publish it")
 
 
-# ---- 7. Combinations
+# ---- Combined folders
 class Combined(Folder):
     """Tables combined from releases of the same rows, which are in the folder too."""
 

@@ -1,4 +1,4 @@
-"""Labels, unit, workload and request of a record: its words, and all that it states twice."""
+"""6. Words of the record: labels, unit, workload and request, and all that it states twice."""
 
 import datetime
 import hashlib

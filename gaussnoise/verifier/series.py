@@ -8,6 +8,7 @@ from .privacy import Axes, Combined, Stream, need
 from .tables import ONE, Cells, Measured, Tables, Units, dyadic, is_read
 
 
+# ---- Streams
 class Ticks(Measured):
     """The tables of a stream: those of each tick, and the integers in their combinations."""
 
@@ -64,6 +65,7 @@ def check_stream(one: Stream) -> None:
     one.skip("time_lower and certified_gap, which have no witness; ledger")
 
 
+# ---- Combined folders
 def means_of(
     folder: Combined, names: list[str]
 ) -> tuple[dict[Axes, list[Fraction]], Units, dict[Axes, float]]:

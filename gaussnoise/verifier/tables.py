@@ -1,4 +1,4 @@
-"""The numbers of tables: integers with noise, their deviations and intervals, sums and means.
+"""7. Deviations and 8. Estimates: tables that were read, and the integers with noise in them.
 
 With R_i and v_i from the inverse [v_i, R_i] of the row (1, ..., 1) above C_i, the table of S is
 x_S = Σ_{T⊆S} (⊗_{i∈T} R_i) y_T / (u s_T) ⊗_{i∈S∖T} v_i of the integers y_T that got noise.
@@ -179,6 +179,7 @@ class Tables:
         """Return the positions of attributes."""
         return tuple(map(self.names.index, names))
 
+    # ---- 7. Deviations
     def read(self, at: Path, entry: Any, noise: Units, close: float) -> tuple[list[float], float]:
         """Return estimates, once labels, intervals and deviations hold; none if they are not read.
 
@@ -241,6 +242,7 @@ class Tables:
         agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(stated, true, strict=True))
         need(all(agree), f"the deviation stated of {name}")
 
+    # ---- 8. Estimates
     def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
         """Return ``⊗_{i∈T} C_i Σ x``, summed over the attributes outside T; Q for (-1, *Q)."""
         for k in reversed(range(len(S))):

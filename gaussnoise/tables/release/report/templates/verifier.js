@@ -137,10 +137,8 @@ const verifier = (() => {
       return found;
     }
     function plain() {
-      const text = from.take(string);
-      if (text) return JSON.parse(text[0]);
-      const word = from.take(/true|false|null|NaN|-?Infinity/y);
-      if (word) return words[word[0]];
+      const text = from.take(string), word = !text && from.take(/true|false|null|NaN|-?Infinity/y);
+      if (text || word) return text ? JSON.parse(text[0]) : words[word[0]];
       const [digits, point, power] = from.must(number);
       return point || power ? Number(digits) : BigInt(digits);
     }
@@ -574,6 +572,9 @@ const verifier = (() => {
   const isTrue = (x) => x instanceof Map ? x.size > 0 : Array.isArray(x) ? x.length > 0 : Boolean(x);
 
   // ---- a folder
+  const needLists = (record) => ["marginals", "measurements", "workload"].forEach((key) =>
+    need(Array.isArray(record.get(key) ?? []), `more than 1000 ${key}, whose list is in Parquet`, Unknown));
+
   class Folder {
     // ``files`` are bytes by path; some may be missing unless ``whole``
     constructor(files, whole) {
@@ -583,6 +584,10 @@ const verifier = (() => {
 
     say(line) {
       this.checked.push(line);
+    }
+
+    include(name, one) {
+      for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${name}: ${line}`));
     }
 
     skip(line) {
@@ -620,15 +625,9 @@ const verifier = (() => {
       this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
     }
 
-    needLists() {
-      for (const key of ["marginals", "measurements", "workload"]) {
-        need(Array.isArray(this.record.get(key) ?? []), `more than 1000 ${key}, whose list is in Parquet`, Unknown);
-      }
-    }
-
     // What the record of a release, or of a stream, has of the plan and of its noise.
     *openPlan() {
-      this.needLists();
+      needLists(this.record);
       const { record } = this;
       [this.plan, this.noise] = [at(record, "plan"), at(record, "noise")];
       const schema = toml(at(this.plan, "schema")).get("attributes");
@@ -844,7 +843,7 @@ const verifier = (() => {
       this.say(`${kind}, ${text}: its Gaussians have this rho`);
     }
 
-    // ---- Words of the record
+    // ---- 6. Words of the record
     // The unit of privacy in words.
     unitText() {
       const { record, plan } = this, k = at(record, "rows_per_person"), person = at(plan, "person");
@@ -901,7 +900,7 @@ const verifier = (() => {
       this.say(`${at(record, "neighbors")}, ${unit}: all that the record states twice agrees`);
     }
 
-    // ---- Numbers of tables
+    // ---- 7. Deviations
     *checkTables() {
       need(same(at(this.record, "intervals"), LEVELS), "intervals");
       for (let k = 0; k < this.sets.length; k++) {
@@ -912,13 +911,6 @@ const verifier = (() => {
         this.tables.set(`${S}`, table);
         yield* this.checkIntegers(name, S, table, this.wanted(S));
       }
-    }
-
-    sayIntegers(known) {
-      const fine = known.filter(({ slack }) => slack < 0.25).length;
-      this.say("standard deviations and intervals of tables: of sigma, multipliers and matrices");
-      this.say(`${known.length} measurements, ${fine} as integers: the same from all tables`);
-      if (fine < known.length) this.unchecked.push(`${known.length - fine} measurements: doubles do not resolve integers`);
     }
 
     // The numbers of a table that is the k-th one, after all checks but those of integers; null if they are not read.
@@ -948,23 +940,6 @@ const verifier = (() => {
       return { ...table, bits, values: exact.map(([m, e]) => m << BigInt(bits + e)) };
     }
 
-    // What the record says of the deviations of a table.
-    checkStated(entry, name, deviations, tolerance) {
-      const given = at(entry, "standard_deviation"), stated = Array.isArray(given) ? given : [given, given];
-      const ends = [least(deviations), most(deviations)];
-      need(stated.length === 2 && ends.every((sd, i) => isClose(Number(stated[i]), sd, tolerance)), `the deviation that is stated of ${name}`);
-    }
-
-    // Standard deviations of the cells of S, which is inside a table.
-    *deviations(S, own = S.map((i) => this.own[i])) {
-      const inside = [...this.noises.values()].filter(({ T }) => isInside(T, S));
-      const top = inside.reduce((a, { v }) => (a.atMost(v) ? v : a), new Fraction(0n));
-      const shares = new Map(inside.map(({ T, v }) =>
-        [S.map((i) => (T.includes(i) ? "1" : "0")).join(""), top.above ? v.over(top).scaled : 0n]));
-      const squares = yield* variances(own, shares), scale = Math.sqrt(top.number);
-      return squares.map((x) => Math.sqrt(Number(x) / 2 ** 256) * scale);
-    }
-
     // The columns of a table in CSV or JSON lines, with the labels and intervals that it must have.
     *rowsOf(path, name, S) {
       const own = S.map((i) => this.own[i]), size = this.cells(S), columns = NUMBERS.map(() => []);
@@ -987,6 +962,24 @@ const verifier = (() => {
       return { S, estimates, deviations, lows, highs };
     }
 
+    // Standard deviations of the cells of S, which is inside a table.
+    *deviations(S, own = S.map((i) => this.own[i])) {
+      const inside = [...this.noises.values()].filter(({ T }) => isInside(T, S));
+      const top = inside.reduce((a, { v }) => (a.atMost(v) ? v : a), new Fraction(0n));
+      const shares = new Map(inside.map(({ T, v }) =>
+        [S.map((i) => (T.includes(i) ? "1" : "0")).join(""), top.above ? v.over(top).scaled : 0n]));
+      const squares = yield* variances(own, shares), scale = Math.sqrt(top.number);
+      return squares.map((x) => Math.sqrt(Number(x) / 2 ** 256) * scale);
+    }
+
+    // What the record says of the deviations of a table.
+    checkStated(entry, name, deviations, tolerance) {
+      const given = at(entry, "standard_deviation"), stated = Array.isArray(given) ? given : [given, given];
+      const ends = [least(deviations), most(deviations)];
+      need(stated.length === 2 && ends.every((sd, i) => isClose(Number(stated[i]), sd, tolerance)), `the deviation that is stated of ${name}`);
+    }
+
+    // ---- 8. Estimates
     // The vectors of S that must be integers, times a factor.
     wanted(S) {
       const found = [...this.multipliers.values()].filter(({ T }) => isInside(T, S))
@@ -1034,7 +1027,14 @@ const verifier = (() => {
       }
     }
 
-    // ---- Optimality
+    sayIntegers(known) {
+      const fine = known.filter(({ slack }) => slack < 0.25).length;
+      this.say("standard deviations and intervals of tables: of sigma, multipliers and matrices");
+      this.say(`${known.length} measurements, ${fine} as integers: the same from all tables`);
+      if (fine < known.length) this.unchecked.push(`${known.length - fine} measurements: doubles do not resolve integers`);
+    }
+
+    // ---- 9. Optimality
     *checkOptimality() {
       const stated = at(this.record, "optimality"), number = (key) => Fraction.of(at(stated, key)).number;
       const upper = number("gamma"), lower = number("gamma_lower"), gap = number("certified_gap");
@@ -1085,7 +1085,7 @@ const verifier = (() => {
     }
   }
 
-  // ---- 6. Streams
+  // ---- Streams
   // The largest sum of |C'C| over both members of pairs from sets of at most k ticks, each two apart;
   // an upper bound where there are millions of sets.
   function* largestChange(rows, k, apart) {
@@ -1165,13 +1165,13 @@ const verifier = (() => {
       if (parts.has("private")) this.unchecked.push("private/: never publish it");
       yield* this.checkPrivacy();
       yield* this.checkRequest();
-      for (let t = 1; t <= folders.size; t++) yield* this.checkTick(t, `ticks/${expected[t - 1]}/`);
+      for (const [k, own] of this.ticksRead.entries()) yield* this.checkTick(k + 1, `ticks/${expected[k]}/`, own);
       this.say(`${folders.size} ticks from 1 on: that tables are added up`);
       this.sayIntegers(this.slacks);
       this.unchecked.push("time_lower and certified_gap, which have no witness; ledger");
     }
 
-    // ---- Streams: files, and reports in several ticks
+    // ---- 1. Files
     // The record and the files of one tick; returns the number of files that are not held.
     *checkFilesOf(t, place) {
       const files = within(this.files, place);
@@ -1184,6 +1184,7 @@ const verifier = (() => {
       return (yield* this.checkFiles("release.json", names, [], files, at(own, "files"))).missing.length;
     }
 
+    // ---- 2. Unit of privacy
     *checkUnit() {
       yield* super.checkUnit();
       need(!this.exchanged || at(this.record, "person") === null, "exchanged persons");
@@ -1192,7 +1193,7 @@ const verifier = (() => {
       this.say(`squared sensitivity ${this.growth} of ticks, ${lowest} at least: over all reports`);
     }
 
-    // ---- Words of the record
+    // ---- 6. Words of the record
     unitText() {
       const one = super.unitText(), k = this.reports, { apart } = this, rows = at(this.record, "rows_per_person");
       if (at(this.plan, "person") !== null) {
@@ -1235,10 +1236,9 @@ const verifier = (() => {
       });
     }
 
-    // ---- Numbers of tables
+    // ---- 7. Deviations, and 8. Estimates
     // The tables of one tick.
-    *checkTick(t, place) {
-      const own = this.ticksRead[t - 1];
+    *checkTick(t, place, own) {
       this.known = new Map();
       const now = new Map();
       this.periods.push(now);
@@ -1288,7 +1288,7 @@ const verifier = (() => {
     }
   }
 
-  // ---- 7. Combinations of releases
+  // ---- Combined folders
   // The files of a folder inside, by their paths in it.
   const within = (files, place) => new Map([...files].filter(([name]) => name.startsWith(place))
     .map(([name, bytes]) => [name.slice(place.length), bytes]));
@@ -1297,7 +1297,7 @@ const verifier = (() => {
     *open(record) {
       this.record = record;
       need(at(record, "private") === true, "a simulation, which is not private");
-      this.needLists();
+      needLists(this.record);
       this.entries = at(record, "marginals");
       this.sources = [];
       const known = new Map(), used = new Map();
@@ -1335,7 +1335,7 @@ const verifier = (() => {
       for (let k = 0; k < sources.length; k++) {
         const [name, one] = sources[k];
         yield* one.check();
-        for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${name}: ${line}`));
+        this.include(name, one);
         const alike = ["neighbors", "neighbors_meaning", "rows_per_person", "person"].every((key) => same(at(one.record, key), at(record, key)));
         need(alike, "another unit of privacy");
         const counted = ["public", "per_person", "weight"].every((key) => same(one.plan.get(key) ?? null, first.get(key) ?? null));
@@ -1406,7 +1406,7 @@ const verifier = (() => {
     }
   }
 
-  // ---- 8. Changes between two releases
+  // ---- Folders of changes
   // An interval within the least and the largest value of its number; it holds the estimate.
   function inside({ x, low, high, least: a, most: b }) {
     if (Number.isNaN(x)) return [a, b];
@@ -1555,7 +1555,7 @@ const verifier = (() => {
         yield* one.check();
         const keys = ["neighbors", "rows_per_person", "person", "rho"];
         need(!record || keys.every((key) => same(at(record, when, key), at(one.record, key))), `what is said of the release ${when}`);
-        for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${when}: ${line}`));
+        this.include(when, one);
       }
       if (!record) return;
       const sides = ["before", "after"].map((when) => at(record, when)), whole = at(record, "rho_of_both");
