@@ -226,7 +226,7 @@ def _stream_fault(place: Path, key: object) -> str | None:
     """
     folders = {path.name for path in (place / "ticks").iterdir()}
     there = {path.name for path in place.iterdir()}
-    if more := there - {_STREAM, SIGNATURE, "ticks", "private", "verifier.py"}:
+    if more := there - {_STREAM, SIGNATURE, "ticks", "private", "verifier"}:
         return f"{min(more)!r} was not released"
     ticks = [f"{tick:04d}" for tick in range(1, len(folders) + 1)]
     if folders != {*ticks}:

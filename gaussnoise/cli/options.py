@@ -193,7 +193,7 @@ Approval = Annotated[
 Verifier = Annotated[
     bool,
     typer.Option(
-        "--verifier", help="Copy verifier.py there: `python verifier.py` checks the folder."
+        "--verifier", help="Copy the verifier there: `python verifier/verify.py` checks the folder."
     ),
 ]
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]

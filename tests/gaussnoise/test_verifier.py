@@ -1,4 +1,4 @@
-"""One file of Python's standard library checks published folders, and no changed one passes."""
+"""Files of Python's standard library check published folders, and no changed one passes."""
 
 import ast
 import base64
@@ -27,6 +27,8 @@ from gaussnoise.cli.app import run
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
+FILES = sorted(Path(verifier.__file__).parent.glob("[!_]*.py"))
+TOTAL = 1620  # lines of all files
 SEX, REGION = gn.Attribute("sex", ["F", "M"]), gn.Attribute("region", ["N", "S", "W"])
 AGE = gn.Attribute("age", edges=[0, 18, 40, 65, 90], other="unknown")
 PAY = gn.Attribute("pay", clip=[0, 5000])
@@ -157,7 +159,7 @@ def of_files(copy, rng):
         (copy.at / name).write_bytes(content)
     elif how == 1:
         (copy.at / name).unlink()
-        if not name.startswith(("release.png", "answers/", "noise.npz", "verifier.py")):
+        if not name.startswith(("release.png", "answers/", "noise.npz", "verifier/")):
             record = copy.record
             del record["files"][name]
             copy.write_record(record)
@@ -344,7 +346,15 @@ def test_public_counts_are_the_same_in_all_tables(folders, tmp_path):
     assert "disagrees with another table on a margin" in fault(copy.at)
 
 
+def said_by(program, *paths, at):
+    """The lines and the status of a copy of one file, with the standard library alone."""
+    command = [sys.executable, "-S", "-I", str(program), *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=at)
+    return done.stdout.splitlines(), done.returncode, done.stderr
+
+
 def test_a_copy_in_the_folder_checks_it_and_is_in_the_record(people, tmp_path):
+    """Again and again: it leaves no file behind."""
     plan = gn.plan(COUNTS, 1, RHO)
     with pytest.raises(gn.errors.ParameterError, match="expected out= with verifier=True"):
         plan.release(people, verifier=True)
@@ -353,19 +363,35 @@ def test_a_copy_in_the_folder_checks_it_and_is_in_the_record(people, tmp_path):
     gn.combine([one, plan.release(people)]).save(tmp_path / "both", verifier=True)
     for name in ("one", "two", "both"):
         gn.tables.TableRelease.load(tmp_path / name)
-        alone = tmp_path / name / "verifier.py"
-        assert alone.read_bytes() == Path(verifier.__file__).read_bytes()
-        command = [sys.executable, "-S", "-I", str(alone)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        copies = sorted((tmp_path / name / "verifier").iterdir())
+        assert [x.read_bytes() for x in copies] == [x.read_bytes() for x in FILES]
         lines = verifier.verified(tmp_path / name)
-        assert done.stdout.splitlines() == [*lines, verifier.verdict(lines)]
-        assert (done.returncode, done.stderr) == (0, "")
-    alone.write_text("print('checked')")
+        for _ in range(2):
+            said = said_by("verifier/verify.py", at=tmp_path / name)
+            assert said == ([*lines, verifier.verdict(lines)], 0, "")
     copy = Copy(tmp_path / "both", tmp_path / "copy")
-    copy.write("verifier.py", alone.read_bytes())
-    said = "unchecked  verifier.py in the folder: it is another one than this"
+    copy.write("verifier/tables.py", b"print('checked')")
+    said = "unchecked  verifier in the folder: it is another one than this"
     assert said in verifier.verified(copy.at)
-    assert fault(tmp_path / "both").startswith("FAILED: 'verifier.py' has another sha256")
+    (copy.at / "verifier" / "tables.py").write_bytes(b"")
+    assert fault(copy.at).startswith("FAILED: 'verifier/tables.py' has another sha256")
+
+
+def test_the_file_about_privacy_is_enough_for_privacy(folders, tmp_path):
+    """Alone, it computes what is spent, and names what it leaves out; a lie about ρ is found."""
+    alone = shutil.copy(FILES[2], tmp_path / "privacy.py")
+    for kind, folder in folders.items():
+        copy = Copy(folder, tmp_path / "copy")
+        lines, status, _ = said_by(alone, at=copy.at)
+        assert (status, lines[0]) == (0, "CHECKED"), kind
+        assert lines[-1].startswith("numbers, gamma, words of the record")
+        assert any(line.startswith("rho = ") for line in lines[: lines.index("NOT CHECKED")])
+        for lie in (with_a_smaller_sensitivity, with_a_smaller_rho):
+            record = copy.record
+            lie(copy, record)
+            copy.write_record(record)
+            assert said_by(alone, at=copy.at)[1:] != (0, ""), kind
+            copy.restore()
 
 
 MONTHS = {"month": {"Jan": ["2020-01-01", "2020-02-01"], "Feb": ["2020-02-01", "2020-03-01"]}}
@@ -533,14 +559,13 @@ def test_the_demo_passes_in_the_shell_and_without_the_package(tmp_path, monkeypa
 
 
 def test_it_runs_alone(folders, tmp_path):
-    alone = shutil.copy(verifier.__file__, tmp_path / "verifier.py")
-    command = [sys.executable, "-S", "-I", str(alone)]
-    done = subprocess.run([*command, str(folders["sums"])], capture_output=True, text=True)
-    lines = verifier.verified(folders["sums"])
-    assert done.stdout.splitlines() == [*lines, verifier.verdict(lines)]
-    assert (done.returncode, done.stderr) == (0, "")
-    assert subprocess.run([*command, str(tmp_path)], capture_output=True).returncode == 1
-    assert subprocess.run(command, capture_output=True).returncode == 1
+    shutil.copytree(FILES[0].parent, tmp_path / "copy", ignore=lambda *_: ["__pycache__"])
+    program, lines = tmp_path / "copy" / "verify.py", verifier.verified(folders["sums"])
+    said = said_by(program, folders["sums"], at=tmp_path)
+    assert said == ([*lines, verifier.verdict(lines)], 0, "")
+    assert said_by(program, tmp_path, at=tmp_path)[1] == 1
+    assert said_by(program, at=tmp_path)[1] == 1
+    assert not list(tmp_path.rglob("*.pyc"))
 
 
 def test_a_hundred_thousand_cells_take_a_second(tmp_path):
@@ -562,21 +587,23 @@ def functions(source):
 
 
 def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
-    own = Path(verifier.__file__)
-    text = own.read_text(encoding="utf-8")
-    # 440 for releases, 35 for budgets of rows, 160 for streams, 90 for combinations, 230 for
-    # changes, 200 for answers, 30 for other formats, and what they share
-    assert len(text.splitlines()) < 1348
-    imported = {
-        (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
-    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
-    others = [path for path in own.parent.rglob("*.py") if path != own]
+    """Who asks about privacy alone reads 400 lines, and so does who asks about anything else."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in FILES}
+    lines = {name: len(text.splitlines()) for name, text in texts.items()}
+    assert max(lines.values()) <= 400, lines
+    assert sum(lines.values()) < TOTAL, lines
+    for name, text in texts.items():
+        found = [x for x in ast.walk(ast.parse(text)) if isinstance(x, ast.Import | ast.ImportFrom)]
+        inside = {x.module for x in found if isinstance(x, ast.ImportFrom) and x.level}
+        imported = {x.module for x in found if isinstance(x, ast.ImportFrom) and not x.level}
+        imported |= {one.name for x in found if isinstance(x, ast.Import) for one in x.names}
+        assert {x.partition(".")[0] for x in imported} <= sys.stdlib_module_names
+        assert name != "privacy.py" or not inside  # it can be read and copied alone
+    own = FILES[0].parent
+    others = [path for path in own.parent.rglob("*.py") if own not in path.parents]
     theirs = {f for path in others for f in functions(path.read_text(encoding="utf-8"))}
     assert len(theirs) > 1000
-    assert not theirs & set(functions(text))
+    assert not theirs & {f for text in texts.values() for f in functions(text)}
     users = [p.name for p in others if "verifier import" in p.read_text(encoding="utf-8")]
     assert users == ["verify.py"]
 

@@ -590,8 +590,8 @@ class Plan(AbstractPlan):
                 again, run twice or are killed. Under a ledger, call it again after the driver was
                 killed: it goes on, and is charged once. The format is "parquet": a dataset in
                 ``out/tables`` with a folder for each number of attributes.
-            verifier: whether to copy ``verifier.py`` into ``out``, which checks the folder with
-                Python's standard library alone: ``python verifier.py``.
+            verifier: whether to copy the files of ``verifier`` into ``out``, which check the folder
+                with Python's standard library alone: ``python verifier/verify.py``.
 
         Returns:
             A :class:`TableRelease`.

@@ -157,10 +157,9 @@ def _drawn(release: AbstractRelease) -> dict[str, object]:
 
 
 def copied(verifier: bool) -> dict[str, str]:
-    """Return the file that checks a folder, by name, if it is to be copied into the folder."""
-    if not verifier:
-        return {}
-    return {"verifier.py": (Path(__file__).parents[2] / "verifier.py").read_text(encoding="utf-8")}
+    """Return the files that check a folder, by name, if they are to be copied into the folder."""
+    own = sorted((Path(__file__).parents[2] / "verifier").glob("[!_]*.py")) if verifier else []
+    return {f"verifier/{path.name}": path.read_text(encoding="utf-8") for path in own}
 
 
 def writer_of(
@@ -419,6 +418,7 @@ def whole_record(
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
     """Write files of text, by name."""
     for name, text in texts.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -159,7 +159,7 @@ class TableRelease(AbstractRelease):
         Args:
             directory: a new directory, which appears only when it is complete.
             format: "csv", "parquet", "jsonl", "xlsx", "sdmx-csv" or "json-stat".
-            verifier: whether to copy ``verifier.py`` into the directory: see :meth:`Plan.release`.
+            verifier: whether to copy the files of ``verifier`` there: see :meth:`Plan.release`.
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.

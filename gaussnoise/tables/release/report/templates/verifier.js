@@ -18,7 +18,6 @@ const verifier = (() => {
   }
 
   // ---- integers and fractions
-
   const abs = (x) => (x < 0n ? -x : x);
   const floor = (x, y) => (x - (((x % y) + y) % y)) / y; // y > 0
   const most = (numbers) => numbers.reduce((a, b) => (b > a ? b : a));
@@ -102,7 +101,6 @@ const verifier = (() => {
     x === y || Math.abs(x - y) <= tolerance * Math.max(Math.abs(x), Math.abs(y));
 
   // ---- texts: JSON, TOML and CSV, and numbers as Python writes them
-
   function reader(text, what) {
     let at = 0;
     return {
@@ -139,10 +137,8 @@ const verifier = (() => {
       return found;
     }
     function plain() {
-      const text = from.take(string);
-      if (text) return JSON.parse(text[0]);
-      const word = from.take(/true|false|null|NaN|-?Infinity/y);
-      if (word) return words[word[0]];
+      const text = from.take(string), word = !text && from.take(/true|false|null|NaN|-?Infinity/y);
+      if (text || word) return text ? JSON.parse(text[0]) : words[word[0]];
       const [digits, point, power] = from.must(number);
       return point || power ? Number(digits) : BigInt(digits);
     }
@@ -288,17 +284,21 @@ const verifier = (() => {
     return Number(text);
   }
 
-  // Shortest digits, with an exponent below 1e-4 and from 1e16 on.
-  function decimal(x) {
-    if (!Number.isFinite(x)) return String(x).replace("Infinity", "inf").toLowerCase();
-    const [digits, power] = x.toExponential().split("e"), e = Number(power);
-    const sign = Object.is(x, -0) || x < 0 ? "-" : "", figures = digits.replace(/[-.]/g, "");
-    if (e < -4 || e > 15) {
+  // Figures whose first one stands for 10^e, with an exponent below 1e-4 and from 10^most on.
+  function laid(sign, figures, e, most, point) {
+    if (e < -4 || e >= most) {
       const end = `e${e < 0 ? "-" : "+"}${String(Math.abs(e)).padStart(2, "0")}`;
       return sign + figures[0] + (figures.length > 1 ? `.${figures.slice(1)}` : "") + end;
     }
-    if (e < 0) return `${sign}0.${"0".repeat(-e - 1)}${figures}`;
-    return `${sign}${figures.slice(0, e + 1).padEnd(e + 1, "0")}.${figures.slice(e + 1) || "0"}`;
+    const text = figures.padStart(figures.length + Math.max(-e, 0), "0").padEnd(e + 1, "0"), whole = Math.max(e, 0) + 1;
+    return sign + text.slice(0, whole) + (text.length > whole ? `.${text.slice(whole)}` : point);
+  }
+
+  // Shortest digits.
+  function decimal(x) {
+    if (!Number.isFinite(x)) return String(x).replace("Infinity", "inf").toLowerCase();
+    const [digits, power] = x.toExponential().split("e");
+    return laid(Object.is(x, -0) || x < 0 ? "-" : "", digits.replace(/[-.]/g, ""), Number(power), 16, ".0");
   }
 
   // A number of significant digits, of ties the even one.
@@ -308,18 +308,11 @@ const verifier = (() => {
     let e = abs(x.above).toString().length - x.below.toString().length;
     const ten = (k) => (k < 0 ? new Fraction(1n, 10n ** BigInt(-k)) : new Fraction(10n ** BigInt(k)));
     e -= size.atMost(ten(e)) && !ten(e).atMost(size) ? 1 : 0;
-    const scaled = size.times(ten(count - 1 - e)), twice = 2n * scaled.above;
-    let digits = twice / (2n * scaled.below), rest = twice - 2n * digits * scaled.below;
+    const scaled = size.times(ten(count - 1 - e));
+    let digits = scaled.above / scaled.below, rest = 2n * (scaled.above - digits * scaled.below);
     digits += rest > scaled.below || (rest === scaled.below && digits & 1n) ? 1n : 0n;
     if (digits === 10n ** BigInt(count)) [digits, e] = [digits / 10n, e + 1];
-    const figures = digits.toString(), sign = x.above < 0n ? "-" : "";
-    const cut = (text) => text.replace(/\.?0+$/, "");
-    if (e < -4 || e >= count) {
-      const end = `e${e < 0 ? "-" : "+"}${String(Math.abs(e)).padStart(2, "0")}`;
-      return sign + cut(`${figures[0]}.${figures.slice(1)}`) + end;
-    }
-    if (e < 0) return sign + cut(`0.${"0".repeat(-e - 1)}${figures}`);
-    return sign + cut(`${figures.slice(0, e + 1)}.${figures.slice(e + 1)}0`);
+    return laid(x.above < 0n ? "-" : "", digits.toString().replace(/(?!^)0+$/, ""), e, count, "");
   }
 
   function said(x) { // a value as a text
@@ -379,7 +372,6 @@ const verifier = (() => {
   }
 
   // ---- SHA-256
-
   const primes = [];
   for (let n = 2; primes.length < 64; n++) if (primes.every((p) => n % p)) primes.push(n);
   const START = primes.slice(0, 8).map((p) => Number(BigInt.asIntN(32, root(BigInt(p) << 64n, 2n))));
@@ -411,7 +403,6 @@ const verifier = (() => {
   }
 
   // ---- attributes and their matrices
-
   // The inverse of an integer matrix, times ONE.
   function* inverse(A) {
     const n = A.length, work = A.map((row, i) => [...row, ...row.map((_, k) => BigInt(i === k))].map((x) => x << BITS));
@@ -581,6 +572,8 @@ const verifier = (() => {
   const isTrue = (x) => x instanceof Map ? x.size > 0 : Array.isArray(x) ? x.length > 0 : Boolean(x);
 
   // ---- a folder
+  const needLists = (record) => ["marginals", "measurements", "workload"].forEach((key) =>
+    need(Array.isArray(record.get(key) ?? []), `more than 1000 ${key}, whose list is in Parquet`, Unknown));
 
   class Folder {
     // ``files`` are bytes by path; some may be missing unless ``whole``
@@ -591,6 +584,14 @@ const verifier = (() => {
 
     say(line) {
       this.checked.push(line);
+    }
+
+    include(name, one) {
+      for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${name}: ${line}`));
+    }
+
+    skip(line) {
+      if (!this.unchecked.includes(line)) this.unchecked.push(line);
     }
 
     at(names) {
@@ -624,15 +625,9 @@ const verifier = (() => {
       this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
     }
 
-    needLists() {
-      for (const key of ["marginals", "measurements", "workload"]) {
-        need(Array.isArray(this.record.get(key) ?? []), `more than 1000 ${key}, whose list is in Parquet`, Unknown);
-      }
-    }
-
     // What the record of a release, or of a stream, has of the plan and of its noise.
     *openPlan() {
-      this.needLists();
+      needLists(this.record);
       const { record } = this;
       [this.plan, this.noise] = [at(record, "plan"), at(record, "noise")];
       const schema = toml(at(this.plan, "schema")).get("attributes");
@@ -674,15 +669,17 @@ const verifier = (() => {
       return S.reduce((n, i) => n * this.own[i].n, 1);
     }
 
+    // The files, and the privacy of what they hold; then words, numbers and optimality.
     *check() {
-      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "noise.npz", "answers/", "verifier.py"]));
-      yield* this.checkRequest();
+      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "noise.npz", "answers/", "verifier/"]));
       yield* this.checkPrivacy();
+      yield* this.checkRequest();
       yield* this.checkTables();
       this.sayIntegers([...this.known.values()]);
       yield* this.checkOptimality();
     }
 
+    // ---- 1. Files
     // Compare every file with its sha256; ``free`` are names, or folders, of files that may be there.
     *checkFiles(own, tables, free, files = this.files, listed = at(this.record, "files")) {
       const names = [...files.keys()].filter((x) => ![own, "signature.json"].includes(x));
@@ -700,7 +697,7 @@ const verifier = (() => {
         need(found === listed.get(name), `${quote(name)} has another sha256 than the record states`);
       }
       if (files.has("summary.txt")) need(!decoded(files.get("summary.txt")).includes("NOT PRIVATE"), "a simulation");
-      this.unchecked.push(...names.filter((name) => name.startsWith("answers/") || name === "verifier.py"));
+      this.unchecked.push(...names.filter((name) => name.startsWith("answers/") || name.startsWith("verifier/")));
       return { names, missing };
     }
 
@@ -710,78 +707,39 @@ const verifier = (() => {
       if (missing.length) this.unchecked.push(`files that this page does not hold: ${missing.join(", ")}`);
     }
 
-    checkDomain() {
-      need(same(this.schema.map((own) => own.get("name")), this.names), "the schema has other attributes than the domain");
-      this.domain.forEach((entry, i) => {
-        const own = new Map([...entry].map(([key, x]) => [key, ["labels", "groups"].includes(key) ? words(x) : x]));
-        need(same(own, this.schema[i]), `${quote(this.names[i])} is not that of the schema`);
-      });
-    }
-
-    // The unit of privacy in words.
-    unitText() {
-      const { record, plan } = this, k = at(record, "rows_per_person"), person = at(plan, "person");
-      const noun = isTrue(plan.get("per_person") ?? null) ? "record" : "row";
-      if (person === null) return k === 1n ? "one row" : `one person of at most ${k} rows`;
-      return `one person (column ${quote(person)}), of whom at most ${k} ${noun}${k === 1n ? " is" : "s are"} counted`;
-    }
-
-    checkUnit() {
+    // ---- 2. Unit of privacy
+    // Which tables are neighbours: by one row, or by all rows of a person.
+    *checkUnit() {
       const { record, plan } = this, k = at(record, "rows_per_person"), relation = at(record, "neighbors");
       const agree = ["neighbors", "rows_per_person", "person", "per_person"].every((key) =>
         same(record.get(key) ?? null, plan.get(key) ?? null));
       need(agree && typeof k === "bigint" && k > 0n && ["add-remove", "replace"].includes(relation), "unit");
-      const unit = this.unitText();
-      need(at(record, "privacy_unit") === unit, `privacy_unit is not ${quote(unit)}`);
       const weight = this.noise.get("unit")?.get("weight") ?? null;
       need(same(this.weight, weight) && this.most.above > 0n, "weight");
       need(!this.exchanged || !this.weight, "weights where rows are exchanged");
-      return `${relation}, ${unit}`;
     }
 
-    *checkRequest() {
-      const { record, plan } = this, terms = record.get("workload") ?? this.entries;
-      this.checkDomain();
-      need(at(record, "neighbors_meaning").startsWith(`${at(record, "neighbors")} (`), "neighbors_meaning");
-      const asked = terms.map((term) => this.at(term.get("bases")?.keys() ?? at(term, "attributes")));
-      const sorted = (S) => `${[...S].sort((a, b) => a - b)}`;
-      const tables = new Set(this.sets.map(sorted));
-      need(tables.size === this.sets.length, "a table is listed twice");
-      need(same([...new Set(asked.map(sorted))].sort(), [...tables].sort()), "the workload asks for other tables");
-      need(same(this.asked.map(String), asked.map(sorted)), "the plan's workload");
-      need(this.terms.every((own, k) => same(own, terms[k].get("bases") ?? new Map([...own].map(([name]) => [name, "identity"])))),
-        "the bases");
-      const bases = record.has("workload") ? terms.map((term) => [...at(term, "bases").values()]) : null;
-      yield* this.checkDigest(asked, terms.map((term) => at(term, "weight")), bases, []);
+    // ---- 3. Measurements
+    // All that the tables are made of, and nothing else.
+    *checkMeasured() {
+      const wanted = new Set();
+      for (const S of this.sets) {
+        for (const T of subsets(S.filter((i) => this.own[i].n > 1))) wanted.add(`${T}`);
+        yield;
+      }
+      wanted.add("");
+      for (const T of [...wanted]) {
+        const isPublic = isInside(T ? T.split(",").map(Number) : [], this.public);
+        if (isPublic && !(this.moving && T === "")) wanted.delete(T);
+      }
+      need(same([...wanted].sort(), [...this.multipliers.keys()].sort()), "measured sets");
+      need(!(this.public.length && this.moving), "measured sets");
+      const inParts = this.weight || this.sets.some((S) => S.some((i) => this.domain[i].has("clip") || this.domain[i].has("unit")));
+      const exponent = this.unit.toString(2).length - 1;
+      need(this.unit === 1n << BigInt(exponent) && (inParts ? exponent >= 10 && exponent <= 20 : exponent === 0), "units");
     }
 
-    // Compare what the record states twice, and the digest of the request.
-    *checkDigest(asked, weights, bases, more) {
-      const { record, plan } = this, unit = this.checkUnit();
-      need(same(at(plan, "weights"), isTrue(at(plan, "targets")) ? null : weights), "weights of the plan");
-      const request = [];
-      if (this.weight) request.push(["weight", [at(this.weight, "column"), nineDigits(at(this.weight, "most"))]]);
-      for (const key of ["person", "per_person", "public", "ranges", "title", "source"]) {
-        if ((plan.get(key) ?? null) !== null) request.push([key, plan.get(key)]);
-      }
-      request.push(["schema", at(plan, "schema")], ["marginals", asked.map((S) => S.map(BigInt))]);
-      request.push(["weights", weights.map(nineDigits)], ["p", at(plan, "p")], ["neighbors", at(record, "neighbors")]);
-      request.push(["rho", nineDigits(at(record, "privacy", "rho"))]);
-      if (at(plan, "privacy").has("scale")) request.push(["scale", at(plan, "privacy", "scale")]);
-      request.push(["rows_per_person", at(record, "rows_per_person")], ...more);
-      let wholes = [request];
-      if (bases) {
-        const first = ["bases", bases];
-        wholes = [[first, ...request], [first, ["catch-alls", "in no query that takes cells in order"], ...request]];
-      }
-      const digests = [];
-      for (const whole of wholes) {
-        digests.push(yield* sha256(new TextEncoder().encode(dumps(new Map(whole)))));
-      }
-      need(digests.includes(at(record, "request_sha256")), "request_sha256 is not that of the request");
-      this.say(`${unit}: all that the record states twice agrees`);
-    }
-
+    // ---- 4. Sensitivity
     // The least sum of the answers' inner products over all sets of attributes in which rows differ.
     *farthest(parts, free) {
       if (!free.length) return sum(parts.map(([, x]) => x));
@@ -799,47 +757,10 @@ const verifier = (() => {
       return least(ends);
     }
 
-    // The scale of each number without an upper end, over the end of its last cell.
-    grown() {
-      const used = [...new Set(this.sets.flat())].filter((i) => this.domain[i].has("unit"));
-      const scales = at(this.plan, "privacy").get("scale") ?? new Map();
-      return new Map(used.map((i) => {
-        const entry = this.domain[i], name = at(entry, "name");
-        need(scales.has(name), "a number that no budget grows with");
-        return [i, written(scales.get(name)).over(written(at(entry, "unit"))).over(1n << 20n)];
-      }));
-    }
-
-    // The least m with a + sum of b u^2 at most m (1 + sum of (u/t)^2), for all numbers u of a row:
-    // both sides are sums of the same squares, so that m is the largest ratio of coefficients.
-    paid(scales) {
-      const alone = !this.exchanged && at(this.record, "rows_per_person") === 1n && !this.weight;
-      need(alone && at(this.record, "person") === null, "the budget");
-      const apart = [...scales.keys()].every((i) => {
-        const C = this.own[i].matrix;
-        return C?.length === 1 && C[0].length === 2 && C[0][0] === 0n && C[0][1] === 1n;
-      });
-      need(apart && this.unit === 1n << 20n, "sums are not measured apart from counts");
-      const sums = new Map();
-      for (const { T, s } of this.multipliers.values()) {
-        const [number = null, ...more] = T.filter((i) => scales.has(i));
-        need(!more.length, "a product of numbers without an upper end");
-        const length = s * s * product(T.map((i) => this.own[i].square));
-        sums.set(number, (sums.get(number) ?? 0n) + length);
-      }
-      let most = new Fraction(0n);
-      for (const [i, b] of sums) {
-        const own = i === null ? new Fraction(b) : scales.get(i).times(scales.get(i)).times(b);
-        if (!own.atMost(most)) most = own;
-      }
-      this.say("budgets that grow with numbers pay for every row, of any numbers");
-      return most;
-    }
-
     // The largest squared change of the integers between neighbours, in units.
     *moved() {
-      const scales = this.grown();
-      if (scales.size) return this.paid(scales);
+      const grows = [...new Set(this.sets.flat())].filter((i) => this.domain[i].has("unit"));
+      if (grows.length) return this.paid(grows);
       const parts = [...this.multipliers.values()].map(({ T, s }) => [T, s * s]);
       const lengths = (T, skip) => product(T.filter(skip).map((i) => this.own[i].square));
       const whole = sum(parts.map(([T, x]) => x * lengths(T, () => true)));
@@ -852,27 +773,38 @@ const verifier = (() => {
       return this.moving && whole > change ? whole : change;
     }
 
+    // The least m with a + sum of b u^2 at most m (1 + sum of (u/t)^2), for all numbers u of a row without an upper end,
+    // in cells of 2^20 units, and their scales t: the largest ratio of the coefficients of the same squares.
+    paid(grows) {
+      const scales = at(this.plan, "privacy").get("scale") ?? new Map(), names = grows.map((i) => this.names[i]);
+      const alone = !this.exchanged && at(this.record, "rows_per_person") === 1n && !this.weight;
+      need(alone && at(this.record, "person") === null, "the budget");
+      need(names.every((name) => scales.has(name)), "a number that no budget grows with");
+      need(grows.every((i) => same(this.own[i].matrix, [[0n, 1n]])) && this.unit === 1n << 20n, "sums are not measured apart from counts");
+      const squares = [new Fraction(1n), ...grows.map((i, k) => {
+        const t = written(scales.get(names[k])).over(written(at(this.domain[i], "unit"))).over(1n << 20n);
+        return t.times(t);
+      })];
+      const sums = squares.map(() => 0n);
+      for (const { T, s } of this.multipliers.values()) {
+        const [number = -1, ...more] = T.map((i) => grows.indexOf(i)).filter((k) => k >= 0);
+        need(!more.length, "a product of such numbers");
+        sums[number + 1] += s * s * product(T.map((i) => this.own[i].square));
+      }
+      this.say("budgets that grow with numbers pay for every row, of any numbers");
+      return squares.map((t, k) => t.times(sums[k])).reduce((a, b) => (a.atMost(b) ? b : a));
+    }
+
+    // ---- 5. Privacy
     *checkPrivacy() {
-      const { record, plan, noise } = this, wanted = new Set();
-      for (const S of this.sets) {
-        for (const T of subsets(S.filter((i) => this.own[i].n > 1))) wanted.add(`${T}`);
-        yield;
-      }
-      wanted.add("");
-      for (const T of [...wanted]) {
-        const isPublic = isInside(T ? T.split(",").map(Number) : [], this.public);
-        if (isPublic && !(this.moving && T === "")) wanted.delete(T);
-      }
-      need(same([...wanted].sort(), [...this.multipliers.keys()].sort()), "measured sets");
-      need(!(this.public.length && this.moving), "measured sets");
-      const inParts = this.weight || this.sets.some((S) => S.some((i) => this.domain[i].has("clip") || this.domain[i].has("unit")));
-      const exponent = this.unit.toString(2).length - 1;
-      need(this.unit === 1n << BigInt(exponent) && (inParts ? exponent >= 10 && exponent <= 20 : exponent === 0), "units");
+      const { record, plan, noise } = this;
+      yield* this.checkUnit();
+      yield* this.checkMeasured();
       const stated = at(noise, "integer_sensitivity_squared");
       const change = Fraction.of(yield* this.moved()).times(this.unit ** 2n);
       const exact = ((change.above + change.below - 1n) / change.below) * this.growth;
       need(typeof stated === "bigint" && stated === exact, `the squared sensitivity is ${exact}`);
-      this.say(`squared sensitivity ${stated}: of integer matrices, over all pairs of rows`);
+      this.say(`squared sensitivity ${stated}: over all neighbours by ${at(record, "neighbors")}`);
       const sigma = Fraction.of(at(noise, "sigma")), rho = Fraction.of(at(noise, "rho_of_one_row"));
       need(sigma.above >= 0n && fits(Fraction.of(stated), rho.times(2n).times(sigma).times(sigma)), "rho_of_one_row");
       const k = at(record, "rows_per_person"), spent = at(record, "rho");
@@ -911,6 +843,64 @@ const verifier = (() => {
       this.say(`${kind}, ${text}: its Gaussians have this rho`);
     }
 
+    // ---- 6. Words of the record
+    // The unit of privacy in words.
+    unitText() {
+      const { record, plan } = this, k = at(record, "rows_per_person"), person = at(plan, "person");
+      const noun = isTrue(plan.get("per_person") ?? null) ? "record" : "row";
+      if (person === null) return k === 1n ? "one row" : `one person of at most ${k} rows`;
+      return `one person (column ${quote(person)}), of whom at most ${k} ${noun}${k === 1n ? " is" : "s are"} counted`;
+    }
+
+    *checkRequest() {
+      const { record, plan } = this, terms = record.get("workload") ?? this.entries;
+      need(same(this.schema.map((own) => own.get("name")), this.names), "the schema has other attributes than the domain");
+      this.domain.forEach((entry, i) => {
+        const own = new Map([...entry].map(([key, x]) => [key, ["labels", "groups"].includes(key) ? words(x) : x]));
+        need(same(own, this.schema[i]), `${quote(this.names[i])} is not that of the schema`);
+      });
+      need(at(record, "neighbors_meaning").startsWith(`${at(record, "neighbors")} (`), "neighbors_meaning");
+      const asked = terms.map((term) => this.at(term.get("bases")?.keys() ?? at(term, "attributes")));
+      const sorted = (S) => `${[...S].sort((a, b) => a - b)}`;
+      const tables = new Set(this.sets.map(sorted));
+      need(tables.size === this.sets.length, "a table is listed twice");
+      need(same([...new Set(asked.map(sorted))].sort(), [...tables].sort()), "the workload asks for other tables");
+      need(same(this.asked.map(String), asked.map(sorted)), "the plan's workload");
+      need(this.terms.every((own, k) => same(own, terms[k].get("bases") ?? new Map([...own].map(([name]) => [name, "identity"])))),
+        "the bases");
+      const bases = record.has("workload") ? terms.map((term) => [...at(term, "bases").values()]) : null;
+      yield* this.checkDigest(asked, terms.map((term) => at(term, "weight")), bases, []);
+    }
+
+    // Compare what the record states twice, and the digest of the request.
+    *checkDigest(asked, weights, bases, more) {
+      const { record, plan } = this, unit = this.unitText();
+      need(at(record, "privacy_unit") === unit, `privacy_unit is not ${quote(unit)}`);
+      need(same(at(plan, "weights"), isTrue(at(plan, "targets")) ? null : weights), "weights of the plan");
+      const request = [];
+      if (this.weight) request.push(["weight", [at(this.weight, "column"), nineDigits(at(this.weight, "most"))]]);
+      for (const key of ["person", "per_person", "public", "ranges", "title", "source"]) {
+        if ((plan.get(key) ?? null) !== null) request.push([key, plan.get(key)]);
+      }
+      request.push(["schema", at(plan, "schema")], ["marginals", asked.map((S) => S.map(BigInt))]);
+      request.push(["weights", weights.map(nineDigits)], ["p", at(plan, "p")], ["neighbors", at(record, "neighbors")]);
+      request.push(["rho", nineDigits(at(record, "privacy", "rho"))]);
+      if (at(plan, "privacy").has("scale")) request.push(["scale", at(plan, "privacy", "scale")]);
+      request.push(["rows_per_person", at(record, "rows_per_person")], ...more);
+      let wholes = [request];
+      if (bases) {
+        const first = ["bases", bases];
+        wholes = [[first, ...request], [first, ["catch-alls", "in no query that takes cells in order"], ...request]];
+      }
+      const digests = [];
+      for (const whole of wholes) {
+        digests.push(yield* sha256(new TextEncoder().encode(dumps(new Map(whole)))));
+      }
+      need(digests.includes(at(record, "request_sha256")), "request_sha256 is not that of the request");
+      this.say(`${at(record, "neighbors")}, ${unit}: all that the record states twice agrees`);
+    }
+
+    // ---- 7. Deviations
     *checkTables() {
       need(same(at(this.record, "intervals"), LEVELS), "intervals");
       for (let k = 0; k < this.sets.length; k++) {
@@ -921,13 +911,6 @@ const verifier = (() => {
         this.tables.set(`${S}`, table);
         yield* this.checkIntegers(name, S, table, this.wanted(S));
       }
-    }
-
-    sayIntegers(known) {
-      const fine = known.filter(({ slack }) => slack < 0.25).length;
-      this.say("standard deviations and intervals of tables: of sigma, multipliers and matrices");
-      this.say(`${known.length} measurements, ${fine} as integers: the same from all tables`);
-      if (fine < known.length) this.unchecked.push(`${known.length - fine} measurements: doubles do not resolve integers`);
     }
 
     // The numbers of a table that is the k-th one, after all checks but those of integers; null if they are not read.
@@ -957,27 +940,6 @@ const verifier = (() => {
       return { ...table, bits, values: exact.map(([m, e]) => m << BigInt(bits + e)) };
     }
 
-    skip(line) {
-      if (!this.unchecked.includes(line)) this.unchecked.push(line);
-    }
-
-    // What the record says of the deviations of a table.
-    checkStated(entry, name, deviations, tolerance) {
-      const given = at(entry, "standard_deviation"), stated = Array.isArray(given) ? given : [given, given];
-      const ends = [least(deviations), most(deviations)];
-      need(stated.length === 2 && ends.every((sd, i) => isClose(Number(stated[i]), sd, tolerance)), `the deviation that is stated of ${name}`);
-    }
-
-    // Standard deviations of the cells of S, which is inside a table.
-    *deviations(S, own = S.map((i) => this.own[i])) {
-      const inside = [...this.noises.values()].filter(({ T }) => isInside(T, S));
-      const top = inside.reduce((a, { v }) => (a.atMost(v) ? v : a), new Fraction(0n));
-      const shares = new Map(inside.map(({ T, v }) =>
-        [S.map((i) => (T.includes(i) ? "1" : "0")).join(""), top.above ? v.over(top).scaled : 0n]));
-      const squares = yield* variances(own, shares), scale = Math.sqrt(top.number);
-      return squares.map((x) => Math.sqrt(Number(x) / 2 ** 256) * scale);
-    }
-
     // The columns of a table in CSV or JSON lines, with the labels and intervals that it must have.
     *rowsOf(path, name, S) {
       const own = S.map((i) => this.own[i]), size = this.cells(S), columns = NUMBERS.map(() => []);
@@ -1000,6 +962,24 @@ const verifier = (() => {
       return { S, estimates, deviations, lows, highs };
     }
 
+    // Standard deviations of the cells of S, which is inside a table.
+    *deviations(S, own = S.map((i) => this.own[i])) {
+      const inside = [...this.noises.values()].filter(({ T }) => isInside(T, S));
+      const top = inside.reduce((a, { v }) => (a.atMost(v) ? v : a), new Fraction(0n));
+      const shares = new Map(inside.map(({ T, v }) =>
+        [S.map((i) => (T.includes(i) ? "1" : "0")).join(""), top.above ? v.over(top).scaled : 0n]));
+      const squares = yield* variances(own, shares), scale = Math.sqrt(top.number);
+      return squares.map((x) => Math.sqrt(Number(x) / 2 ** 256) * scale);
+    }
+
+    // What the record says of the deviations of a table.
+    checkStated(entry, name, deviations, tolerance) {
+      const given = at(entry, "standard_deviation"), stated = Array.isArray(given) ? given : [given, given];
+      const ends = [least(deviations), most(deviations)];
+      need(stated.length === 2 && ends.every((sd, i) => isClose(Number(stated[i]), sd, tolerance)), `the deviation that is stated of ${name}`);
+    }
+
+    // ---- 8. Estimates
     // The vectors of S that must be integers, times a factor.
     wanted(S) {
       const found = [...this.multipliers.values()].filter(({ T }) => isInside(T, S))
@@ -1047,6 +1027,14 @@ const verifier = (() => {
       }
     }
 
+    sayIntegers(known) {
+      const fine = known.filter(({ slack }) => slack < 0.25).length;
+      this.say("standard deviations and intervals of tables: of sigma, multipliers and matrices");
+      this.say(`${known.length} measurements, ${fine} as integers: the same from all tables`);
+      if (fine < known.length) this.unchecked.push(`${known.length - fine} measurements: doubles do not resolve integers`);
+    }
+
+    // ---- 9. Optimality
     *checkOptimality() {
       const stated = at(this.record, "optimality"), number = (key) => Fraction.of(at(stated, key)).number;
       const upper = number("gamma"), lower = number("gamma_lower"), gap = number("certified_gap");
@@ -1097,8 +1085,7 @@ const verifier = (() => {
     }
   }
 
-  // ---- streams
-
+  // ---- Streams
   // The largest sum of |C'C| over both members of pairs from sets of at most k ticks, each two apart;
   // an upper bound where there are millions of sets.
   function* largestChange(rows, k, apart) {
@@ -1106,8 +1093,8 @@ const verifier = (() => {
       abs(sum(rows.slice(Math.max(i, j)).map((row) => row[i] * row[j])))));
     const isSmall = sum(exact.flat()) < 1n << 52n; // doubles are exact, and faster
     const X = isSmall ? exact.map((row) => row.map(Number)) : exact, none = isSmall ? 0 : 0n, two = isSmall ? 2 : 2n;
-    let sets = 0;
-    for (let j = 0; j < k; j++) sets += choose(n - j * (apart - 1), j + 1);
+    const choose = (from, size) => Math.round(Array.from({ length: size }, (_, j) => Math.max(from - j, 0) / (j + 1)).reduce((a, b) => a * b, 1));
+    const sets = Array.from({ length: k }, (_, j) => choose(n - j * (apart - 1), j + 1)).reduce((a, b) => a + b, 0);
     if (k < 3 || k ** 2 * sets < 2 ** 23) {
       let best = none, count = 0;
       const left = [[0, none, X.map((row, i) => row[i]), k]]; // the next tick at the earliest; what each adds
@@ -1116,7 +1103,6 @@ const verifier = (() => {
         const [first, value, gains, more] = left.pop(), ends = gains.slice(first);
         if (ends.length && value + most(ends) > best) best = value + most(ends);
         for (let i = first; more > 1 && i < n; i++) {
-          if (i >= first + apart && Math.floor((n - 1 - i) / apart) + 1 < more) break; // there is room for one more before it
           left.push([i + apart, value + gains[i], gains.map((g, j) => g + two * X[i][j]), more - 1]);
         }
       }
@@ -1144,12 +1130,6 @@ const verifier = (() => {
     return BigInt(least(bounds));
   }
 
-  function choose(n, k) {
-    let found = 1;
-    for (let j = 0; j < k; j++) found *= Math.max(n - j, 0) / (j + 1);
-    return Math.round(found);
-  }
-
   class Stream extends Folder {
     *open(record) {
       const noise = new Map(at(record, "noise"));
@@ -1168,9 +1148,52 @@ const verifier = (() => {
       this.rows = at(record, "time_matrix").map((row) => row.split(" ").map(BigInt));
       need(same(this.rows.map((row) => BigInt(row.length)), Array.from({ length: n }, (_, i) => BigInt(i + 1))), "time_matrix is not lower triangular");
       need(this.rows.every((row) => row.at(-1) > 0n), "a tick is not measured");
-      Object.assign(this, { periods: [], totals: new Map(), slacks: [] });
+      Object.assign(this, { periods: [], totals: new Map(), slacks: [], ticksRead: [] });
     }
 
+    *check() {
+      const parts = new Set([...this.files.keys()].map((name) => name.split("/")[0]));
+      const usual = ["stream.json", "ticks", "private", "verifier", "signature.json"];
+      need([...parts].every((name) => usual.includes(name)), "files of no stream");
+      const folders = new Set([...this.files.keys()].filter((name) => name.startsWith("ticks/")).map((name) => name.split("/")[1]));
+      const expected = Array.from({ length: folders.size }, (_, t) => String(t + 1).padStart(4, "0"));
+      need(same([...folders].sort(), expected) && expected.length <= this.rows.length, "a tick missing");
+      let missing = 0;
+      for (let t = 1; t <= folders.size; t++) missing += yield* this.checkFilesOf(t, `ticks/${expected[t - 1]}/`);
+      this.say(`${folders.size} ticks from 1 on: each of their files has the stated sha256`);
+      if (missing) this.unchecked.push(`${missing} files that this page does not hold`);
+      if (parts.has("private")) this.unchecked.push("private/: never publish it");
+      yield* this.checkPrivacy();
+      yield* this.checkRequest();
+      for (const [k, own] of this.ticksRead.entries()) yield* this.checkTick(k + 1, `ticks/${expected[k]}/`, own);
+      this.say(`${folders.size} ticks from 1 on: that tables are added up`);
+      this.sayIntegers(this.slacks);
+      this.unchecked.push("time_lower and certified_gap, which have no witness; ledger");
+    }
+
+    // ---- 1. Files
+    // The record and the files of one tick; returns the number of files that are not held.
+    *checkFilesOf(t, place) {
+      const files = within(this.files, place);
+      need(files.has("release.json"), `tick ${t} has no release.json`);
+      const own = json(decoded(files.get("release.json")));
+      need(at(own, "format") === "gaussnoise.stream-tick/1" && at(own, "tick") === BigInt(t), `no tick ${t}`);
+      need(at(own, "private") === true, "a simulation, which is not private");
+      const names = ["period", "cumulative"].flatMap((what) => at(own, what).map((entry) => `${what}/${at(entry, "file")}`));
+      this.ticksRead.push(own);
+      return (yield* this.checkFiles("release.json", names, [], files, at(own, "files"))).missing.length;
+    }
+
+    // ---- 2. Unit of privacy
+    *checkUnit() {
+      yield* super.checkUnit();
+      need(!this.exchanged || at(this.record, "person") === null, "exchanged persons");
+      const lowest = yield* largestChange(this.rows, this.reports, this.apart);
+      need(typeof this.growth === "bigint" && this.growth >= lowest, `ticks' sensitivity is ${lowest}`);
+      this.say(`squared sensitivity ${this.growth} of ticks, ${lowest} at least: over all reports`);
+    }
+
+    // ---- 6. Words of the record
     unitText() {
       const one = super.unitText(), k = this.reports, { apart } = this, rows = at(this.record, "rows_per_person");
       if (at(this.plan, "person") !== null) {
@@ -1195,52 +1218,31 @@ const verifier = (() => {
       return `one person with ${person === null ? one : "any number of rows"} ${change} in each of at most ${k} ticks${apart}`;
     }
 
-    *check() {
-      const { record } = this, parts = new Set([...this.files.keys()].map((name) => name.split("/")[0]));
-      const usual = ["stream.json", "ticks", "private", "verifier.py", "signature.json"];
-      need([...parts].every((name) => usual.includes(name)), "files of no stream");
-      need(!this.exchanged || at(record, "person") === null, "exchanged persons");
+    *checkRequest() {
+      const { record } = this, ending = ENDINGS[at(record, "table_format")];
       need(at(record, "participation") === this.takingPart(), `not ${quote(this.takingPart())}`);
       const bases = this.terms.map((term) => [...term.values()]), isPlain = bases.flat().every((x) => x === "identity");
       yield* this.checkDigest(this.asked, at(this.plan, "weights"), isPlain ? null : bases, [["ticks", this.ticks]]);
-      const lowest = yield* largestChange(this.rows, this.reports, this.apart);
-      need(typeof this.growth === "bigint" && this.growth >= lowest, `ticks' sensitivity is ${lowest}`);
-      this.say(`squared sensitivity ${this.growth} of ticks, ${lowest} at least: over all reports`);
-      yield* this.checkPrivacy();
-      const folders = new Set([...this.files.keys()].filter((name) => name.startsWith("ticks/")).map((name) => name.split("/")[1]));
-      const expected = Array.from({ length: folders.size }, (_, t) => String(t + 1).padStart(4, "0"));
-      need(same([...folders].sort(), expected) && expected.length <= this.rows.length, "a tick missing");
-      need(ENDINGS[at(record, "table_format")] && at(record, "stream").length === 32, "table_format");
-      let missing = 0;
-      for (let t = 1; t <= folders.size; t++) missing += yield* this.checkTick(t, `ticks/${expected[t - 1]}/`);
-      this.say(`${folders.size} ticks from 1 on: their files, and that tables are added up`);
-      this.sayIntegers(this.slacks);
-      if (missing) this.unchecked.push(`${missing} files that this page does not hold`);
-      this.unchecked.push("time_lower and certified_gap, which have no witness; ledger");
-      if (parts.has("private")) this.unchecked.push("private/: never publish it");
+      need(ending && at(record, "stream").length === 32, "table_format");
+      this.ticksRead.forEach((own, k) => {
+        const t = k + 1, keys = ["stream", "ticks", "neighbors", "privacy_unit", "participation", "privacy", "rho_of_all_ticks", "person",
+          "rows_per_person_and_tick", "rows_counted", "epsilon_delta_of_all_ticks", "on_outside", "disclaimers"];
+        need(keys.every((key) => same(own.get(key) ?? null, record.get(key) ?? null)), `tick ${t} is of another stream`);
+        const meant = [own.get("cumulative_meaning"), own.get("period_meaning")];
+        need(same(meant, [`all rows of ticks 1 to ${t}`, `the rows of tick ${t} alone`]), `meaning of tick ${t}`);
+        need(same(at(own, "intervals"), LEVELS), "intervals");
+        need(/^[0-9a-f]{64}$/.test(at(own, "measurements_sha256")), "measurements_sha256");
+        need([...at(own, "period"), ...at(own, "cumulative")].every((entry) => at(entry, "file").endsWith(ending)), "table_format");
+      });
     }
 
-    // The record, the files and the tables of one tick; returns the number of files that are not held.
-    *checkTick(t, place) {
-      const files = within(this.files, place), { record } = this;
-      need(files.has("release.json"), `tick ${t} has no release.json`);
-      const own = json(decoded(files.get("release.json")));
-      need(at(own, "format") === "gaussnoise.stream-tick/1" && at(own, "tick") === BigInt(t), `no tick ${t}`);
-      need(at(own, "private") === true, "a simulation, which is not private");
-      const keys = ["stream", "ticks", "neighbors", "privacy_unit", "participation", "privacy", "rho_of_all_ticks", "person",
-        "rows_per_person_and_tick", "rows_counted", "epsilon_delta_of_all_ticks", "on_outside", "disclaimers"];
-      need(keys.every((key) => same(own.get(key) ?? null, record.get(key) ?? null)), `tick ${t} is of another stream`);
-      const meant = [own.get("cumulative_meaning"), own.get("period_meaning")];
-      need(same(meant, [`all rows of ticks 1 to ${t}`, `the rows of tick ${t} alone`]), `meaning of tick ${t}`);
-      need(same(at(own, "intervals"), LEVELS), "intervals");
-      need(/^[0-9a-f]{64}$/.test(at(own, "measurements_sha256")), "measurements_sha256");
-      const kinds = ["period", "cumulative"];
-      const names = kinds.flatMap((what) => at(own, what).map((entry) => `${what}/${at(entry, "file")}`));
-      const { missing } = yield* this.checkFiles("release.json", names, [], files, at(own, "files"));
+    // ---- 7. Deviations, and 8. Estimates
+    // The tables of one tick.
+    *checkTick(t, place, own) {
       this.known = new Map();
       const now = new Map();
       this.periods.push(now);
-      for (const what of kinds) {
+      for (const what of ["period", "cumulative"]) {
         const weights = Array.from({ length: t }, (_, i) => (what === "cumulative" || i === t - 1 ? 1n : 0n)), row = Array(t).fill(0n);
         for (let j = t - 1; j >= 0; j--) { // row times the time matrix is weights
           let rest = 0n;
@@ -1252,7 +1254,6 @@ const verifier = (() => {
         need(same(listed.map(String).sort(), this.sets.map(String).sort()), `other tables in tick ${t}`);
         for (let k = 0; k < listed.length; k++) {
           const S = listed[k], entry = at(own, what)[k], file = `${what}/${at(entry, "file")}`, key = `${S}`;
-          need(file.endsWith(ENDINGS[at(record, "table_format")]), file);
           const table = yield* this.readTable(entry, `${place}${file}`, S, k, this.spread, 1e-9);
           if (!table) continue;
           const name = `${file} of tick ${t}`;
@@ -1269,7 +1270,6 @@ const verifier = (() => {
         }
       }
       this.slacks.push(...[...this.known.values()].filter(({ counts }) => !counts));
-      return missing.length;
     }
 
     // The combination of the ticks so far that got noise.
@@ -1288,8 +1288,7 @@ const verifier = (() => {
     }
   }
 
-  // ---- combinations of releases
-
+  // ---- Combined folders
   // The files of a folder inside, by their paths in it.
   const within = (files, place) => new Map([...files].filter(([name]) => name.startsWith(place))
     .map(([name, bytes]) => [name.slice(place.length), bytes]));
@@ -1298,7 +1297,7 @@ const verifier = (() => {
     *open(record) {
       this.record = record;
       need(at(record, "private") === true, "a simulation, which is not private");
-      this.needLists();
+      needLists(this.record);
       this.entries = at(record, "marginals");
       this.sources = [];
       const known = new Map(), used = new Map();
@@ -1323,12 +1322,11 @@ const verifier = (() => {
       }
       const all = [...new Map([...known, ...used]).values()];
       this.setAttributes(all.map(([entry]) => entry), all.map(([, own]) => own));
-      this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
     }
 
     *check() {
       const { record, sources } = this, listed = at(record, "combined_from");
-      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "answers/", "releases/", "verifier.py"]));
+      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "answers/", "releases/", "verifier/"]));
       const there = new Set([...this.files.keys()].filter((name) => name.startsWith("releases/")).map((name) => name.split("/")[1]));
       need(same([...there].sort(), [...new Set(sources.map(([name]) => name))].sort()), "releases that are not combined");
       need(sources.length === there.size && sources.length > 1, "a release twice");
@@ -1337,7 +1335,7 @@ const verifier = (() => {
       for (let k = 0; k < sources.length; k++) {
         const [name, one] = sources[k];
         yield* one.check();
-        for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${name}: ${line}`));
+        this.include(name, one);
         const alike = ["neighbors", "neighbors_meaning", "rows_per_person", "person"].every((key) => same(at(one.record, key), at(record, key)));
         need(alike, "another unit of privacy");
         const counted = ["public", "per_person", "weight"].every((key) => same(one.plan.get(key) ?? null, first.get(key) ?? null));
@@ -1347,11 +1345,13 @@ const verifier = (() => {
         need(same(stated, own), "a release");
         spent = spent.plus(Fraction.of(at(listed[k], "rho")));
       }
+      need(fits(spent, Fraction.of(at(record, "rho"))), "rho is not the sum of all");
+      this.say(`rho = ${said(at(record, "rho"))}: the sum of all releases'`);
+      need(same(at(record, "intervals"), LEVELS), "intervals");
       const left = [...this.unchecked.filter((line) => line.includes("numbers in ")),
         ...this.entries.map((entry) => at(entry, "file")).filter((name) => !isRead(name)).map((name) => `numbers in ${name}`)];
       need(!left.length, `${left.join(", ")}; hint: gaussnoise convert FOLDER --format csv`, Unknown);
-      need(fits(spent, Fraction.of(at(record, "rho"))), "rho is not the sum of all");
-      need(same(at(record, "intervals"), LEVELS), "intervals");
+      this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
       const means = this.means(), wanted = new Set(sources.flatMap(([, one]) => one.sets.map((S) => `${this.at(S.map((i) => one.names[i]))}`)));
       need(same([...wanted].sort(), this.sets.map(String).sort()), "other tables");
       for (let k = 0; k < this.sets.length; k++) {
@@ -1361,7 +1361,6 @@ const verifier = (() => {
         if (table) yield* this.checkMeans(name, S, table, means);
         if (table) this.tables.set(`${S}`, table);
       }
-      this.say(`rho = ${said(at(record, "rho"))}: the sum of all releases'`);
       this.say(`${means.length} measurements: means of the releases', weighted by their precision`);
       this.unchecked.push("whether the releases are of the same rows: agreement, id, weight; answers/");
     }
@@ -1407,8 +1406,7 @@ const verifier = (() => {
     }
   }
 
-  // ---- changes between two releases
-
+  // ---- Folders of changes
   // An interval within the least and the largest value of its number; it holds the estimate.
   function inside({ x, low, high, least: a, most: b }) {
     if (Number.isNaN(x)) return [a, b];
@@ -1550,14 +1548,14 @@ const verifier = (() => {
       if (record) {
         need(at(record, "private") === true, "a simulation, which is not private");
         const files = at(record, "tables").flatMap((entry) => [...at(entry, "files").values()]);
-        this.sayFiles(yield* this.checkFiles("changes.json", [...files, "report.html", "changes.png"], ["verifier.py"]));
+        this.sayFiles(yield* this.checkFiles("changes.json", [...files, "report.html", "changes.png"], ["verifier/"]));
         need(same(at(record, "intervals"), LEVELS), "intervals");
       }
       for (const [when, one] of this.releases) {
         yield* one.check();
         const keys = ["neighbors", "rows_per_person", "person", "rho"];
         need(!record || keys.every((key) => same(at(record, when, key), at(one.record, key))), `what is said of the release ${when}`);
-        for (const key of ["checked", "unchecked"]) this[key].push(...one[key].map((line) => `${when}: ${line}`));
+        this.include(when, one);
       }
       if (!record) return;
       const sides = ["before", "after"].map((when) => at(record, when)), whole = at(record, "rho_of_both");

@@ -1,0 +1,194 @@
+"""6. Words of the record: labels, unit, workload and request, and all that it states twice."""
+
+import datetime
+import hashlib
+import itertools
+import json
+from typing import Any
+
+from .privacy import Release, Stream, need
+
+LEVEL = {"columns": ["low", "high"], "level": 0.95, "simultaneous": False}
+ENDINGS = {"csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "xlsx": ".xlsx"}
+ENDINGS |= {"sdmx-csv": "+sdmx.csv", "json-stat": ".json"}
+REPEATED = "stream ticks neighbors privacy_unit participation privacy rho_of_all_ticks person "
+REPEATED += (
+    "rows_per_person_and_tick rows_counted epsilon_delta_of_all_ticks on_outside disclaimers"
+)
+
+
+def texts(value: Any) -> Any:
+    """Return labels and ends of bins as texts, also in lists and objects."""
+    if isinstance(value, dict | list):
+        of = value.items() if isinstance(value, dict) else enumerate(value)
+        found = {key: texts(x) for key, x in of}
+        return found if isinstance(value, dict) else [*found.values()]
+    value = value.isoformat() if isinstance(value, datetime.date) else value
+    return str(value).lower() if value is True or value is False else str(value)
+
+
+def moment(end: Any) -> Any:
+    """Return an end of a bin as a number, or as a time, also where it is a date or a text."""
+    return end if isinstance(end, int | float) else datetime.datetime.fromisoformat(texts(end))
+
+
+def floats(value: Any) -> Any:
+    """Return a number, or numbers in lists, as floats."""
+    return [*map(floats, value)] if isinstance(value, list) else float(value)
+
+
+def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record says about an attribute, from its entry in the schema."""
+    edges, clip, words = given.get("edges", []), given.get("clip"), texts(given)
+    bins = [f"[{low}, {high})" for low, high in itertools.pairwise(words.get("edges", []))]
+    bins = [x.replace("[-inf", "(-inf") for x in bins]
+    bins = [*bins[:-1], *(x if "inf)" in x else f"{x[:-1]}]" for x in bins[-1:])]
+    other = [words["other"]] if "other" in words else []
+    cells = words.get("categories", bins) + other
+    entry = {"name": name, "labels": cells}
+    if edges:
+        entry["edges"] = [str(float(end)) if type(end) is int else str(end) for end in edges]
+    if clip:
+        low, high = (f"weight at {float(end):.15g}" for end in clip)
+        squares = isinstance(given.get("base"), dict) and 2 in given["base"]["degrees"]
+        entry["labels"] = [low, *["weight between"] * squares, high, *other]
+        entry["clip"] = clip
+    if "unit" in given:  # without an upper end: the last cell stands for 2^20 units
+        entry["labels"] = ["weight at 0", f"weight at {given['unit'] * 2.0**20:.15g}"]
+        entry["unit"] = given["unit"]
+    base = given.get("base")
+    if isinstance(base, dict):  # TOML writes whole numbers without a point
+        base = {k: floats(x) if k in ("about", "values") else x for k, x in base.items()}
+    entry |= {"base": floats(base) if isinstance(base, list) else base} if base else {}
+    if "groups" in given:
+        places = [*map(moment, edges)]
+        entry["groups"] = {
+            level: {
+                own: cells[places.index(moment(of[0])) : places.index(moment(of[1]))]
+                if edges
+                else sorted(texts(of), key=cells.index)
+                for own, of in groups.items()
+            }
+            for level, groups in given["groups"].items()
+        }
+    return entry
+
+
+def domain_of(one: Release) -> list[dict[str, Any]]:
+    """Return what a record says about all attributes, from their schema."""
+    found = [entry_of(name, a.given) for name, a in zip(one.names, one.own, strict=True)]
+    for entry, a in zip(found, one.own, strict=True):
+        fault = f"labels of {entry['name']!r}"
+        need(len({*entry["labels"]}) == len(entry["labels"]) == a.n, fault)
+    return found
+
+
+def unit_text(one: Release) -> str:
+    """Return what a release protects, in words."""
+    plan, k = one.plan, one.record["rows_per_person"]
+    rows = f"{k} {'record' if plan.get('per_person') else 'row'}{' is' if k == 1 else 's are'}"
+    if plan["person"] is None:
+        return "one row" if k == 1 else f"one person of at most {k} rows"
+    return f"one person (column {plan['person']!r}), of whom at most {rows} counted"
+
+
+def unit_text_of_ticks(one: Stream) -> str:
+    """Return what a stream protects, in words."""
+    text, k, rows = unit_text(one), one.reports, one.record["rows_per_person"]
+    if one.plan["person"] is not None:
+        text = f"{text} in each of at most {k} ticks"
+        return f"{text}, each two at least {one.apart} apart" if one.apart > 1 else text
+    if k == 1:
+        return text if rows == 1 else f"{text}, in one tick"
+    each = "" if rows == 1 else f" of at most {rows} rows each"
+    ticks = f"{one.apart} ticks apart or more" if one.apart > 1 else "in different ticks"
+    return f"one person of at most {k} reports{each}, {ticks}"
+
+
+def taking_part(one: Stream) -> str:
+    """Return who takes part when, in words."""
+    person, k, rows = one.plan["person"], one.reports, one.record["rows_per_person"]
+    who = "one row" if rows == 1 else f"one person's at most {rows} rows"
+    who = who if person is None else f"all rows of one value of {person!r}"
+    other = "for another" if rows == 1 else "for as many others"
+    change = "more or less" if one.moving else f"exchanged {other}"
+    apart = f", each two at least {one.apart} ticks apart" if k > 1 < one.apart else ""
+    if one.ticks.get("enforced") is True and person is not None:
+        return f"{who} {change}, in any ticks; a registry lets at most {k} count{apart}"
+    if k == 1:
+        return f"{who} {change}, in one tick"
+    who = who if person is None else "any number of rows"
+    return f"one person with {who} {change} in each of at most {k} ticks{apart}"
+
+
+def check_request(one: Release, unit: str, weights: list[float], bases: Any, more: Any) -> None:
+    """Check the unit in words, and the digest of the request, which has these bases if any."""
+    record, plan = one.record, one.plan
+    need(record["privacy_unit"] == unit, f"privacy_unit is not {unit!r}")
+    need(plan["weights"] == (None if plan["targets"] else weights), "weights of the plan")
+    late = ["person", "per_person", "public", "ranges", "title", "source"]
+    w = one.weight and {"weight": [one.weight["column"], f"{one.weight['most']:.9g}"]}
+    request = (w or {}) | {key: plan[key] for key in late if plan.get(key) is not None}
+    request |= {
+        "schema": plan["schema"],
+        "marginals": [sorted(map(one.names.index, t)) for t in one.asked],
+    }
+    request |= {"weights": [f"{weight:.9g}" for weight in weights], "p": plan["p"]}
+    request |= {"neighbors": record["neighbors"], "rho": f"{record['privacy']['rho']:.9g}"}
+    request |= {key: plan["privacy"][key] for key in ["scale"] if key in plan["privacy"]}
+    request |= {"rows_per_person": record["rows_per_person"]} | more
+    note, wholes = {"catch-alls": "in no query that takes cells in order"}, [request]
+    if bases:
+        values = {"bases": [list(term.values()) for term in bases]}
+        wholes = [values | request, values | note | request]
+    digests = [hashlib.sha256(json.dumps(whole).encode()).hexdigest() for whole in wholes]
+    need(record["request_sha256"] in digests, "request_sha256 is not that of the request")
+    one.say(f"{record['neighbors']}, {unit}: all that the record states twice agrees")
+
+
+def terms_of(one: Release, domain: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the bases that are asked for, by attribute in the order of the domain."""
+    usual = {entry["name"]: entry.get("base", "identity") for entry in domain}
+    return [
+        {n: usual[n] if t[n] is None else t[n] for n in sorted(t, key=one.names.index)}
+        for t in one.asked
+    ]
+
+
+def check_release(one: Release) -> None:
+    """Check that the domain is that of the schema, and the workload that of the plan."""
+    record, domain = one.record, domain_of(one)
+    for entry, own in itertools.zip_longest(record["domain"], domain):
+        words = {key: texts(entry[key]) for key in ("labels", "groups") if key in entry}
+        need(entry | words == own, f"{own['name']!r} is not that of the schema")
+    meaning = record["neighbors_meaning"].startswith(f"{record['neighbors']} (")
+    need(meaning, "neighbors_meaning")
+    entries, terms = record.get("workload", record["marginals"]), terms_of(one, domain)
+    asked = [one.at(term.get("bases", term.get("attributes"))) for term in entries]
+    need({*asked} == {*one.tables}, "the workload asks for other tables")
+    need(asked == [one.at(term) for term in terms], "the plan's workload")
+    cells = (dict.fromkeys(term, "identity") for term in terms)
+    bases = [entry.get("bases", own) for entry, own in zip(entries, cells, strict=True)]
+    need(terms == bases, "the bases")
+    weights = [entry["weight"] for entry in entries]
+    check_request(one, unit_text(one), weights, terms if "workload" in record else None, {})
+
+
+def check_stream(one: Stream) -> None:
+    """Check the words of a stream, and that its ticks repeat them."""
+    record, terms = one.record, terms_of(one, domain_of(one))
+    part = taking_part(one)
+    need(record["participation"] == part, f"not {part!r}")
+    bases = any(x != "identity" for term in terms for x in term.values())
+    more = {"ticks": one.ticks}
+    check_request(one, unit_text_of_ticks(one), one.plan["weights"], terms if bases else None, more)
+    need(record["table_format"] in ENDINGS and len(record["stream"]) == 32, "table_format")
+    for t, own in enumerate(one.records, 1):
+        same = all(own.get(key) == record.get(key) for key in REPEATED.split())
+        need(same, f"tick {t} is of another stream")
+        meant = (f"all rows of ticks 1 to {t}", f"the rows of tick {t} alone")
+        need((own["cumulative_meaning"], own["period_meaning"]) == meant, f"meaning of tick {t}")
+        need(own["intervals"] == LEVEL, "intervals")
+        need(len(bytes.fromhex(own["measurements_sha256"])) == 32, "measurements_sha256")
+        files = [entry["file"] for what in ("period", "cumulative") for entry in own[what]]
+        need(all(x.endswith(ENDINGS[record["table_format"]]) for x in files), "table_format")

@@ -1,0 +1,318 @@
+"""7. Deviations and 8. Estimates: tables that were read, and the integers with noise in them.
+
+With R_i and v_i from the inverse [v_i, R_i] of the row (1, ..., 1) above C_i, the table of S is
+x_S = Σ_{T⊆S} (⊗_{i∈T} R_i) y_T / (u s_T) ⊗_{i∈S∖T} v_i of the integers y_T that got noise.
+"""
+
+import csv
+import itertools
+import math
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from operator import mul
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from .privacy import Attribute, Axes, Folder, Release, Stream, need, parsed
+from .record import domain_of, texts
+
+Units = dict[Axes, Fraction]  # a number for each measured set, and for (-1, *Q) with exact counts
+Matrix = Sequence[Sequence[int]]
+NUMBERS = ["estimate", "standard_deviation", "low", "high"]
+ONE = 1 << 256  # the unit of numbers that are no short fractions
+Z = 1.959963984540054  # the 0.975 quantile of a normal distribution
+
+
+# ---- Matrices and sums over cells
+def times(A: Matrix, B: Matrix) -> list[list[int]]:
+    """Return the product of two integer matrices; a row of B is packed in one large integer."""
+    most, more = (max(abs(x) for row in M for x in row) for M in (A, B))
+    w, n = (len(B) * most * more + more).bit_length() // 8 + 1, len(B[0])
+    off, found = 1 << (8 * w - 1), []
+    lift = int.from_bytes(off.to_bytes(w, "little") * n, "little")
+    rows = (b"".join((x + off).to_bytes(w, "little") for x in row) for row in B)
+    packed = [int.from_bytes(row, "little") - lift for row in rows]
+    for row in A:
+        whole, places = sum(map(mul, row, packed)) + lift, range(0, w * n, w)
+        text = whole.to_bytes(w * n, "little")
+        found.append([int.from_bytes(text[k : k + w], "little") - off for k in places])
+    return found
+
+
+def inverse_of(A: Matrix, one: int) -> list[list[int]]:
+    """Return the inverse of an integer matrix times ``one``, after a check of their product."""
+    unit = [[one * (i == k) for k in range(len(A))] for i in range(len(A))]
+    work = [[x * one for x in row] + own for row, own in zip(A, unit, strict=True)]
+    for k in range(len(A)):
+        best = max(range(k, len(A)), key=lambda i: abs(work[i][k]))
+        work[k], work[best] = work[best], work[k]
+        need(pivot := work[k][k], "a matrix leaves some direction unmeasured")
+        row = work[k] = [(x * one) // pivot for x in work[k]]
+        for i, other in enumerate(work):
+            if i != k and (factor := other[k]):
+                work[i] = [x - (factor * y // one) for x, y in zip(other, row, strict=True)]
+    inverse = [row[len(A) :] for row in work]
+    product = enumerate(times(A, inverse))
+    far = max(abs(x - unit[i][k]) for i, row in product for k, x in enumerate(row))
+    need(far < one >> 128, "a matrix cannot be inverted well")
+    return inverse
+
+
+class Cells(NamedTuple):
+    """The cells of an attribute, the matrix C that measures it, and what follows from both."""
+
+    labels: list[str]
+    matrix: list[list[int]] | None
+    square: int  # squared length of the longest column of C
+    own: list[int]  # variances of its cells under unit noise on C, times ONE
+    rest: list[int]  # squared shares of its cells in a total, times ONE
+    divisor: int  # C C^+ times it is an integer matrix; n where all cells are alike
+    blur: float  # the factor by which inversion of C enlarges rounding
+    solved: bool  # whether C was inverted
+
+
+def cells_of(attribute: Attribute, labels: list[str], rows: object) -> Cells:
+    """Return the cells of an attribute; ``rows`` is whether it has a matrix of its own."""
+    n, C, square = attribute.n, attribute.matrix, attribute.square
+    if C is None or not rows:
+        own, rest = [ONE * (n - 1) // (n**3 if n > 2 else 4)] * n, [ONE // n**2] * n
+        return Cells(labels, C, square, own, rest, n, 2.0, solved=False)
+    inverse = inverse_of([[1] * n, *C], ONE)
+    own = [sum(x * x for x in row[1:]) // ONE for row in inverse]
+    rest = [row[0] * row[0] // ONE for row in inverse]
+    blur = math.prod(max(sum(map(abs, row)) for row in rows) for rows in (inverse, C)) / ONE
+    return Cells(labels, C, square, own, rest, 1, blur, n > 1)
+
+
+def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]:
+    """Return C, or the sum, along the axis of an attribute that follows ``lead`` others."""
+    found, n = [], len(own.labels)
+    rest = len(values) // (lead * n)
+    for start in range(0, len(values), n * rest):
+        blocks = [values[start + k * rest : start + (k + 1) * rest] for k in range(n)]
+        if measured and own.matrix is not None:
+            for row in own.matrix:
+                found += [sum(map(mul, row, column)) for column in zip(*blocks, strict=True)]
+        else:
+            total = [sum(column) for column in zip(*blocks, strict=True)]
+            for block in blocks if measured else ():
+                found += [n * x - t for x, t in zip(block, total, strict=True)]
+            found += [] if measured else total
+    return found
+
+
+def variances(S: list[Cells], weights: dict[Axes, int], axis: int = 0) -> list[int]:
+    """Return ``Σ_T weight_T ⊗_{i∈T} own_i ⊗_{i∉T} rest_i`` of every cell of a table."""
+    if axis == len(S):
+        return [weights.get((), 0)]
+    mine = {T[1:]: w for T, w in weights.items() if T[:1] == (axis,)}
+    other = {T: w for T, w in weights.items() if T[:1] != (axis,)}
+    found = []
+    for e, v in zip(S[axis].own, S[axis].rest, strict=True):
+        mixed = {T: (mine.get(T, 0) * e + other.get(T, 0) * v) // ONE for T in {*mine, *other}}
+        found += variances(S, mixed, axis + 1)
+    return found
+
+
+def dyadic(numbers: Iterable[float]) -> tuple[list[int], int]:
+    """Return doubles as integers over a power of two, and its exponent."""
+    ratios = [x.as_integer_ratio() for x in numbers]
+    bits = max(below.bit_length() - 1 for _, below in ratios)
+    return [above << (bits + 1 - below.bit_length()) for above, below in ratios], bits
+
+
+# ---- Files
+def is_read(name: str) -> bool:
+    """Return whether the numbers of a file are read."""
+    return name.endswith((".csv", ".jsonl", ".xlsx")) and not name.endswith("+sdmx.csv")
+
+
+def rows_of(path: Path, heads: list[str], sheet: int) -> Iterator[list[str]]:
+    """Yield the rows of a table below its heads, from CSV, JSON lines or a sheet of a workbook."""
+    if path.suffix == ".xlsx":
+        code = re.compile("_x([0-9A-F]{4})_")  # a character that is not in XML
+        marks = ["mark"] if heads[-4:] == NUMBERS else []
+        with zipfile.ZipFile(path) as book, book.open(f"xl/worksheets/sheet{sheet}.xml") as file:
+            rows = (row for _, row in ElementTree.iterparse(file) if row.tag.endswith("}row"))
+            tables = (row for row in rows if "customFormat" not in row.attrib)  # without totals
+            for k, row in enumerate(tables):
+                cells = [("".join(cell.itertext()), cell.get("t")) for cell in row]
+                plain = [texts(x == "1") if kind == "b" else x for x, kind in cells]
+                found = [code.sub(lambda own: chr(int(own[1], 16)), x) for x in plain]
+                need(k or found == heads + marks, f"the columns of {path.name}")
+                if k and marks:
+                    mark, (x, sd) = found.pop(), map(float, found[-4:-2])
+                    level = sum(sd >= part * abs(x) for part in (0.1, 0.25, 0.5)) if sd else 0
+                    need(mark == ("", "^", "*", "**")[level], f"a mark in {path.name}")
+                if k:
+                    yield found
+                    row.clear()
+        return
+    with path.open(encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            for row in map(parsed, file):
+                need([*row] == heads, f"the columns of {path.name}")
+                yield ["" if x is None else texts(x) for x in row.values()]
+        else:
+            rows = csv.reader(file, strict=True)
+            need(next(rows) == heads, f"the columns of {path.name}")
+            yield from rows
+
+
+class Tables:
+    """The tables of a folder: estimates that were read, and the integers in them."""
+
+    alone = False  # whether a measurement that one table alone has need not be kept
+
+    def __init__(self, folder: Folder, names: list[str], own: list[Cells], noise: Units) -> None:
+        self.folder, self.names, self.own, self.noise = folder, names, own, noise
+        self.sizes = [len(a.labels) for a in own]
+        self.known: dict[Axes, tuple[list[int], float]] = {}  # integers, and how exactly
+        self.estimates: dict[Axes, list[float]] = {}  # by table, if it was read
+        self.tables: list[Axes] = []
+        self.domain: list[dict[str, Any]] = []
+
+    def at(self, names: Iterable[str]) -> Axes:
+        """Return the positions of attributes."""
+        return tuple(map(self.names.index, names))
+
+    # ---- 7. Deviations
+    def read(self, at: Path, entry: Any, noise: Units, close: float) -> tuple[list[float], float]:
+        """Return estimates, once labels, intervals and deviations hold; none if they are not read.
+
+        Also return the rounding of doubles: noise may have cancelled numbers larger than these.
+        ``noise`` has the variance of each measurement, in counts.
+        """
+        S, name, found = self.at(entry["attributes"]), entry["file"], []
+        own, n = [self.own[i] for i in S], math.prod(self.sizes[i] for i in S)
+        skip, other = self.folder.skip, not is_read(name)
+        need(entry.get("cells", n) == n, f"the number of cells of {name}")
+        if other and n > 10**6:
+            skip(f"numbers in {name}, and what the record says of them")
+            return [], 0.0
+        close = 1e-9 if any(a.solved for a in own) else close
+        every = [math.sqrt(variance) for variance in self.squares(S, own, noise)]
+        small = any(every) and min(every) <= 2.0**-96 * max(every)
+        need(not small, "variances are too small to be checked")
+        if other:
+            self.check_entry(entry, every, close)
+            skip(f"numbers in {name}")
+            return [], 0.0
+        rows = rows_of(at / name, [self.names[i] for i in S] + NUMBERS, 2 + self.tables.index(S))
+        cells = itertools.product(*[a.labels for a in own])
+        for row, cell in zip(rows, cells, strict=True):
+            x, sd, low, high = map(float, row[len(S) :])
+            half = Z * sd
+            need(tuple(row[: len(S)]) == cell, f"the labels of {name}")
+            need((low, high) == (x - half, x + half), f"{name}: an interval is not x ± z sd")
+            found.append((x, sd))
+        if name.endswith(".xlsx"):
+            skip(f"totals and other sheets in {name}")
+        estimates, deviations = map(list, zip(*found, strict=True))
+        agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(deviations, every, strict=True))
+        need(all(agree), f"a standard deviation in {name} is not that of its noise")
+        self.check_entry(entry, deviations, 0.0)
+        self.estimates[S] = estimates
+        size = max(map(abs, estimates)) + 8 * max(deviations)
+        return estimates, size * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
+
+    def squares(self, S: Axes, own: list[Cells], noise: Units) -> list[float]:
+        """Return the variances of the cells of S, measured as stated, of this noise."""
+        inside = {T: v for T, v in noise.items() if {*T} <= {*S}}
+        top = max(inside.values(), default=Fraction(1))
+        shares = {tuple(map(S.index, T)): int(ONE * v / top) for T, v in inside.items()}
+        return [variance / ONE * float(top) for variance in variances(own, shares)]
+
+    def check_entry(self, entry: Any, deviations: list[float], close: float) -> None:
+        """Check what the record says of a table, given its deviations, known up to ``close``."""
+        name, n, first = entry["file"], len(deviations), 0
+        if name.endswith(".xlsx"):  # a sheet for each table, in their order, under one line
+            first = 1 + ((self.tables.index(self.at(entry["attributes"])) + 1) << 20)
+        packed = name.endswith(".parquet") and "executors" in self.folder.record
+        need(packed or entry["first_row"] == first, f"the first row of {name}")
+        if isinstance(self.folder, Stream):
+            stated, true = [entry["rms_standard_deviation"]], [math.hypot(*deviations) / n**0.5]
+            close = close or 1e-12
+        else:
+            stated, true = entry["standard_deviation"], [min(deviations), max(deviations)]
+            stated = stated if isinstance(stated, list) else [stated, stated]
+        agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(stated, true, strict=True))
+        need(all(agree), f"the deviation stated of {name}")
+
+    # ---- 8. Estimates
+    def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
+        """Return ``⊗_{i∈T} C_i Σ x``, summed over the attributes outside T; Q for (-1, *Q)."""
+        for k in reversed(range(len(S))):
+            if T[:1] != (-1,) or S[k] not in T:
+                lead = math.prod(self.sizes[i] for i in S[:k])
+                values = along(values, lead, self.own[S[k]], S[k] in T)
+        return values
+
+    def check_integers(
+        self, name: str, S: Axes, table: tuple[list[int], int], error: float, units: Units
+    ) -> None:
+        """Check that a table, over 2^bits, is made of integers, the same as in other tables.
+
+        ``units``: integers in a count, for measured sets T, and for (-1, *Q) with exact counts.
+        """
+        for T, unit in units.items():
+            if not {*T} - {-1} <= {*S}:
+                continue
+            of = [self.own[i] for i in T if T[0] != -1]
+            exact = unit * math.prod(a.divisor for a in of)
+            slack = error * math.sqrt(math.prod(a.square for a in of)) * float(exact)
+            if slack > 0.25 and self.alone and sum({*T} <= {*R} for R in self.tables) == 1:
+                self.known[T] = [], slack  # no other table has it
+                continue
+            found, above = self.margin(S, table[0], T), exact.numerator
+            below = exact.denominator << table[1]
+            whole = [(2 * x * above + below) // (2 * below) for x in found]
+            slack += 4 * math.prod(a.blur for a in of) * 2.0**-53 * max(map(abs, whole))
+            need(T[:1] != (-1,) or min(whole) >= 0, f"{name}: a public count is negative")
+            if slack < 0.25:
+                off = max(abs(x * above - z * below) for x, z in zip(found, whole, strict=True))
+                need(off <= int(slack * below) + 1, f"{name} is not made of integers as stated")
+            first, other = self.known.setdefault(T, (whole, slack))
+            apart = 0 if max(slack, other) < 0.25 else math.ceil(slack + other) + 1
+            agree = (abs(x - y) <= apart for x, y in zip(whole, first, strict=True))
+            need(all(agree), f"{name} disagrees with another table on a margin")
+
+    def say(self, slacks: list[float]) -> None:
+        """Say how many measurements were found as integers."""
+        fine, say = sum(slack < 0.25 for slack in slacks), self.folder.say
+        say("standard deviations and intervals of tables: of sigma, multipliers and matrices")
+        say(f"{len(slacks)} measurements, {fine} as integers: the same from all tables")
+        if fine < len(slacks):
+            self.folder.skip(f"{len(slacks) - fine} measurements: doubles do not resolve integers")
+
+
+class Measured(Tables):
+    """The tables of a release or a stream, whose measurements are in its record."""
+
+    def __init__(self, one: Release) -> None:
+        domain, matrices = domain_of(one), one.noise.get("contrasts", {})
+        pairs = zip(one.own, domain, strict=True)
+        own = [cells_of(a, entry["labels"], entry["name"] in matrices) for a, entry in pairs]
+        self.units = {T: Fraction(s * one.unit) / one.most for T, s in one.multipliers.items()}
+        sigma = Fraction(one.noise["sigma"])
+        super().__init__(one, one.names, own, {T: (sigma / u) ** 2 for T, u in self.units.items()})
+        sizes = () if one.moving else range(len(one.public) + 1)
+        sets = (Q for k in sizes for Q in itertools.combinations(sorted(one.public), k))
+        self.counts = {(-1, *Q): Fraction(1) for Q in sets}  # exact, where rows are exchanged
+        self.tables, self.domain = one.tables, domain
+
+
+def check_release(one: Release, alone: bool) -> None:
+    """Check all tables of a release, and keep their numbers."""
+    of = one.numbers = Measured(one)
+    of.alone = alone
+    for name in (x for x in sorted(one.record["files"]) if x.startswith("answers/")):
+        one.skip(ascii(name))
+    for entry, S in zip(one.record["marginals"], of.tables, strict=True):
+        x, error = of.read(one.path, entry, of.noise, 1e-14)
+        if x:
+            of.check_integers(entry["file"], S, dyadic(x), error, of.units | of.counts)
+    of.say([slack for _, slack in of.known.values()])

@@ -1,0 +1,82 @@
+"""Checks of a published folder or a saved answer, from files alone, in exact arithmetic.
+
+``python verify.py [PATH]`` prints them, and all that they leave out; status 0 if all pass. Of
+changes, ``PATH BEFORE AFTER`` names both releases. privacy.py says what is private, and is enough
+for that; record.py compares words, and the other files compare numbers.
+"""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+if __name__ == "__main__":  # the files beside this one, in a published folder or elsewhere
+    sys.dont_write_bytecode = True  # a published folder has no other files
+    sys.modules["verifier"] = here = ModuleType("verifier")
+    here.__path__, __package__ = [str(Path(__file__).resolve().parent)], "verifier"
+
+from . import changes, optimality, record, series, tables
+from .privacy import Combined, Folder, Release, Stream, need, opened
+
+_USAGE = "usage: verify.py [PATH], or of changes and both releases [PATH BEFORE AFTER]"
+
+
+def check_rest(folder: Folder, *, alone: bool = True) -> None:
+    """Check all but privacy, after that of the parts; ``alone`` unless combined with others."""
+    for part in folder.parts.values():
+        check_rest(part, alone=not isinstance(folder, Combined))
+    if isinstance(folder, Stream):
+        record.check_stream(folder)
+        return series.check_stream(folder)
+    need(folder.record["intervals"] == record.LEVEL, "intervals")
+    if isinstance(folder, Release):
+        record.check_release(folder)
+        tables.check_release(folder, alone)
+        optimality.check_bracket(folder)
+    elif isinstance(folder, Combined):
+        series.check_combined(folder)
+    elif isinstance(folder, changes.Changes):
+        changes.check_tables(folder)
+    return None
+
+
+def verified(path: Path, *releases: Path) -> list[str]:
+    """Return lines that begin with "checked" or "unchecked", or one with "FAILED" or "UNKNOWN".
+
+    ``releases`` are the folders of both releases that a folder of changes is about.
+    """
+    try:
+        found: Any = optimality.Answer(path) if path.is_file() else opened(path, *releases)
+        found.check()
+        if path.is_dir():
+            check_rest(found)
+            found.include()
+    except (FileNotFoundError, NotImplementedError) as error:
+        return [f"UNKNOWN: no check of such a folder: {error}"]
+    except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
+        return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
+    left = [*dict.fromkeys(found.unchecked)]
+    left += ["epsilon_delta, lower_bound, targets, on_outside, texts, pictures"] * path.is_dir()
+    left += ["noise.npz, signature.json, metadata"] * path.is_dir()
+    copies, own = path / "verifier", Path(__file__).parent
+    if any(x.read_bytes() != (own / x.name).read_bytes() for x in copies.glob("*.py")):
+        left += ["verifier in the folder: it is another one than this"]
+    left += ["other fields; who wrote it, and how it was drawn"]
+    return [f"checked    {said}" for said in found.checked] + [f"unchecked  {of}" for of in left]
+
+
+def verdict(lines: list[str]) -> str:
+    """Return one line that sums up those of :func:`verified`."""
+    fault = next((line for line in lines if line.startswith(("FAILED", "UNKNOWN"))), None)
+    if fault is not None:
+        return f"NOT VERIFIED: {fault.partition(': ')[2]}"
+    checks = sum(line.startswith("checked") for line in lines)
+    left = len(lines) - checks
+    return f"VERIFIED: {checks} of {checks} checks; {left} lines above say what is not checked"
+
+
+if __name__ == "__main__":
+    given = [Path(x) for x in sys.argv[1:] or ["."]]
+    found = verified(*given) if len(given) in (1, 3) else [_USAGE]
+    print("\n".join([*found, verdict(found)]).encode("ascii", "backslashreplace").decode())
+    sys.exit(not found[0].startswith("checked"))
