@@ -478,7 +478,8 @@ class Planned(Tables):
         used = sorted({i for S in self.tables for i in S if "unit" in self.domain[i]})
         scales = self.plan["privacy"].get("scale", {})
         need(all(self.names[i] in scales for i in used), "a number that no budget grows with")
-        ends = {i: Fraction(str(self.domain[i]["unit"])) * 2**20 for i in used}
+        k = self.record["rows_per_person"]  # a person's rows cost k^2 rho_of_one_row
+        ends = {i: Fraction(str(self.domain[i]["unit"])) * 2**20 * k for i in used}
         return {i: Fraction(str(scales[self.names[i]])) / end for i, end in ends.items()}
 
     def moved(self) -> Fraction | int:
@@ -502,8 +503,8 @@ class Planned(Tables):
     def paid(self, scales: dict[int, Fraction]) -> Fraction | int:
         """Return the least m with ``a + Σ b_j u_j² <= m (1 + Σ (u_j/t_j)²)`` for all u_j."""
         plan, sums = self.plan, dict[int | None, int]()
-        kind = plan["neighbors"], plan["rows_per_person"], plan["person"], self.weight
-        need(kind == ("add-remove", 1, None, None), "the budget")
+        kind = plan["neighbors"], plan.get("per_person"), self.weight
+        need(kind == ("add-remove", None, None), "the budget")
         apart = all(self.own[i].matrix == [[0, 1]] for i in scales)
         need(apart and self.unit == 1 << 20, "sums are not measured apart from counts")
         for T, s in self.multipliers.items():
@@ -512,7 +513,9 @@ class Planned(Tables):
             length, key = s * s * math.prod(self.own[i].square for i in T), [*number, None][0]
             sums[key] = sums.get(key, 0) + length
         most = max(b * (1 if i is None else scales[i] ** 2) for i, b in sums.items())
-        self.say(f"(1 + sum of squares) {float(most):.6g}: pays for every row, of any numbers")
+        rows = f"{plan['rows_per_person']} rows, of any sums"
+        rows = rows if plan["rows_per_person"] > 1 else "every row, of any numbers"
+        self.say(f"(1 + sum of squares) {float(most):.6g}: pays for {rows}")
         return most
 
     def check_privacy(self) -> None:

@@ -803,18 +803,18 @@ const verifier = (() => {
     grown() {
       const used = [...new Set(this.sets.flat())].filter((i) => this.domain[i].has("unit"));
       const scales = at(this.plan, "privacy").get("scale") ?? new Map();
+      const k = at(this.record, "rows_per_person"); // a person's rows cost k^2 rho_of_one_row
       return new Map(used.map((i) => {
         const entry = this.domain[i], name = at(entry, "name");
         need(scales.has(name), "a number that no budget grows with");
-        return [i, written(scales.get(name)).over(written(at(entry, "unit"))).over(1n << 20n)];
+        return [i, written(scales.get(name)).over(written(at(entry, "unit"))).over(k << 20n)];
       }));
     }
 
     // The least m with a + sum of b u^2 at most m (1 + sum of (u/t)^2), for all numbers u of a row:
     // both sides are sums of the same squares, so that m is the largest ratio of coefficients.
     paid(scales) {
-      const alone = !this.exchanged && at(this.record, "rows_per_person") === 1n && !this.weight;
-      need(alone && at(this.record, "person") === null, "the budget");
+      need(!this.exchanged && !this.plan.has("per_person") && !this.weight, "the budget");
       const apart = [...scales.keys()].every((i) => {
         const C = this.own[i].matrix;
         return C?.length === 1 && C[0].length === 2 && C[0][0] === 0n && C[0][1] === 1n;
@@ -832,7 +832,9 @@ const verifier = (() => {
         const own = i === null ? new Fraction(b) : scales.get(i).times(scales.get(i)).times(b);
         if (!own.atMost(most)) most = own;
       }
-      this.say("budgets that grow with numbers pay for every row, of any numbers");
+      const k = at(this.record, "rows_per_person");
+      const rows = k > 1n ? `${k} rows, of any sums` : "every row, of any numbers";
+      this.say(`budgets that grow with numbers pay for ${rows}`);
       return most;
     }
 
