@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 Late = Literal["refuse", "carry"]
 
 MOST_TICKS = 2000
-SIGNS = (1, -1)  # of a row that counts, and of one that takes another back
+SIGNS = (1, -1)  # a row that counts, and a row that is taken back
 _NAMED = {
     "totals": lambda n: np.tril(np.ones((n, n))),
     "periods": np.eye,
