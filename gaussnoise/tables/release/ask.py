@@ -26,6 +26,7 @@ from ..schema.schema import Category
 from .answer import COUNTED, Answer
 from .contrasts import Weights, contrasts
 from .functions import FunctionEstimate, function, variance_within
+from .independence import independence
 from .logistic import logistic
 from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
@@ -44,6 +45,7 @@ from .question import (
     Conditions,
     Count,
     Difference,
+    Independence,
     Indicator,
     Level,
     Mean,
@@ -115,6 +117,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
       ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
     * ``regression of income on sex, age and sex:age``: as :meth:`regress` gives it
     * ``logistic regression of employed=yes on sex``: as :meth:`logistic` gives it
+    * ``are sex and employed independent``, ``is employed independent of sex given age``, ``does
+      employed depend on sex``: as :meth:`independence` prints it
 
     Args:
         release: the release that is asked.
@@ -246,6 +250,8 @@ class _Asked:
             return self._top(asked)
         if isinstance(asked, Regressed):
             return self._regression(asked)
+        if isinstance(asked, Independence):
+            return self._independence(asked)
         if isinstance(asked, Indicator):
             return self._indicator(asked)
         if isinstance(asked, Variance):
@@ -590,6 +596,20 @@ class _Asked:
             "of the rows, not a population",
         ]
         return replace(self._answer(meaning, axes, numbers, notes), method=method)
+
+    def _independence(self, asked: Independence) -> Answer:
+        """Return a test of independence: its χ², which has no interval, and its text."""
+        names = self.release.plan.schema.names
+        given = [names[i] for i in asked.given]
+        found = independence(self.release, names[asked.first], names[asked.second], given=given)
+        pair = " and ".join(self._named({i: None}) for i in (asked.first, asked.second))
+        none = np.full(1, np.nan)
+        numbers = _Found(np.array([found.statistic]), None, none, none)
+        answer = self._answer(f"independence of {pair}{self._groups(asked.given)}", {}, numbers, [])
+        said = str(found)
+        return replace(
+            answer, note=said.replace("\n", "; "), pvalue=np.array(found.p_value), printed=said
+        )
 
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""

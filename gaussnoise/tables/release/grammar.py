@@ -34,6 +34,7 @@ from .question import (
     Conditions,
     Count,
     Difference,
+    Independence,
     Indicator,
     Level,
     Mean,
@@ -299,6 +300,14 @@ class _Meaning(Transformer):
         i, cells = name.value
         (category,) = value[0].value if value else cells
         return Regressed(i, on, category)
+
+    def independence(self, meta: Meta, children: list) -> Independence:
+        one, other, *groups = children
+        first, second = self._attribute(one), self._attribute(other)
+        part = self._part("share", meta, {first: None}, groups)
+        if first == second or second in part.given or any(part.given.values()):
+            self._fail("expected different attributes, with no labels of groups", meta)
+        return Independence(first, second, part.given)
 
     def terms(self, meta: Meta, children: list) -> tuple[tuple[int, ...], ...]:
         return tuple(children)

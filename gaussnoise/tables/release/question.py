@@ -181,6 +181,14 @@ class Regressed(NamedTuple):
     category: int | None = None
 
 
+class Independence(NamedTuple):
+    """A test that two attributes are independent, within groups."""
+
+    first: int
+    second: int
+    given: Conditions  # names, without labels
+
+
 class Top(NamedTuple):
     """The largest, or smallest, of the answers to a question."""
 
@@ -196,7 +204,7 @@ class Change(NamedTuple):
     ticks: tuple[int, int]  # first and second
 
 
-OfFunction: TypeAlias = Indicator | Variance | Regressed
+OfFunction: TypeAlias = Indicator | Variance | Regressed | Independence
 AtOnce: TypeAlias = Amount | Ratio | Difference | Cdf | Quantile | Top | OfFunction
 
 

@@ -33,7 +33,8 @@ from .question import (
 _NO_GROUP = r"\s*[\[(]|\s+(each|ticks?\s|(the\s+)?la(te)?st\s+tick)"
 _IN = rf"in\s+each|in(\s+the\b)?(?!{_NO_GROUP})"
 _GRAMMAR = rf"""
-    start: _ASK? (form | compared | top | change | trend | regression) _SO_FAR? _MARK?
+    start: _ASK? (form | compared | top | change | trend | model) _SO_FAR? _MARK?
+    ?model: regression | independence
     form: (plain | cdf | quantile | indicator | variance) [_AND conditions]
     compared: (RATIO | DIFFERENCE) _OF operand (_AND | _TO) (plain | bracketed given*)
         | (RATIO | DIFFERENCE) (_OF | _OVER) plain _AMID conditions _AND conditions given* -> gap
@@ -54,6 +55,10 @@ _GRAMMAR = rf"""
     variance: _VARIANCE _OF? NAME ("," conditions)? whose? given*
     regression: _REGRESSION _OF NAME _ON terms
         | _LOGISTIC? _REGRESSION _OF (NAME ("=" | _IS) VALUE | LABEL) _ON terms -> logistic
+    independence: _INDEPENDENCE _OF NAME _AND NAME given*
+        | _ARE NAME _AND NAME (_INDEPENDENT | _DEPENDENT) given*
+        | _IS NAME (_INDEPENDENT _OF | _DEPENDENT (_ON | _TO)) NAME given*
+        | _DOES NAME _DEPEND _ON NAME given*
     terms: term (("," | _AND) term)*
     term: NAME (":" NAME)*
 
@@ -112,6 +117,11 @@ _GRAMMAR = rf"""
     _REGRESSION: /regression/i
     _LOGISTIC: /logistic/i
     _ON: /on/i
+    _INDEPENDENCE: /independence/i
+    _INDEPENDENT: /independent/i
+    _DEPENDENT: /dependent|related/i
+    _DOES: /does/i
+    _DEPEND: /depend/i
     _ARE: /(are|were)(\s+there)?/i
     _FRACTION: /fraction|proportion|distribution/i
     _DISTRIBUTION: /distribution/i
@@ -182,6 +192,7 @@ _QUIET = {
     "_FROM_TIME",
     "_BETWEEN_TIME",
     "_ARE",
+    "_DOES",
     "_FRACTION",
     "_OVER",
     "OVER_TIME",
