@@ -580,14 +580,15 @@ class _Asked:
         names = self.release.plan.schema.names
         on = [":".join(names[i] for i in term) for term in asked.on]
         name = names[asked.attribute]
+        terms = ", ".join(":".join(self._named({i: None}) for i in term) for term in asked.on)
         if asked.category is None:
             found, method = regress(self.release, name, on), _LEAST_SQUARES
-            meaning = f"regression of {quoted(name)} on {', '.join(on)}"
+            meaning = f"regression of {self._named({asked.attribute: None})} on {terms}"
         else:
             label = self.release.plan.schema.attributes[asked.attribute].labels[asked.category]
             found, method = logistic(self.release, name, label, on), _LIKELIHOOD
             said = self._named({asked.attribute: (asked.category,)})
-            meaning = f"logistic regression of {said} on {', '.join(on)}"
+            meaning = f"logistic regression of {said} on {terms}"
         axes = {0: _Axis("coefficient", found.columns, ())}
         low, high = found.confidence_interval(self.level)
         numbers = _Found(found.estimate, found.standard_deviation, low, high)
@@ -778,7 +779,7 @@ class _Asked:
         return {tuple(schema.names[i] for i in form): weights}
 
     def _named(self, where: Conditions) -> str:
-        return conditions_text(self.release.plan.schema, where) or "count"
+        return conditions_text(self.release.plan.schema, where, titled=True) or "count"
 
     def _groups(self, given: Conditions) -> str:
         return f" given {self._named(given)}" if given else ""
