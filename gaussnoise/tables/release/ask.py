@@ -76,6 +76,7 @@ Fitted = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
+_FEW = 3  # most groups that a note names
 _MOST_FUNCTIONS = 100  # groups of one answer: functions take longer than counts
 _AT_ONCE = 256  # numbers whose covariances are computed together
 _ASSUMED = "assumed, not tested: releases of the same rows; "
@@ -497,7 +498,9 @@ class _Asked:
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
         answer = self._answer(meaning, {0: axis}, chosen, notes)
         rest = answer.note.removeprefix(self._assumed)
-        note = f"{self._assumed}{_ranks_text(ranks)}; {rest}"
+        least, most = (-np.inf, np.inf) if isinstance(asked.of, Count) else self._limits(asked.of)
+        unknown = [joined[k] for k in np.flatnonzero((low <= least) & (high >= most))]
+        note = f"{self._assumed}{_ranks_text(ranks, unknown)}; {rest}"
         return replace(answer, compared=len(every), note=note)
 
     def _indicator(self, asked: Indicator) -> Answer:
@@ -812,8 +815,11 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
     return [f"{between_text(least, most)} where {whose} may be empty: nothing known"]
 
 
-def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:
-    """Return in words which of these ranks, each from the best to the worst, are uncertain."""
+def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
+    """Return in words which of these ranks, each from the best to the worst, are uncertain.
+
+    Of ``unknown`` groups, which may be empty, no rank is known.
+    """
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):
         if blocks and best <= blocks[-1][1]:
@@ -823,4 +829,6 @@ def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:
     mixed = [f"{best} to {worst}" for best, worst in blocks if best < worst]
     if not mixed:
         return "these ranks are clear of the noise"
-    return f"the noise cannot tell ranks {', '.join(mixed)} apart"
+    listed = ", ".join(map(str, unknown[:_FEW])) + ", …" * (len(unknown) > _FEW)
+    why = f", since groups may be empty: {listed}" if unknown else ""
+    return f"the noise cannot tell ranks {', '.join(mixed)} apart{why}"
