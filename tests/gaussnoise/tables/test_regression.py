@@ -239,6 +239,28 @@ def test_errors_say_what_is_expected(release, people):
         few.release(people.slice(0, 10)).regress("pay", on=["sex", "town"])
 
 
+@pytest.mark.parametrize("empty", ["N", "E"])
+def test_a_category_without_rows_is_named(empty):
+    """The first one, which has no column of its own, as well as a later one."""
+    towns = [town for town in "NSE" if town != empty]
+    rows = pa.table({"town": towns * 900, "sex": ["F", "F", "M"] * 600, "pay": [1.0, 5.0] * 900})
+    schema = gn.Schema(
+        [
+            gn.Attribute("town", ["N", "S", "E"]),
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("pay", clip=[0, 10]),
+        ]
+    )
+    plan = gn.plan(schema, [("town", "sex", "pay")], gn.zCDP(0.5))
+    release = plan.simulate(rows, np.random.default_rng(0))
+    for on in (["town"], ["town", "sex"]):
+        with pytest.raises(
+            gn.errors.ParameterError, match=rf"where town={empty} \(.* may have no rows; hint"
+        ):
+            release.regress("pay", on=on)
+    release.regress("pay", on=["sex"])
+
+
 def test_too_many_columns_are_refused():
     schema = gn.Schema([gn.Attribute("place", range(50)), gn.Attribute("pay", clip=CLIP)])
     table = pa.table({"place": [1, 2], "pay": [1.0, 2.0]})
