@@ -100,7 +100,7 @@ REFUSED = [
     ({}, ("a", "d"), "d"),
     ({}, ("a", "one"), "two categories"),
     ({"rows_per_person": 2}, ("a", "b"), "several rows of a person.*rows_per_person=1"),
-    ({"weight": gn.Weight("w", 2)}, ("a", "b"), "rows have weights"),
+    ({"weight": gn.Weight("w", 2)}, ("a", "b"), "rows with weights"),
 ]
 
 

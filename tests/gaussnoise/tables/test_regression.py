@@ -197,7 +197,9 @@ def test_weighted_rows_are_called_so(rows, people):
     means = [np.average(rows[2][own], weights=weights[own]) for own in (rows[0] == 0, rows[0] == 1)]
     low, high = found.confidence_interval(1 - 1e-8)
     assert low[1] < means[1] - means[0] < high[1]
-    with pytest.raises(gn.errors.ParameterError, match="rows without weights"):
+    with pytest.raises(
+        gn.errors.ParameterError, match=r"regress: .*rows with weights; .*confidence_interval\(\)"
+    ):
         found.population_interval()
 
 
@@ -273,7 +275,7 @@ def test_rows_of_a_person_say_nothing_of_a_population(people):
     several = gn.plan(schema_with(base=PAY), [("sex", "pay")], gn.zCDP(0.5), rows_per_person=2)
     found = several.release(people).regress("pay", on=["sex"])
     assert "rows of a person are not independent" in " ".join(str(found).split())
-    with pytest.raises(gn.errors.ParameterError, match="up to 2, which are not independent"):
+    with pytest.raises(gn.errors.ParameterError, match="several rows of a person, up to 2"):
         found.population_interval()
 
 
