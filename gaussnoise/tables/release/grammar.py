@@ -505,7 +505,7 @@ class _Meaning(Transformer):
         text, at = self._reader.text, children[0].at
         start, end = at.start_pos or 0, at.end_pos or 0
         noun = text[start:end]
-        if self._reader.nouns[noun.lower()].is_of_title:  # wages are an amount, stays are not
+        if self._reader.nouns[noun.lower()].may_be_amount:  # wages are one, stays are not
             asks = [f"{text[:start]}number of {noun}{text[end:]}"]
             self._fail('expected "number of" before it', at, asks)
         return self.count(meta, children)

@@ -17,7 +17,7 @@ from ..schema.dates import Edge, edge_position, edge_text, is_open
 from ..schema.schema import Attribute, Category, Schema
 from .dropped import is_typo
 from .nouns import Noun
-from .periods import PERIOD, Period, Times, period_of, times_of
+from .periods import PERIOD, Period, Times, kind_of, period_of, times_of
 from .question import (
     ENDPOINT,
     INTERVAL,
@@ -355,7 +355,11 @@ class Reader:
         }
         titles = [(a.title, i) for i, a in enumerate(self.schema.attributes) if a.title is not None]
         named = {own: (i, None) for title, i in titles for own in (title.lower(), title)} | named
-        return named | {name: (i, None) for i, name in enumerate(self.schema.names)}
+        named |= {name: (i, None) for i, name in enumerate(self.schema.names)}
+        kinds = [(kind_of(self.schema.attributes[i]), i) for i in self.times]
+        only = {kind: i for kind, i in kinds if kind and [k for k, _ in kinds].count(kind) == 1}
+        # "by month" where the bins of one attribute are months, and nothing else is called so
+        return {kind: (i, None) for kind, i in only.items() if kind != self._tick} | named
 
     @cached_property
     def alone(self) -> dict[str, tuple[int, Cells]]:
