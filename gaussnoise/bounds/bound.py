@@ -345,7 +345,7 @@ def bound_of(
             "Gaussian noises"
         )
     if isinstance(noise.neighbors, AddInProportion):
-        return _in_proportion(noise, noise.neighbors, privacy, n, unbiased)
+        return _in_proportion(noise, noise.neighbors, privacy, n, rows, unbiased)
     if privacy.scales and (noise.neighbors != "add-remove" or _has_sums(noise.domain)):
         raise ParameterError(
             "bound: of budgets that grow with numbers of a record there are bounds for one row "
@@ -387,6 +387,7 @@ def _in_proportion(
     relation: AddInProportion,
     privacy: AbstractPrivacy,
     n: int | None,
+    rows: float,
     unbiased: Unbiased,
 ) -> Bound:
     """Return the bound where budgets ``P = ρ (1 + Σ_j u_j²)`` grow with numbers ``v_j = u_j T_j``.
@@ -397,6 +398,9 @@ def _in_proportion(
     ``φ / √(2P)``. Counts are covered for records of u = 0, and sums of number j for records of
     one whole u_j, as a projection of M is the covariance of the sums alone. Total variances of
     these blocks add up, so that the lower ends of the blocks, with a factor each, prove the bound.
+
+    For persons of k rows, noise is for rows of scales T_j/k: in its units, a person's k rows
+    without numbers are k points of counts, and one row of ``u_j T_j`` is k u_j points of sums.
     """
     certificate, rho = noise.certificate, privacy.to_zcdp().rho
     if not isinstance(certificate, ApartCertificate) or noise.p != 2:
@@ -409,7 +413,7 @@ def _in_proportion(
     values, counts = certificate.weighted(factors)
     proof = Proof(float(values @ counts) * (1 - _MARGIN), (values, counts))
     where = "records without the numbers, and records of a whole multiple of one scale"
-    return bound_from(proof, noise.p, privacy, n, 1.0, where, unbiased)
+    return bound_from(proof, noise.p, privacy, n, rows, where, unbiased)
 
 
 def bound_from(

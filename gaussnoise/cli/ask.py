@@ -34,6 +34,7 @@ def ask(
       variance of income, sex=F
       regression of income on sex, age and sex:age
       logistic regression of employed=yes on sex
+      are sex and employed independent
       cdf of age given sex
       quantile 0.5, 0.9 of age given sex      (median of age)
       count of sex by tick                    (of a stream; in ticks 3 to 5)

@@ -104,6 +104,13 @@ class StreamOptions:
             help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand.",
         ),
     ] = "refuse"
+    corrections: Annotated[
+        str | None,
+        typer.Option(
+            "--corrections",
+            help="Column with 1, or -1 in rows that take back one that was counted before.",
+        ),
+    ] = None
     neighbors: StatedNeighbors = None
     p: StatedNorm = None
     rows_per_person: Annotated[
@@ -144,6 +151,7 @@ class StreamOptions:
         # the class checks these values
         wanted: dict[str, Any] = {"late": self.late, "workload": self.workload}
         wanted |= {"period": self.period, "enforced": self.enforced}
+        wanted |= {"corrections": self.corrections}
         over = Ticks(self.ticks, self.reports, apart=self.apart, **wanted)
         asked = replace(asked_for(Options(self.schema, self.marginals)), stated=vars(self))
         if asked.targets is not None:

@@ -156,21 +156,26 @@ def quadratic(terms: Terms, count: int) -> Quadratic | None:
     return Quadratic(square, linear, constant)
 
 
-def unbiased(terms: Terms, x: Array, covariance: Array) -> float:
+def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
     """Return the unbiased estimate of a polynomial of the mean of a Gaussian that was x.
 
     A product of variables becomes a Hermite polynomial of several variables.
+
+    Args:
+        terms: the polynomial, of k variables.
+        x: the observed Gaussian, shape (k,), or several draws of it, shape (k, draws).
+        covariance: of the Gaussian, shape (k, k).
     """
 
     @cache
-    def estimate(m: Monomial) -> float:
+    def estimate(m: Monomial) -> Any:
         if not m:
             return 1.0
         j, rest = m[-1], m[:-1]
         total = x[j] * estimate(rest)
         for place, i in enumerate(rest):
-            total -= covariance[i, j] * estimate(rest[:place] + rest[place + 1 :])
-        return float(total)
+            total = total - covariance[i, j] * estimate(rest[:place] + rest[place + 1 :])
+        return total
 
     return sum(c * estimate(m) for m, c in terms.items())
 

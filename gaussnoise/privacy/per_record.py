@@ -35,6 +35,12 @@ class PerRecord(AbstractPrivacy):
           counted: multiples of the unit of :class:`Attribute`.
         * Replacing r by r' is a removal and an addition: the loss of Gaussian noise is at most
           ``(√P(r) + √P(r'))²``, by the triangle inequality. Plans are for rows added or removed.
+        * In plans with ``rows_per_person`` or ``person``, a record is a person with at most k rows
+          that are counted, and v_j is the sum of the person's numbers in them. So a firm of several
+          branches has the budget of its whole payroll. Where k T takes the place of T, that budget
+          is at most ``ρ (1 + Σ_j (m_j / T_j)²)``, with m_j the largest number of the person.
+        * ``ρ max(1, (v_1 / T_1)², …)`` for n numbers holds for all records under this guarantee
+          with ρ/(n + 1), since the sum is at most n + 1 times its largest term.
         * Without any of these numbers, it is zCDP(ρ).
 
     Args:

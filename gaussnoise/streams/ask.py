@@ -111,6 +111,8 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
         np.stack([getattr(found, name) for found in listed]) for name in ("estimate", "low", "high")
     )
     deviations = [own for found in listed if (own := found.standard_deviation) is not None]
+    pvalues = [own for found in listed if (own := found.pvalue) is not None]
+    texts = [f"tick {t}: {own.printed}" for t, own in zip(ticks, listed, strict=True)]
     return replace(
         one,
         meaning=f"{one.meaning} {which}",
@@ -122,4 +124,6 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
         low=low,
         high=high,
         method="; ".join(filter(None, dict.fromkeys(found.method for found in listed))),
+        pvalue=np.stack(pvalues) if pvalues else None,
+        printed="\n\n".join(texts) if one.printed else "",
     )

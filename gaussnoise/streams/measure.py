@@ -50,6 +50,9 @@ def counted(
     every choice of keys, hence for random keys that do not depend on data. With ``turn``, rows of
     persons whom it does not admit are left out first.
 
+    With a column of signs, rows with -1 are subtracted: counts may be negative. A row with a sign
+    changes all measured integers by as much as one without, up to the sign.
+
     Raises:
         DataError: rows break the schema, or are of another tick and must not be carried.
     """
@@ -62,6 +65,8 @@ def counted(
         (len(used),),
     )
     attributes += over.columns
+    sign = () if over.corrections is None else (len(attributes) - 1,)
+    wanted = [(*S, *sign) for S in wanted]
     if over.period is not None:
         wanted.append(when)
     rules, limit = excluded(plan.schema, used), limit_of(plan, turn)
@@ -71,6 +76,8 @@ def counted(
     found = dict(count_marginals(table, attributes, wanted, on_outside, limit, impossible=rules))
     if over.period is not None:
         check_period(over, tick, found.pop(when))
+    if sign:
+        return {planned[S[:-1]]: own[..., 0] - own[..., 1] for S, own in found.items()}
     return {planned[S]: np.asarray(counts) for S, counts in found.items()}
 
 
@@ -104,7 +111,7 @@ def measured(
 
     On every residual they are ``Σ_i C_ti q_i`` plus noise, in exact integers.
     """
-    rows = max(int(counts.sum()) for tables in ticks for counts in tables.values())
+    rows = max(int(np.abs(counts).sum()) for tables in ticks for counts in tables.values())
     noisy: dict[Subset, list[int]] = {}
     for T, S in parts_of(plan).items():
         weighted = weighted_counts(plan, [part_of(tables[S], S, T) for tables in ticks], rows)
@@ -116,7 +123,7 @@ def measured(
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
     """Return ``Σ_i C_ti (counts of tick i)``, exactly, for the last of these ticks, t.
 
-    ``rows``: upper bound on the sum of a tick's counts.
+    ``rows``: upper bound on the sum of the sizes of a tick's counts.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     exact = exact_type(sum(map(abs, row)) * max(rows, 1))

@@ -100,9 +100,9 @@ def _repeated(
     n = workload.ticks
     if n > _MOST_REPEATED:
         raise ParameterError(
-            f"noise: expected at most {_MOST_REPEATED} ticks with participation=, got {n}; hint: "
-            "certify(…, participation=) says what noise for one "
-            "participation costs"
+            f"noise: expected at most {_MOST_REPEATED} ticks with participation=, whose "
+            f"coefficients are searched tick by tick, in minutes, got {n}; hint: "
+            "certify(…, participation=) says what noise for one participation costs"
         )
     domain = participations(workload, who)
     with warnings.catch_warnings():  # no warning here: the factor states its gap

@@ -477,10 +477,19 @@ def continual(
             "plan: expected person= with Ticks(..., enforced=True): the column that says whose row "
             "it is, got none"
         )
-    if over.period in tables.schema.names:
+    for named, column in (("period", over.period), ("corrections", over.corrections)):
+        if column in tables.schema.names:
+            raise ParameterError(
+                f"plan: expected a {named} column beside the attributes, got {column!r}, one of "
+                "them"
+            )
+    if over.corrections is not None and (tables.person is not None or tables.has_public_rows):
         raise ParameterError(
-            f"plan: expected a period column beside the attributes, got {over.period!r}, one of "
-            "them"
+            "plan: Ticks(..., corrections=...) cannot be combined with person= or replacement: "
+            "rows beyond a limit are left out at random, so that a row that is taken back may not "
+            "have been counted, and under replacement the number of rows is public; hint: "
+            'rows_per_person=, which you assure, and neighbors="add-remove"; or tables of an '
+            "attribute with the categories new and withdrawn"
         )
     drawn = over.n * tables.integers
     privacy = tables.privacy

@@ -67,6 +67,14 @@ def plan_text(plan: "StreamPlan") -> str:
             if over.period is not None
             else []
         ),
+        *(
+            [
+                f"corrections  rows with -1 in column {over.corrections!r} are subtracted at the "
+                "tick in which they arrive"
+            ]
+            if over.corrections is not None
+            else []
+        ),
         *draft_text(plan.schema),
         "",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  "

@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 Late = Literal["refuse", "carry"]
 
 MOST_TICKS = 2000
+SIGNS = (1, -1)  # a row that counts, and a row that is taken back
 _NAMED = {
     "totals": lambda n: np.tril(np.ones((n, n))),
     "periods": np.eye,
@@ -56,10 +57,17 @@ class Ticks(PickledByArguments):
         period: a column with the number of each row's tick, from 1 on; it is checked at every tick.
             Rows of a later tick are refused. Refusals depend on the rows, also where other rows
             that do not fit are dropped.
+        corrections: a column with 1 or -1 in each row. A row with -1 takes back one that was
+            counted before, and is subtracted from the counts of the tick in which it arrives, so
+            that the totals are right from then on. It is a report of its person like any other:
+            ``reports`` must be two or more, and ``rows_per_person`` of the plan counts these rows
+            too; a row that was changed is two. It needs that all rows count: no ``person`` in the
+            plan, whose limits leave some out at random, so that it would not be known whether a row
+            that is taken back was counted.
 
     Raises:
-        ParameterError: a number is out of range, ``enforced`` is without ``reports``, or the
-            workload does not distinguish all ticks.
+        ParameterError: a number is out of range, ``enforced`` or ``corrections`` is without
+            ``reports``, or the workload does not distinguish all ticks.
 
     >>> gn.streams.Ticks(52, reports=4, apart=4)
     Ticks(52, reports=4, apart=4)
@@ -73,6 +81,7 @@ class Ticks(PickledByArguments):
     late: Late = "refuse"
     period: str | None = None
     enforced: bool = False
+    corrections: str | None = None
 
     def __post_init__(self) -> None:
         for name, value, most in (
@@ -87,9 +96,16 @@ class Ticks(PickledByArguments):
                 )
         if self.late not in get_args(Late):
             raise ParameterError(f'Ticks: expected late="refuse" or "carry", got {self.late!r:.50}')
-        if self.period is not None and not (isinstance(self.period, str) and self.period):
+        for name in ("period", "corrections"):
+            column = getattr(self, name)
+            if column is not None and not (isinstance(column, str) and column):
+                raise ParameterError(
+                    f"Ticks: expected {name} to be a column's name, got {column!r:.50}"
+                )
+        if self.corrections is not None and (self.reports or 1) < 2:
             raise ParameterError(
-                f"Ticks: expected period to be a column's name, got {self.period!r:.50}"
+                "Ticks: expected reports=2 or more with corrections=: the row that takes another "
+                f"one back is a second report of the same person, got {self.reports}"
             )
         if self.late == "carry" and self.period is None:
             raise ParameterError(
@@ -124,10 +140,10 @@ class Ticks(PickledByArguments):
 
     @property
     def columns(self) -> list[Attribute]:
-        """The column with the number of each row's tick, if any, as a list for counting."""
-        if self.period is None:
-            return []
-        return [Attribute(self.period, categories=range(1, self.n + 1))]
+        """The columns with the tick of each row and with its sign, if any, for counting."""
+        ticks, signs = range(1, self.n + 1), SIGNS
+        named = ((self.period, ticks), (self.corrections, signs))
+        return [Attribute(name, categories=own) for name, own in named if name is not None]
 
     def as_dict(self) -> dict[str, object]:
         """Return the arguments as plain data."""
@@ -141,6 +157,7 @@ class Ticks(PickledByArguments):
             "period": self.period,
             # left out where it is false, as in the records of earlier versions
             **({"enforced": True} if self.enforced else {}),
+            **({} if self.corrections is None else {"corrections": self.corrections}),
         }
 
     def __repr__(self) -> str:
@@ -160,6 +177,7 @@ class Ticks(PickledByArguments):
             self.period is not None
         )
         shown += ["enforced=True"] * self.enforced
+        shown += [f"corrections={self.corrections!r}"] * (self.corrections is not None)
         return f"Ticks({', '.join(shown)})"
 
 

@@ -194,9 +194,9 @@ class Release(Folder):
     def paid(self, grows: list[int]) -> Fraction | int:
         """Return the least m with ``a + Σ b_j u_j² <= m (1 + Σ (u_j/t_j)²)`` for all u_j."""
         # u_j are numbers without an upper end, in cells of 2^20 units, and t_j their scales
-        scales = self.plan["privacy"].get("scale", {})
-        kind = *(self.plan[key] for key in UNIT), self.weight
-        need(kind == ("add-remove", 1, None, None), "the budget")
+        scales, k = self.plan["privacy"].get("scale", {}), self.record["rows_per_person"]
+        kind = self.plan["neighbors"], self.plan.get("per_person"), self.weight
+        need(kind == ("add-remove", None, None), "the budget")
         need(all(self.names[i] in scales for i in grows), "a number that no budget grows with")
         apart = all(self.own[i].matrix == [[0, 1]] for i in grows)
         need(apart and self.unit == 1 << 20, "sums are not measured apart from counts")
@@ -205,10 +205,11 @@ class Release(Folder):
         need(all(len({*T} & {*grows}) < 2 for T in lengths), "a product of such numbers")
         sums = [Fraction(sum(b for T, b in lengths.items() if {*T}.isdisjoint(grows)))]
         for i in grows:
-            end = Fraction(str(self.own[i].given["unit"])) * 2**20
+            end = Fraction(str(self.own[i].given["unit"])) * 2**20 * k  # k rows cost k^2 as much
             t = Fraction(str(scales[self.names[i]])) / end
             sums.append(t**2 * sum(b for T, b in lengths.items() if i in T))
-        self.say(f"(1 + sum of squares) {float(max(sums)):.6g}: pays for every row, of any numbers")
+        rows = f"{k} rows, of any sums" if k > 1 else "every row, of any numbers"
+        self.say(f"(1 + sum of squares) {float(max(sums)):.6g}: pays for {rows}")
         return max(sums)
 
     # ---- 5. Privacy

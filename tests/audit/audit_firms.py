@@ -5,6 +5,7 @@ import audit_numbers as numbers
 
 import gaussnoise as gn
 from gaussnoise.tables.planning import measure as _measure
+from gaussnoise.tables.planning import plan as _plan
 from gaussnoise.tables.planning import request as _request
 from gaussnoise.tables.reading import steps as _steps
 
@@ -14,10 +15,10 @@ FIRM = {"sex": "F", "pay": 0.25, "w": 1.0}
 CLASSES = {0.0: RHO, SCALE: 2 * RHO, 2 * SCALE: 5 * RHO}
 
 
-def planned():
+def planned(branches=1):
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", unit=0.25)])
     privacy = gn.PerRecord(gn.zCDP(RHO), {"pay": SCALE})
-    return gn.plan(schema, [("sex", "pay"), "sex"], privacy)
+    return gn.plan(schema, [("sex", "pay"), "sex"], privacy, rows_per_person=branches)
 
 
 def claim(payroll):
@@ -25,9 +26,13 @@ def claim(payroll):
     return kit.gaussian_epsilon(CLASSES[payroll], kit.DELTA)
 
 
-def audit(payroll, draws=8000):
-    """Lower bound on ε of a firm more or less, from the integers of a release."""
-    return numbers.audit(planned(), FIRM | {"pay": payroll}, draws)
+def audit(payroll, draws=8000, branches=1):
+    """Lower bound on ε of a firm more or less, from the integers of a release.
+
+    The payroll is the same in each of its branches, which are a row each.
+    """
+    rows = [FIRM | {"pay": payroll / branches}] * branches
+    return numbers.audit(planned(branches), rows, draws)
 
 
 def _double_reading(patch):
@@ -45,10 +50,16 @@ def _less_sensitivity(patch):
     patch.setattr(_measure, "squared_sensitivity", lambda *of: right(*of) / 8)
 
 
+def _branches_apart(patch):
+    patch.setattr(_plan.Plan, "row_rho", property(lambda self: self.rho))
+
+
 MUTANTS = [
+    kit.Mutant("a budget for each branch", _branches_apart, lambda: audit(0.0, branches=3)),
     kit.Mutant("numbers read twice as large", _double_reading, lambda: audit(2 * SCALE)),
     kit.Mutant("budgets of half the scale", _half_scale, lambda: audit(2 * SCALE)),
     kit.Mutant("an eighth of the squared change", _less_sensitivity, lambda: audit(0.0)),
 ]
 # the class of firms whose claim each of them breaks
-BROKEN = {mutant.name: 0.0 if "eighth" in mutant.name else 2 * SCALE for mutant in MUTANTS}
+SMALL = "a budget for each branch", "an eighth of the squared change"
+BROKEN = {mutant.name: 0.0 if mutant.name in SMALL else 2 * SCALE for mutant in MUTANTS}

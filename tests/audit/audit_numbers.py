@@ -43,9 +43,10 @@ def integers(plan, rows):
 
 
 def audit(plan, odd, draws=8000):
-    """Lower bound on ε: a record more or less, or exchanged for another."""
+    """Lower bound on ε: a record, or a list of one person's, more or less, or exchanged."""
+    odd = odd if isinstance(odd, list) else [odd]
     fewer = [RECORD] if plan.neighbors == "add-remove" else [RECORD, RECORD | {"sex": "M"}]
-    high, low = (integers(plan, rows) for rows in ([RECORD, odd], fewer))
+    high, low = (integers(plan, rows) for rows in ([RECORD, *odd], fewer))
     query = plan.query.query
     noise = np.array(query.draw(draws * len(high)), dtype=np.float64).reshape(draws, -1)
     left, right = ((side + noise) / query.scale for side in (high, low))

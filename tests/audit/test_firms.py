@@ -4,9 +4,11 @@ import audit_firms as firms
 import pytest
 
 
+@pytest.mark.parametrize("branches", [1, 3])
 @pytest.mark.parametrize("payroll", firms.CLASSES)
-def test_no_class_of_firms_spends_more_than_its_claim(payroll):
-    proven = firms.audit(payroll)
+def test_no_class_of_firms_spends_more_than_its_claim(payroll, branches):
+    """With three branches, the claim is that of the firm's whole payroll."""
+    proven = firms.audit(payroll, branches=branches)
     assert 0 < proven < firms.claim(payroll)
 
 

@@ -24,16 +24,26 @@ PRIVACY = gn.PerRecord(gn.zCDP(0.3), {"pay": 1234.56, "staff": 20})
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    return _released(tmp_path_factory.mktemp("folder"))
+
+
+@pytest.fixture(scope="module")
+def persons(tmp_path_factory):
+    """A folder about persons of at most three rows."""
+    return _released(tmp_path_factory.mktemp("persons"), person="firm", rows_per_person=3)
+
+
+def _released(folder, **options):
     rng, n = np.random.default_rng(0), 200
     rows = {
         "region": rng.choice(["N", "S", "E"], n),
         "pay": np.round(np.exp(rng.normal(5, 2, n)), 2),
         "staff": rng.integers(0, 50, n),
+        "firm": rng.integers(0, 90, n),
     }
     entries = [("region", "pay"), ("region", "staff"), ("region",)]
-    out = tmp_path_factory.mktemp("folder") / "out"
-    gn.plan(SCHEMA, entries, PRIVACY).release(pa.table(rows), out=out)
-    return out
+    gn.plan(SCHEMA, entries, PRIVACY, **options).release(pa.table(rows), out=folder / "out")
+    return folder / "out"
 
 
 def _lines(folder, change=None):
@@ -65,6 +75,14 @@ def test_both_check_the_inequality_and_sigma(folder):
         assert "sensitivity" in text
 
 
+def test_both_check_sums_of_the_rows_of_persons(persons):
+    for said in _lines(persons):
+        text = "\n".join(said)
+        assert "FAILED" not in text
+        assert "UNKNOWN" not in text
+        assert "for 3 rows, of any sums" in text
+
+
 def _less_noise(record):
     record["noise"]["sigma"] *= 0.99
 
@@ -94,6 +112,11 @@ def _more_rows(record):
     record["rows_per_person"] = record["plan"]["rows_per_person"] = 2
 
 
+def _fewer_rows(record):
+    record["rows_per_person"] = record["plan"]["rows_per_person"] = 1
+    record["noise"]["rho_of_one_row"] *= 9
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -108,6 +131,13 @@ def _more_rows(record):
 )
 def test_both_notice_less_noise_than_the_budgets_need(folder, change):
     for said in _lines(folder, change):
+        assert [line[:6] for line in said] == ["FAILED"], said
+        assert "Error" not in said[0]
+
+
+@pytest.mark.parametrize("change", [_less_noise, _more_rows, _fewer_rows])
+def test_both_notice_less_noise_than_persons_need(persons, change):
+    for said in _lines(persons, change):
         assert [line[:6] for line in said] == ["FAILED"], said
         assert "Error" not in said[0]
 

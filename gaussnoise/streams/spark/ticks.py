@@ -276,12 +276,17 @@ def check_stream(plan: StreamPlan, format: str) -> None:
     """Refuse streams that executors cannot run.
 
     Raises:
-        ParameterError: tables are in CSV files, or only the total is released.
+        ParameterError: tables are in CSV files, rows have signs, or only the total is released.
         DomainTooLargeError: one task cannot hold a table.
     """
     if format != "parquet":
         raise ParameterError(
             f'start: executors=True expects format="parquet", got format={format!r}'
+        )
+    if plan.over.corrections is not None:
+        raise ParameterError(
+            "start: executors=True takes no corrections=; hint: without executors=True, Spark "
+            "still counts where the rows are"
         )
     tables = plan.tables
     largest = max(map(tables.cells, tables.subsets))

@@ -25,10 +25,10 @@ from ..schema.numbers import Weight, sets_of_numbers, unit_of
 from ..schema.schema import Attribute, OnOutside
 from .impossible import Excluded
 from .numbers import (
-    LOW,
     WEIGHT,
     WITHOUT,
     Joint,
+    joined,
     keys_and_sums,
     sum_names,
     weight_column,
@@ -341,13 +341,9 @@ class _Tables:
                 np.add.at(flat, cells, masses)
 
     def pop(self, S: Subset) -> Counts | NDArray[Any]:
-        """Return the counts of a group, as Python's integers if it has a number with a unit."""
+        """Return the counts of a group, as Python's integers where 64 bits may not hold them."""
         counts = self.counts.pop(S)
-        return (
-            counts.astype(object) + LOW * self._high.pop(S).astype(object)
-            if S in self._high
-            else counts
-        )
+        return joined(counts, self._high.pop(S)) if S in self._high else counts
 
     def add_records(self, columns: Sequence[NDArray]) -> None:
         """Add records by the codes of all attributes, which are not clipped and have no weights."""

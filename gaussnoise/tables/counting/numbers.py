@@ -29,6 +29,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numerics.integers import exact_type
 from ...solvers.tables.residuals import Subset
 from ..reading.frames import Lazy
 from ..schema.numbers import STEPS, Weight, joined_numbers, sets_of_numbers, virtual_cells
@@ -257,6 +258,15 @@ def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
     inside[cells] = 1
     signs = inside[:-1] - inside[1:]
     return sum(ends[c] if signs[c] > 0 else -ends[c] for c in np.flatnonzero(signs).tolist())
+
+
+def joined(low: Integers, high: Integers) -> NDArray[Any]:
+    """Return ``low + LOW · high``, as Python's integers unless 64 bits hold the sum of all."""
+    if not high.any():
+        return low
+    largest = sum(np.abs(part).sum(dtype=float) * c for part, c in ((low, 1), (high, LOW)))
+    exact = exact_type(math.ceil(largest))
+    return low.astype(exact) + LOW * high.astype(exact)
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:

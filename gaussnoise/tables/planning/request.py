@@ -131,17 +131,28 @@ class Request(PickledByArguments):
         """Refuse options without a proof where budgets of rows grow with their numbers."""
         check_budgets(self.schema, self.used, self.scales, self.neighbors)
         more = {
-            "person=": self.person,
-            "rows_per_person=": self.rows_per_person > 1,
-            "weight=": self.weight,
-            "ranges=": self.ranges,
-            "targets=": self.targets,
+            "weight=": (
+                self.weight,
+                "products of weights and numbers without an upper end have no exact place in 64 "
+                "bits; hint: a column of the products, with a unit and a scale of its own",
+            ),
+            "per_person=": (
+                self.per_person,
+                "the budget of a person grows with the sum of the numbers in the person's rows; "
+                "hint: person= with rows_per_person=, or a table with one row of each person",
+            ),
+            "ranges=": (self.ranges, "ranges are found for rows of one budget; hint: clip = [...]"),
+            "targets=": (
+                self.targets,
+                "which of counts and sums gets more depends on the scales, a choice in public; "
+                "hint: plan with a budget, and look at standard deviations",
+            ),
         }
-        if given := [name for name, value in more.items() if self.scales and value]:
-            raise ParameterError(
-                f"plan: {given[0]} cannot be combined with budgets that grow with numbers; "
-                "hint: one row for each firm or person"
-            )
+        for name, (given, why) in more.items():
+            if self.scales and given:
+                raise ParameterError(
+                    f"plan: {name} cannot be combined with budgets that grow with numbers: {why}"
+                )
 
     def _checked_per_person(self, asked: object) -> tuple[tuple[str, PerPerson], ...]:
         """Return the function for each clipped number, in the schema's order."""
@@ -212,10 +223,18 @@ class Request(PickledByArguments):
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation that the noise protects: with public attributes, or budgets."""
+        """The neighbouring relation that the noise protects: with public attributes, or budgets.
+
+        A person's at most k rows add at most k to counts, at ρ, and the sum V of their numbers to
+        sums, at ρ (V/T)². Rows of which each may cost ρ/k² (1 + (v k/T)²) leave room for both: k
+        such moves of counts cost ρ, and numbers of sum V cost (V/T)² ρ, by the triangle inequality.
+        Persons with all their rows in one cell need all of it.
+        """
         used = [self.schema.attributes[i] for i in self.used]
         scales = {
-            i: Fraction(units_in(own.name, self.scales[own.name], own.unit), STEPS)
+            i: Fraction(
+                units_in(own.name, self.scales[own.name], own.unit), STEPS * self.rows_per_person
+            )
             for i, own in zip(self.used, used, strict=True)
             if own.unit is not None
         }

@@ -51,11 +51,13 @@ class Answer:
         method: how the intervals of a function are found, in words; "" for other answers, whose
             methods are in ``note``.
         pvalue: of trends over the ticks of a stream, the chance of a larger χ² if nothing changes:
-            one for each number, each alone; NaN where a tick has no estimate. None for others.
+            one for each number, each alone; NaN where a tick has no estimate. Of a test of
+            independence, whose estimate is its χ², the chance of a larger one. None for others.
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
         headings: the names of attributes that readers see.
+        printed: the text of a test, which ``print`` shows in place of a table; "" for others.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -87,6 +89,7 @@ class Answer:
     pvalue: Array | None = field(default=None, repr=False)
     population: Population | None = field(default=None, repr=False)
     headings: tuple[str, ...] = field(default=(), repr=False)
+    printed: str = field(default="", repr=False)
 
     @property
     def remarks(self) -> list[str]:
@@ -180,6 +183,8 @@ class Answer:
         return [level, *[note for note in self.note.split("; ") if note]]
 
     def __str__(self) -> str:
+        if self.printed:
+            return self.printed
         closing, *own = self.cautions
         counted = [note for note in own if note.startswith(COUNTED)]
         for note in (note for note in own if note not in counted):

@@ -26,6 +26,7 @@ from ..schema.schema import Category
 from .answer import COUNTED, Answer
 from .contrasts import Weights, contrasts
 from .functions import FunctionEstimate, function, variance_within
+from .independence import independence
 from .logistic import logistic
 from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
@@ -44,6 +45,7 @@ from .question import (
     Conditions,
     Count,
     Difference,
+    Independence,
     Indicator,
     Level,
     Mean,
@@ -74,6 +76,7 @@ Fitted = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
+_FEW = 3  # most groups that a note names
 _MOST_FUNCTIONS = 100  # groups of one answer: functions take longer than counts
 _AT_ONCE = 256  # numbers whose covariances are computed together
 _ASSUMED = "assumed, not tested: releases of the same rows; "
@@ -115,6 +118,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
       ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
     * ``regression of income on sex, age and sex:age``: as :meth:`regress` gives it
     * ``logistic regression of employed=yes on sex``: as :meth:`logistic` gives it
+    * ``are sex and employed independent``, ``is employed independent of sex given age``, ``does
+      employed depend on sex``: as :meth:`independence` prints it
 
     Args:
         release: the release that is asked.
@@ -246,6 +251,8 @@ class _Asked:
             return self._top(asked)
         if isinstance(asked, Regressed):
             return self._regression(asked)
+        if isinstance(asked, Independence):
+            return self._independence(asked)
         if isinstance(asked, Indicator):
             return self._indicator(asked)
         if isinstance(asked, Variance):
@@ -491,7 +498,9 @@ class _Asked:
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
         answer = self._answer(meaning, {0: axis}, chosen, notes)
         rest = answer.note.removeprefix(self._assumed)
-        note = f"{self._assumed}{_ranks_text(ranks)}; {rest}"
+        least, most = (-np.inf, np.inf) if isinstance(asked.of, Count) else self._limits(asked.of)
+        unknown = [joined[k] for k in np.flatnonzero((low <= least) & (high >= most))]
+        note = f"{self._assumed}{_ranks_text(ranks, unknown)}; {rest}"
         return replace(answer, compared=len(every), note=note)
 
     def _indicator(self, asked: Indicator) -> Answer:
@@ -574,14 +583,15 @@ class _Asked:
         names = self.release.plan.schema.names
         on = [":".join(names[i] for i in term) for term in asked.on]
         name = names[asked.attribute]
+        terms = ", ".join(":".join(self._named({i: None}) for i in term) for term in asked.on)
         if asked.category is None:
             found, method = regress(self.release, name, on), _LEAST_SQUARES
-            meaning = f"regression of {quoted(name)} on {', '.join(on)}"
+            meaning = f"regression of {self._named({asked.attribute: None})} on {terms}"
         else:
             label = self.release.plan.schema.attributes[asked.attribute].labels[asked.category]
             found, method = logistic(self.release, name, label, on), _LIKELIHOOD
             said = self._named({asked.attribute: (asked.category,)})
-            meaning = f"logistic regression of {said} on {', '.join(on)}"
+            meaning = f"logistic regression of {said} on {terms}"
         axes = {0: _Axis("coefficient", found.columns, ())}
         low, high = found.confidence_interval(self.level)
         numbers = _Found(found.estimate, found.standard_deviation, low, high)
@@ -590,6 +600,20 @@ class _Asked:
             "of the rows, not a population",
         ]
         return replace(self._answer(meaning, axes, numbers, notes), method=method)
+
+    def _independence(self, asked: Independence) -> Answer:
+        """Return a test of independence: its χ², which has no interval, and its text."""
+        names = self.release.plan.schema.names
+        given = [names[i] for i in asked.given]
+        found = independence(self.release, names[asked.first], names[asked.second], given=given)
+        pair = " and ".join(self._named({i: None}) for i in (asked.first, asked.second))
+        none = np.full(1, np.nan)
+        numbers = _Found(np.array([found.statistic]), None, none, none)
+        answer = self._answer(f"independence of {pair}{self._groups(asked.given)}", {}, numbers, [])
+        said = str(found)
+        return replace(
+            answer, note=said.replace("\n", "; "), pvalue=np.array(found.p_value), printed=said
+        )
 
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""
@@ -758,7 +782,7 @@ class _Asked:
         return {tuple(schema.names[i] for i in form): weights}
 
     def _named(self, where: Conditions) -> str:
-        return conditions_text(self.release.plan.schema, where) or "count"
+        return conditions_text(self.release.plan.schema, where, titled=True) or "count"
 
     def _groups(self, given: Conditions) -> str:
         return f" given {self._named(given)}" if given else ""
@@ -791,8 +815,11 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
     return [f"{between_text(least, most)} where {whose} may be empty: nothing known"]
 
 
-def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:
-    """Return in words which of these ranks, each from the best to the worst, are uncertain."""
+def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
+    """Return in words which of these ranks, each from the best to the worst, are uncertain.
+
+    Of ``unknown`` groups, which may be empty, no rank is known.
+    """
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):
         if blocks and best <= blocks[-1][1]:
@@ -802,4 +829,6 @@ def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:
     mixed = [f"{best} to {worst}" for best, worst in blocks if best < worst]
     if not mixed:
         return "these ranks are clear of the noise"
-    return f"the noise cannot tell ranks {', '.join(mixed)} apart"
+    listed = ", ".join(map(str, unknown[:_FEW])) + ", …" * (len(unknown) > _FEW)
+    why = f", since groups may be empty: {listed}" if unknown else ""
+    return f"the noise cannot tell ranks {', '.join(mixed)} apart{why}"

@@ -258,18 +258,8 @@ class AbstractCoefficients:
     @cached_property
     def _drawn(self) -> Law:
         """The law of the coefficients for the population that these rows were drawn from."""
-        if self.weighted:
-            raise ParameterError(
-                f"{self._function}: expected rows without weights for intervals about a "
-                "population; hint: confidence_interval() is about the weighted rows that were "
-                "counted"
-            )
-        if self.rows_per_person > 1:
-            raise ParameterError(
-                f"{self._function}: expected one row of each person for intervals about a "
-                f"population, got up to {self.rows_per_person}, which are not independent; hint: "
-                "per_person=, or confidence_interval() about the rows that were counted"
-            )
+        hint = ", or confidence_interval() about the rows that were counted"
+        check_sample(self._function, self.weighted, self.rows_per_person, hint)
         return Law(self._sampled(), self.own.center)
 
     @property
@@ -423,6 +413,25 @@ def column_name(labels: Labels, column: Column) -> str:
     """Return the name of a coefficient, like ``"sex=M, hours"``."""
     own = [f"{a}={labels[a][k]}" for a, k in column.cell.items()]
     return ", ".join([*own, *column.numbers]) or "intercept"
+
+
+def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str = "") -> None:
+    """Refuse rows that are no independent draws from a population.
+
+    Raises:
+        ParameterError: weights, or several rows of a person.
+    """
+    why = own = ""
+    if weighted:
+        why, own = "rows with weights", "a release without weight="
+    if rows_per_person > 1:
+        why = f"several rows of a person, up to {rows_per_person}, which are not independent"
+        own = "a release with rows_per_person=1, of one row or record of each person"
+    if why:
+        raise ParameterError(
+            f"{function}: what it says of a population expects independent rows that count one "
+            f"each, got {why}; hint: {own}{hint}"
+        )
 
 
 def hidden(values: Array, sd: Array) -> int | None:

@@ -379,7 +379,7 @@ def _bent(
     ratio = QuadraticRatio(near, Quadratic.one(count), np.zeros(count), np.eye(count))
     estimate = ratio.estimate
     if rational is not None and set(rational.bottom) == {()}:
-        estimate = unbiased(rational.top, y, covariance) / rational.bottom[()]
+        estimate = float(unbiased(rational.top, y, covariance)) / rational.bottom[()]
     sd = ratio.standard_deviation
     if far > max(_MOST_BENT * sd, _ROUNDING * abs(near.constant)):
         differs = "it changes by steps"

@@ -34,6 +34,7 @@ from .question import (
     Conditions,
     Count,
     Difference,
+    Independence,
     Indicator,
     Level,
     Mean,
@@ -300,6 +301,14 @@ class _Meaning(Transformer):
         (category,) = value[0].value if value else cells
         return Regressed(i, on, category)
 
+    def independence(self, meta: Meta, children: list) -> Independence:
+        one, other, *groups = children
+        first, second = self._attribute(one), self._attribute(other)
+        part = self._part("share", meta, {first: None}, groups)
+        if first == second or second in part.given or any(part.given.values()):
+            self._fail("expected different attributes, with no labels of groups", meta)
+        return Independence(first, second, part.given)
+
     def terms(self, meta: Meta, children: list) -> tuple[tuple[int, ...], ...]:
         return tuple(children)
 
@@ -496,7 +505,7 @@ class _Meaning(Transformer):
         text, at = self._reader.text, children[0].at
         start, end = at.start_pos or 0, at.end_pos or 0
         noun = text[start:end]
-        if self._reader.nouns[noun.lower()].is_of_title:  # wages are an amount, stays are not
+        if self._reader.nouns[noun.lower()].may_be_amount:  # wages are one, stays are not
             asks = [f"{text[:start]}number of {noun}{text[end:]}"]
             self._fail('expected "number of" before it', at, asks)
         return self.count(meta, children)

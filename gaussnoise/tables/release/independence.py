@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...layout import fitted
-from .coefficients import CLEAR, enough
+from .coefficients import CLEAR, check_sample, enough
 from .contrasts import contrasts
 from .noisy import AbstractRelease
 from .show import chi_squared_text
@@ -112,7 +112,8 @@ def independence(
     if len(set(names)) < len(names):
         raise ParameterError(f"independence: expected different attributes, got {names!r:.80}")
     check_no_number(release, "independence", names)
-    _check_sample(release)
+    plan = release.plan
+    check_sample("independence", plan.weight is not None, plan.rows_per_person)
     table = release[names]
     counts = np.asarray(table.estimate)
     sizes = counts.shape[-2:]
@@ -167,18 +168,3 @@ def _residuals(counts: Array) -> tuple[Array, Array]:
         forms[k, :, k] = np.kron(left, right)
         expected[k] = np.kron(rho, gamma) * (r.sum() + c.sum()) / 2
     return forms.reshape(-1, groups * m * n), expected.ravel()
-
-
-def _check_sample(release: AbstractRelease) -> None:
-    """Refuse releases whose rows are not independent draws, or whose variance is not known."""
-    plan = release.plan
-    why = hint = ""
-    if plan.weight is not None:
-        why = "rows have weights"
-    if plan.rows_per_person > 1:
-        why = "several rows of a person may count, which are not independent"
-        hint = "; hint: a release with rows_per_person=1, of one row of each person"
-    if why:
-        raise ParameterError(
-            f"independence: expected independent rows that count one each, but {why}{hint}"
-        )

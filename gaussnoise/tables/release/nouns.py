@@ -19,6 +19,12 @@ _PUBLISHED = {
     *("statistics", "results", "figures", "tables", "numbers", "series", "rates", "shares"),
     *("counts", "totals", "means", "averages", "census", "data", "indicators", "estimates"),
 }
+# nouns of titles that are amounts of what rows are about, and mean no number of rows when alone
+_AMOUNTS = {
+    *("wages", "earnings", "salaries", "incomes", "costs", "prices", "expenses", "expenditures"),
+    *("payments", "revenues", "sales", "turnovers", "profits", "taxes", "rents", "hours", "days"),
+    *("emissions", "distances", "ages", "savings", "debts", "assets", "imports", "exports"),
+}
 
 
 class Noun(NamedTuple):
@@ -28,12 +34,14 @@ class Noun(NamedTuple):
         fault: the reason why they count something else, or may; else "".
         groups: attributes; where each is one label, or is asked for by its labels, there is no
             fault: of each person there is one record in each group.
-        is_of_title: whether it is only the title that has it, which may be about an amount.
+        may_be_amount: whether it may be an amount, like wages, so that alone it is no number of
+            rows: only the title has it, and it is one, or tables have sums, or an attribute has its
+            name.
     """
 
     fault: str = ""
     groups: tuple[str, ...] = ()
-    is_of_title: bool = False
+    may_be_amount: bool = False
 
 
 def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
@@ -46,7 +54,12 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
     counted = f"the tables count {re.split('[:;]', counted_text(plan))[0]}"
     reduced, most = bool(plan.per_person), plan.rows_per_person * times
     title = _of_title(plan)
-    found = {} if title is None else {title: Noun(counted if reduced else "", is_of_title=True)}
+    found = {}
+    if title is not None:
+        names = [name.lower() for a in plan.schema.attributes for name in (a.name, a.title or "")]
+        is_amount = title in _AMOUNTS or any(title.removesuffix("s") in name for name in names)
+        is_amount = is_amount or any(a.is_summed for a in plan.schema.attributes)
+        found[title] = Noun(counted if reduced else "", may_be_amount=is_amount)
     if reduced:
         found |= {"records": Noun(), "rows": Noun(counted)}
     else:

@@ -1,6 +1,7 @@
 """Times in questions: years, quarters, months, weeks and days, and the labels or bins of each."""
 
 import datetime
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ _ANY_YEAR = 2001  # has 52 weeks, as most years do
 _EPOCH, _DAY = datetime.date(1970, 1, 1).toordinal(), 24 * 60 * 60 * 10**6  # in microseconds
 _MONTHS = tuple(name.lower() for name in MONTHS)
 _SHORT = tuple(name[:3] for name in _MONTHS)
+_KINDS = ("day", "week", "month", "quarter", "year")
 _QUARTERS = ("first", "second", "third", "fourth")
 _YEAR = r"[12]\d{3}"
 _ANY_MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in _MONTHS)})"
@@ -212,6 +214,41 @@ def times_of(attribute: Attribute) -> Times | None:
         for start, end in [period.days(year)]
     ]
     return None if len(known) < len(periods) else Times(name, labels, (*known, *more))
+
+
+def kind_of(attribute: Attribute) -> str | None:
+    """Return the word for the times of an attribute's cells, as "month"; None if they differ."""
+    times = times_of(attribute)
+    if times is None:
+        return None
+    if times.plain:
+        kinds = {period.kind for period in times.plain if period is not None}
+        return kinds.pop() if len(kinds) == 1 else None
+    spans = [span for span in times.spans if span is not None]
+    for kind in _KINDS if all(map(math.isfinite, itertools.chain(*spans))) else ():
+        ends = [(b, _end(kind, a)) for a, b in spans]
+        last, end = ends.pop()
+        if all(b == known for b, known in ends) and last in (end, end + _DAY):  # with its last day
+            return kind
+    return None
+
+
+def _end(kind: str, start: float) -> float:
+    """Return the end of the day, week, month … that begins at a moment; NaN if none does."""
+    day, rest = divmod(start, _DAY)
+    if rest:
+        return math.nan
+    first = datetime.date.fromordinal(_EPOCH + int(day))
+    number = {
+        "day": first.toordinal(),
+        "week": first.isocalendar().week,
+        "month": first.month,
+        "quarter": (first.month + 2) // 3,
+        "year": 0,
+    }[kind]
+    year = first.isocalendar().year if kind == "week" else first.year
+    begin, end = Period("", year, kind, number).days(year)
+    return _place(end) if begin == first.toordinal() else math.nan
 
 
 def _place(day: int) -> float:

@@ -181,6 +181,14 @@ class Regressed(NamedTuple):
     category: int | None = None
 
 
+class Independence(NamedTuple):
+    """A test that two attributes are independent, within groups."""
+
+    first: int
+    second: int
+    given: Conditions  # names, without labels
+
+
 class Top(NamedTuple):
     """The largest, or smallest, of the answers to a question."""
 
@@ -196,7 +204,7 @@ class Change(NamedTuple):
     ticks: tuple[int, int]  # first and second
 
 
-OfFunction: TypeAlias = Indicator | Variance | Regressed
+OfFunction: TypeAlias = Indicator | Variance | Regressed | Independence
 AtOnce: TypeAlias = Amount | Ratio | Difference | Cdf | Quantile | Top | OfFunction
 
 
@@ -232,8 +240,9 @@ def is_within(asked: Question, groups: Iterable[int]) -> bool:
     return all(cells is None or (isinstance(cells, tuple) and len(cells) == 1) for cells in found)
 
 
-def conditions_text(schema: Schema, where: Conditions) -> str:
-    """Return conditions in the words of a question."""
+def conditions_text(schema: Schema, where: Conditions, *, titled: bool = False) -> str:
+    """Return conditions in the words of a question, with titles of attributes if ``titled``."""
+    names = [quoted(a.title if titled and a.title else a.name) for a in schema.attributes]
     parts: list[str] = []
     numbers = [i for i, cells in where.items() if isinstance(cells, Summed)]
     for i, cells in where.items():
@@ -243,11 +252,10 @@ def conditions_text(schema: Schema, where: Conditions) -> str:
             continue
         if isinstance(cells, Summed):
             if i == numbers[0]:
-                names = (quoted(schema.attributes[k].name) for k in numbers)
-                parts.append(f"sum of {' times '.join(names)}")
+                parts.append(f"sum of {' times '.join(names[k] for k in numbers)}")
             continue
         labels = "|".join(quoted(str(attribute.labels[k])) for k in cells or ())
-        parts.append(quoted(attribute.name) + ("" if cells is None else f"={labels}"))
+        parts.append(names[i] + ("" if cells is None else f"={labels}"))
     return ", ".join(parts)
 
 

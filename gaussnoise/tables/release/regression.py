@@ -19,6 +19,7 @@ from ...text import significant
 from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Category
 from .coefficients import (
+    CLEAR,
     AbstractCoefficients,
     Cell,
     Column,
@@ -43,6 +44,8 @@ from .sums import clipped_number
 from .tidy import LEVEL
 
 Array = NDArray[np.float64]
+
+_FEW = 3  # most categories that a message names
 
 
 class Moments(NamedTuple):
@@ -260,7 +263,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
         columns += indicators(groups, labels, numbers)
     check_columns("regress", columns)
     moments = _moments(release, name, labels, columns)
-    _check_clear(release, moments)
+    _check_clear(release, moments, labels, columns)
     stated = _stated(columns, clips)
     law = law_of(moments, 0.0)
     rows = float(moments.gram[0, 0])
@@ -378,7 +381,9 @@ def _both(one: Cell, other: Cell) -> Cell | None:
     return {**one, **other}
 
 
-def _check_clear(release: AbstractRelease, moments: Moments) -> None:
+def _check_clear(
+    release: AbstractRelease, moments: Moments, labels: Labels, columns: Sequence[Column]
+) -> None:
     """Refuse moments in which some combination of columns may be noise alone."""
     values, axes = np.linalg.eigh(moments.gram)
     forms = np.zeros((len(values), len(moments.covariance)))
@@ -389,10 +394,35 @@ def _check_clear(release: AbstractRelease, moments: Moments) -> None:
     if least is None:
         return
     hint = f"fewer terms, or {enough(release, values[least], sd[least])}"
+    why = ""
+    if empty := _hardly_any_rows(moments, labels, columns):
+        why = f", where {', '.join(empty[:_FEW])} may have no rows{', …' * (len(empty) > _FEW)}"
+        hint = f"categories that are joined with others in the schema, {hint}"
     raise ParameterError(
         "regress: expected columns that can be told apart within the noise, got a combination of "
-        f"them whose squares add up to {values[least]:.3g} ± {sd[least]:.2g}; hint: {hint}"
+        f"them whose squares add up to {values[least]:.3g} ± {sd[least]:.2g}{why}; hint: {hint}"
     )
+
+
+def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]) -> list[str]:
+    """Return the categories of terms, like "sex=F", whose numbers of rows the noise hides."""
+    places = {tuple(own.cell.items()): k for k, own in enumerate(columns) if not own.numbers}
+    counts = {cell: {k: 1.0} for cell, k in places.items() if cell}
+    for name, own in labels.items():
+        others = [k for cell, k in places.items() if len(cell) == 1 and cell[0][0] == name]
+        if len(others) == len(own) - 1:  # the first category is what the others leave
+            counts[(name, 0),] = {places[()]: 1.0, **dict.fromkeys(others, -1.0)}
+    found = []
+    for cell, weights in counts.items():
+        form = np.zeros(len(moments.covariance))
+        for k, weight in weights.items():
+            form[moments.places[k, k]] += weight
+        value = sum(weight * moments.gram[k, k] for k, weight in weights.items())
+        sd = math.sqrt(max(form @ moments.covariance @ form, 0.0))
+        if value <= CLEAR * sd:
+            said = ", ".join(f"{name}={labels[name][k]}" for name, k in cell)
+            found.append(f"{said} ({value:.3g} ± {sd:.2g})")
+    return found
 
 
 def _bias(moments: Moments, beta: Array) -> Array:

@@ -13,6 +13,7 @@ from .question import (
     Conditions,
     Count,
     Difference,
+    Independence,
     Indicator,
     Mean,
     Quantile,
@@ -111,6 +112,9 @@ def _plain_text(schema: Schema, asked: Any) -> str:
             what = conditions_text(schema, {asked.attribute: (asked.category,)})
         kind = "" if asked.category is None else "logistic "
         return f"{kind}regression of {what} on {', '.join(terms)}"
+    if isinstance(asked, Independence):
+        pair = " and ".join(quoted(names[i]) for i in (asked.first, asked.second))
+        return f"independence of {pair}{_given(schema, asked.given)}"
     if isinstance(asked, Share | Indicator):
         what = "per cent" if isinstance(asked, Share) and asked.per_cent else "share"
         what = asked.name.replace("_", " ") if isinstance(asked, Indicator) else what

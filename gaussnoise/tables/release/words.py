@@ -17,7 +17,7 @@ from ..schema.dates import Edge, edge_position, edge_text, is_open
 from ..schema.schema import Attribute, Category, Schema
 from .dropped import is_typo
 from .nouns import Noun
-from .periods import PERIOD, Period, Times, period_of, times_of
+from .periods import PERIOD, Period, Times, kind_of, period_of, times_of
 from .question import (
     ENDPOINT,
     INTERVAL,
@@ -33,7 +33,8 @@ from .question import (
 _NO_GROUP = r"\s*[\[(]|\s+(each|ticks?\s|(the\s+)?la(te)?st\s+tick)"
 _IN = rf"in\s+each|in(\s+the\b)?(?!{_NO_GROUP})"
 _GRAMMAR = rf"""
-    start: _ASK? (form | compared | top | change | trend | regression) _SO_FAR? _MARK?
+    start: _ASK? (form | compared | top | change | trend | model) _SO_FAR? _MARK?
+    ?model: regression | independence
     form: (plain | cdf | quantile | indicator | variance) [_AND conditions]
     compared: (RATIO | DIFFERENCE) _OF operand (_AND | _TO) (plain | bracketed given*)
         | (RATIO | DIFFERENCE) (_OF | _OVER) plain _AMID conditions _AND conditions given* -> gap
@@ -54,6 +55,10 @@ _GRAMMAR = rf"""
     variance: _VARIANCE _OF? NAME ("," conditions)? whose? given*
     regression: _REGRESSION _OF NAME _ON terms
         | _LOGISTIC? _REGRESSION _OF (NAME ("=" | _IS) VALUE | LABEL) _ON terms -> logistic
+    independence: _INDEPENDENCE _OF NAME _AND NAME given*
+        | _ARE NAME _AND NAME (_INDEPENDENT | _DEPENDENT) given*
+        | _IS NAME (_INDEPENDENT _OF | _DEPENDENT (_ON | _TO)) NAME given*
+        | _DOES NAME _DEPEND _ON NAME given*
     terms: term (("," | _AND) term)*
     term: NAME (":" NAME)*
 
@@ -112,6 +117,11 @@ _GRAMMAR = rf"""
     _REGRESSION: /regression/i
     _LOGISTIC: /logistic/i
     _ON: /on/i
+    _INDEPENDENCE: /independence/i
+    _INDEPENDENT: /independent/i
+    _DEPENDENT: /dependent|related/i
+    _DOES: /does/i
+    _DEPEND: /depend/i
     _ARE: /(are|were)(\s+there)?/i
     _FRACTION: /fraction|proportion|distribution/i
     _DISTRIBUTION: /distribution/i
@@ -182,6 +192,7 @@ _QUIET = {
     "_FROM_TIME",
     "_BETWEEN_TIME",
     "_ARE",
+    "_DOES",
     "_FRACTION",
     "_OVER",
     "OVER_TIME",
@@ -344,7 +355,11 @@ class Reader:
         }
         titles = [(a.title, i) for i, a in enumerate(self.schema.attributes) if a.title is not None]
         named = {own: (i, None) for title, i in titles for own in (title.lower(), title)} | named
-        return named | {name: (i, None) for i, name in enumerate(self.schema.names)}
+        named |= {name: (i, None) for i, name in enumerate(self.schema.names)}
+        kinds = [(kind_of(self.schema.attributes[i]), i) for i in self.times]
+        only = {kind: i for kind, i in kinds if kind and [k for k, _ in kinds].count(kind) == 1}
+        # "by month" where the bins of one attribute are months, and nothing else is called so
+        return {kind: (i, None) for kind, i in only.items() if kind != self._tick} | named
 
     @cached_property
     def alone(self) -> dict[str, tuple[int, Cells]]:

@@ -306,8 +306,9 @@ def check_budgets(
             )
     if scales and neighbors != "add-remove":
         raise ParameterError(
-            'plan: expected neighbors="add-remove" where budgets grow with numbers: a row exchanged'
-            " for another costs up to (√P + √P')², with the budgets P and P' of both"
+            'plan: expected neighbors="add-remove" where budgets grow with numbers; hint: its '
+            "noise protects a row exchanged for another as well, at (√P + √P')² or less, with the "
+            "budgets P and P' of both"
         )
 
 

@@ -92,26 +92,26 @@ class Matrix:
         inner = math.prod(self.query.strategies[i].size for i in self.T[self.lead :])
         return np.cumsum([0, *self.heights[:-1]], dtype=np.int64) * inner
 
-    def bound(self, total: int) -> int:
-        """Return a bound on answers about rows, where all counts add up to ``total``."""
+    def bound(self, most: int) -> int:
+        """Return a bound on answers about rows; sizes of all counts add up to at most ``most``."""
         growths = (self.query.strategies[i].growth for i in self.T[self.lead :])
-        return max(total, 1) * math.prod(growths)
+        return max(most, 1) * math.prod(growths)
 
-    def answered_rows(self, piece: int, counts: Counts, total: int) -> Integers:
+    def answered_rows(self, piece: int, counts: Counts, most: int) -> Integers:
         """Return the exact answer along the attributes that come last, shape (rows, columns)."""
         last = self.T[self.lead :]
         rows = counts.reshape(-1, *(self.query.strategies[i].size for i in last))
-        answers, _ = self.query.contrasted(last, rows, max(total, 1), 1)
+        answers, _ = self.query.contrasted(last, rows, max(most, 1), 1)
         return answers.reshape(self.heights[piece], -1)
 
-    def noisy_columns(self, answers: Integers, total: int, draw: Callable[[int], Counts]) -> Array:
+    def noisy_columns(self, answers: Integers, most: int, draw: Callable[[int], Counts]) -> Array:
         """Return noisy columns, decoded along the first attributes, from answers along all others.
 
         Their shape is (rows, columns).
         """
         first, query = self.T[: self.lead], self.query
         columns = answers.reshape(*(query.strategies[i].size for i in first), -1)
-        exact, bound = query.contrasted(first, columns, self.bound(total))
+        exact, bound = query.contrasted(first, columns, self.bound(most))
         answer = query.multiplied(self.T, exact, bound)
         values = query.divided(self.T, query.added(answer, draw(answer.size)))
         shape = *(query.strategies[i].rows for i in first), answers.shape[1]

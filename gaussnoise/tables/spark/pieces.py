@@ -19,16 +19,16 @@ from .matrix import Matrix
 from .records import Batches
 from .tasks import Parts, committed_row, noise
 
-_SUM = 8  # bytes of the first block of rows, which holds the sum of their counts
+_SUM = 16  # bytes of the first block of rows, which holds the sum of their counts
 
 
-def answer_rows(layout: Layout, T: Subset, total: int, commits: Commits, parts: Parts) -> Batches:
+def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: Parts) -> Batches:
     """Turn counts of pieces into exact answers about rows, in blocks of columns.
 
     Args:
         layout: the assignment of work to tasks.
         T: the residual.
-        total: the sum of all its counts.
+        most: a bound on the sum of the sizes of all its counts.
         commits: the place of the exact answers.
         parts: numbers of pieces, with their counts.
     """
@@ -37,7 +37,7 @@ def answer_rows(layout: Layout, T: Subset, total: int, commits: Commits, parts: 
 
         def blocks(k: int = k, counts: NDArray[np.int64] = counts) -> Iterator[bytes]:
             yield int(counts.sum()).to_bytes(_SUM, "little", signed=True)
-            answers, bound = matrix.answered_rows(k, counts, total), matrix.bound(total)
+            answers, bound = matrix.answered_rows(k, counts, most), matrix.bound(most)
             for columns in matrix.columns:
                 yield packed(answers[:, columns], bound)
 
@@ -51,11 +51,11 @@ def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
     return {name: head_digest(commits.folder / name, 1 + len(matrix.columns)) for name in names}
 
 
-def rows_counted(matrix: Matrix, total: int, commits: Commits, heads: Mapping[str, str]) -> int:
+def rows_counted(matrix: Matrix, most: int, commits: Commits, heads: Mapping[str, str]) -> int:
     """Return the sum of the counts of all pieces."""
     found = 0
     for k in range(len(matrix.boxes)):
-        name, lengths = matrix.name(k), _row_lengths(matrix, k, total)
+        name, lengths = matrix.name(k), _row_lengths(matrix, k, most)
         block = read_block(commits.folder / name, heads[name], lengths, 0)
         found += int.from_bytes(block, "little", signed=True)
     return found
@@ -64,7 +64,7 @@ def rows_counted(matrix: Matrix, total: int, commits: Commits, heads: Mapping[st
 def draw_columns(
     layout: Layout,
     T: Subset,
-    total: int,
+    most: int,
     exact: Commits,
     heads: Mapping[str, str],
     commits: Commits,
@@ -75,7 +75,7 @@ def draw_columns(
     Args:
         layout: the assignment of work to tasks.
         T: the residual.
-        total: the sum of all its counts.
+        most: a bound on the sum of the sizes of all its counts.
         exact: files of :func:`answer_rows`.
         heads: the heads of these files when they were committed.
         commits: the place of the noisy columns.
@@ -87,11 +87,11 @@ def draw_columns(
         def blocks(j: int = j) -> Iterator[bytes]:
             answers = []
             for k, height in enumerate(matrix.heights):
-                name, lengths = matrix.name(k), _row_lengths(matrix, k, total)
+                name, lengths = matrix.name(k), _row_lengths(matrix, k, most)
                 block = read_block(exact.folder / name, heads[name], lengths, 1 + j)
-                answers.append(unpacked(block, matrix.bound(total)).reshape(height, -1))
+                answers.append(unpacked(block, matrix.bound(most)).reshape(height, -1))
             draw = partial(noise, layout.query)
-            values = matrix.noisy_columns(np.concatenate(answers), total, draw)
+            values = matrix.noisy_columns(np.concatenate(answers), most, draw)
             for rows in np.split(values, np.cumsum(matrix.heights)[:-1]):
                 yield np.ascontiguousarray(rows, dtype="<f8").tobytes()
 
@@ -141,9 +141,9 @@ def decode_rows(
         yield committed_row(k, name, commits.digest(name) or commits.commit(name, write))
 
 
-def _row_lengths(matrix: Matrix, piece: int, total: int) -> list[int]:
+def _row_lengths(matrix: Matrix, piece: int, most: int) -> list[int]:
     """Return the bytes of the blocks of a piece of rows."""
-    size = matrix.heights[piece] * integer_bytes(matrix.bound(total))
+    size = matrix.heights[piece] * integer_bytes(matrix.bound(most))
     return [_SUM, *((columns.stop - columns.start) * size for columns in matrix.columns)]
 
 

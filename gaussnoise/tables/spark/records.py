@@ -15,11 +15,11 @@ from ...errors import DataError, ParameterError
 from ...solvers.tables.residuals import Subset
 from ..counting.count import CHANGED, Placing
 from ..counting.impossible import Excluded
-from ..counting.numbers import WEIGHT, WITHOUT, Joint, weight_column, with_sums
+from ..counting.numbers import WEIGHT, WITHOUT, Joint, joined, weight_column, with_sums
 from ..counting.persons import PersonLimit
 from ..counting.records import code_table, outside_error
 from ..reading.frames import guarded, native_frame
-from ..schema.numbers import Weight
+from ..schema.numbers import MOST_UNITS, Weight
 from ..schema.schema import Attribute, OnOutside
 
 if TYPE_CHECKING:
@@ -30,12 +30,13 @@ T = TypeVar("T")
 
 Counts = NDArray[np.int64]
 Parts = Iterator[tuple[int, Counts]]
+Piece = tuple[int, Counts, Counts, Counts]  # a group, some cells, low and high digits of counts
 Batches = Iterator["pa.RecordBatch"]
 Finish = Callable[[Parts], Batches]
 Groups = Mapping[int, Subset]
 
 _ROWS_AT_ONCE = 2**18  # records that a task counts before it hands counts on
-_COUNTED = "part int, cell long, count long"
+_COUNTED = "part int, cell long, count long, high long"
 COMMITTED = "part int, name string, digest string"  # columns of a task's report about a file
 
 
@@ -157,6 +158,14 @@ class SparkRecords:
         total = row["rows"] * self.unit if self.weight is None else row[WEIGHT] or 0
         return total, int(row["hashes"] or 0)
 
+    def largest(self, S: Subset) -> int:
+        """Return a bound on the sum of the sizes of all counts of the table of S. NOT private.
+
+        A row adds m − v and v to a number with a unit, in all at most m + 2 v.
+        """
+        grows = any(self.attributes[i].unit is not None for i in S)
+        return self.total * (1 + 2 * int(MOST_UNITS) if grows else 1)
+
     def counted(self, groups: Groups, finish: Finish) -> "DataFrame":
         """Return a Spark dataframe of the results of ``finish`` on the groups' counts, in tasks.
 
@@ -198,6 +207,8 @@ class SparkRecords:
         finish: Finish,
     ) -> "DataFrame":
         """Return the results of ``finish``, with all counts of a part in one task."""
+        from pyspark.sql import functions
+
         session = self.coded.sparkSession
         # A row after the last cell ends each part. So a part without records is measured as well,
         # and a part whose rows do not all arrive, as when Spark stops a task, is not.
@@ -205,15 +216,14 @@ class SparkRecords:
         nothing = (
             session.range(1)
             .selectExpr(f"explode(map_from_arrays(array({parts}), array({ends}))) as (part, cell)")
-            .selectExpr("part", "cast(cell as long) as cell", "0L as count")
+            .selectExpr("part", "cast(cell as long) as cell", "0L as count", "0L as high")
         )
         tasks = min(len(cells), shuffled_tasks(self.coded))
         return (
             self.coded.mapInArrow(count, _COUNTED)
             .unionAll(nothing)
             .groupBy("part", "cell")
-            .agg({"count": "sum"})
-            .withColumnRenamed("sum(count)", "count")
+            .agg(functions.sum("count").alias("count"), functions.sum("high").alias("high"))
             .repartition(tasks, "part")
             .sortWithinPartitions("part", "cell")
             .mapInArrow(partial(_finished, cells, total, finish), COMMITTED)
@@ -233,36 +243,40 @@ def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
     """Yield the counts of a task's records: each cell of a group once per block of records."""
     for rows in _blocks(batches):
         for part, S in groups.items():
-            cells, counts = _cells(placing, S, rows)
-            yield _counts(np.full(len(cells), part), cells, counts)
+            cells, counts, high = _cells(placing, S, rows)
+            yield _counts(np.full(len(cells), part), cells, counts, high)
 
 
 def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Batches) -> Batches:
     """Yield the counts of a task's records, by pieces of one table."""
     for rows in _blocks(batches):
-        cells, counts = _cells(placing, S, rows)
+        cells, counts, high = _cells(placing, S, rows)
         parts = np.searchsorted(starts, cells, side="right") - 1
-        yield _counts(parts, cells - starts[parts], counts)
+        yield _counts(parts, cells - starts[parts], counts, high)
 
 
-def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts]:
-    """Return the cells of the table of S that have records, and the counts of each."""
+def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts, Counts]:
+    """Return the cells of the table of S that have records, and low and high digits of counts."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums_of(S)}
     codes = [columns[f"c{i}"] for i in S]
     if placing.outside(S, codes, sums):
         raise DataError(CHANGED)
-    pairs = list(placing.cells(S, codes, 1, sums))
-    cells, places = np.unique(np.concatenate([cells for cells, _ in pairs]), return_inverse=True)
-    counts = np.zeros(len(cells), dtype=np.int64)
-    np.add.at(counts, places, np.concatenate([masses for _, masses in pairs]))
-    return cells, counts
+    low, above = list(placing.cells(S, codes, 1, sums)), list(placing.high(S, codes, sums))
+    cells = np.unique(np.concatenate([cells for cells, _ in low]))
+    counts, high = np.zeros((2, len(cells)), dtype=np.int64)
+    for digits, pairs in ((counts, low), (high, above)):
+        for own, masses in pairs:
+            np.add.at(digits, np.searchsorted(cells, own), masses)
+    return cells, counts, high
 
 
-def _counts(parts: NDArray[np.integer], cells: Counts, counts: Counts) -> "pa.RecordBatch":
+def _counts(
+    parts: NDArray[np.integer], cells: Counts, counts: Counts, high: Counts
+) -> "pa.RecordBatch":
     import pyarrow as pa
 
-    columns = {"part": parts.astype(np.int32), "cell": cells, "count": counts}
+    columns = {"part": parts.astype(np.int32), "cell": cells, "count": counts, "high": high}
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -290,34 +304,35 @@ def _finished(
     return finish(_whole(_by_part(batches), cells, total))
 
 
-def _by_part(batches: Batches) -> Iterator[tuple[int, Counts, Counts]]:
-    """Yield cells and counts of one group after another, in pieces; rows are sorted by group."""
+def _by_part(batches: Batches) -> Iterator[Piece]:
+    """Yield cells, with low and high digits of their counts, in pieces; groups are sorted."""
     for batch in batches:
         if not len(batch):
             continue
         parts = batch["part"].to_numpy()
-        columns = batch["cell"].to_numpy(), batch["count"].to_numpy()
+        columns = [batch[name].to_numpy() for name in ("cell", "count", "high")]
         starts = np.flatnonzero(np.diff(parts, prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(parts)], strict=True):
             piece = slice(start, end)
-            yield int(parts[start]), columns[0][piece], columns[1][piece]
+            cells, counts, high = (column[piece] for column in columns)
+            yield int(parts[start]), cells, counts, high
 
 
-def _whole(
-    pieces: Iterable[tuple[int, Counts, Counts]], sizes: Mapping[int, int], total: int | None
-) -> Parts:
+def _whole(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None) -> Parts:
     """Yield each group once all its pieces have arrived, up to the row that ends it."""
-    current, counts = -1, np.zeros(0, dtype=np.int64)
-    for part, cells, masses in pieces:
+    current, counts, high = -1, *np.zeros((2, 0), dtype=np.int64)
+    for part, cells, masses, more in pieces:
         if part != current:
-            current, counts = part, np.zeros(sizes[part] + 1, dtype=np.int64)
+            current, counts, high = part, *np.zeros((2, sizes[part] + 1), dtype=np.int64)
         np.add.at(counts, cells, masses)
+        if more.any():  # memory that is not written to takes no room
+            np.add.at(high, cells, more)
         if cells[-1] == sizes[part]:
-            yield part, _checked(counts[:-1], total)
+            yield part, joined(_checked(counts[:-1], total), high[:-1])
 
 
 def _checked(counts: Counts, total: int | None) -> Counts:
-    """Return the counts; raise DataError if their sum is not the known number of records."""
+    """Return low digits of counts, which add up to the records: DataError if they do not."""
     if total is not None and int(counts.sum()) != total:
         raise DataError(CHANGED)
     return counts

@@ -50,11 +50,6 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> "Dat
         raise ParameterError(
             f'release: executors=True expects out= and format="parquet", got {got}'
         )
-    if any(plan.schema.attributes[i].unit is not None for i in plan.asked.used):
-        raise ParameterError(
-            "release: executors=True takes no numbers with a unit, whose sums may need more than "
-            "64 bits there; hint: without executors=True, Spark still counts where the rows are"
-        )
     check_total("release", plan)
     _ = Layout.of(plan).matrices
     return frame
@@ -334,21 +329,21 @@ class _Unfinished:
         columns = pieces.column_heads(matrix, noisy)
         if None in columns.values():
             self.work.check_rows(self.records)
-            total = self.records.total
+            used = self.run.places(T)
+            most = self.records.largest(used)
             rows = pieces.row_heads(matrix, exact)
             if None in rows.values():
-                answer = partial(pieces.answer_rows, self.layout, T, total, exact)
-                used = self.run.places(T)
+                answer = partial(pieces.answer_rows, self.layout, T, most, exact)
                 starts = matrix.first_cells.tolist()
                 counted = in_spark(
                     TASK, lambda: self.records.counted_in_pieces(used, starts, answer).collect()
                 )
                 rows |= {row["name"]: row["digest"] for row in counted}
             heads = complete(rows)
-            if pieces.rows_counted(matrix, total, exact, heads) != total:
+            if pieces.rows_counted(matrix, most, exact, heads) != self.records.total:
                 remove_at_once(exact.folder)  # no noise was drawn for it
                 raise DataError(CHANGED)
-            draw = partial(pieces.draw_columns, self.layout, T, total, exact, heads, noisy)
+            draw = partial(pieces.draw_columns, self.layout, T, most, exact, heads, noisy)
             columns |= dict(self.run.in_tasks(range(len(matrix.columns)), draw))
         return complete(columns)
 

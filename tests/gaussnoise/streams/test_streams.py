@@ -18,6 +18,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise import verifier
 from gaussnoise.cli.app import run
 from gaussnoise.errors import (
     BudgetError,
@@ -265,6 +266,75 @@ def test_no_person_moves_more_than_is_charged(neighbors, reports, apart):
     )  # all but what rounding to integers leaves below zero in the Gram matrix
     assert plan.rho_charged <= plan.rho
     assert plan.scale**2 * 2 * plan.rho == pytest.approx(charged, rel=1e-6)
+
+
+SIGNED = {"schema": gn.Schema([gn.Attribute("sex", ["F", "M"])]), "workload": [("sex",)]}
+
+
+def signed(*signs_and_cells):
+    """Return rows like ``+F`` and ``-M``."""
+    signs = [1 if own[0] == "+" else -1 for own in signs_and_cells]
+    cells = [own[1] for own in signs_and_cells]
+    return pa.table({"sex": pa.array(cells, pa.string()), "sign": pa.array(signs, pa.int64())})
+
+
+def test_no_person_with_corrections_moves_more_than_is_charged():
+    """Every person by brute force: at most two rows of any sign, in at most two of three ticks."""
+    plan = planned(Ticks(3, 2, corrections="sign"), rows_per_person=2, **SIGNED)
+    rows = ["+F", "-F", "+M", "-M"]
+    own = [h for n in (1, 2) for h in itertools.combinations_with_replacement(rows, n)]
+    moved = {}
+    for t, history in itertools.product(range(3), own):
+        tables = [signed(*history) if s == t else signed() for s in range(3)]
+        moved[t, history] = numbers(plan, tables)
+    most = max(
+        int(np.square(moved[s, one] + moved[t, two]).sum())
+        for s, t in ((0, 1), (0, 2), (1, 2))
+        for one, two in itertools.product(own, own)
+    )
+    charged = 4 * plan.query.query.sensitivity_squared  # of two rows
+    assert charged * (1 - 1e-5) <= most <= charged
+    more = moved[0, ("+F", "+F")] + moved[1, ("+F", "+F")] + moved[2, ("+F", "+F")]
+    assert int(np.square(more).sum()) > charged  # a third tick would be seen
+
+
+def test_corrections_put_totals_right(tmp_path):
+    """Counts without noise, and totals with it; folders are read again and checked."""
+    over = Ticks(3, 2, corrections="sign", period="week", late="carry")
+    plan = planned(over, rows_per_person=2, rho=100.0, **SIGNED)
+    weeks = [["+F"] * 300, ["-F", "+M"] * 200, ["-M"] * 100]
+    tables = [
+        signed(*own).append_column("week", pa.array([t] * len(own)))
+        for t, own in enumerate(weeks, 1)
+    ]
+    counts = [own[(0,)].tolist() for own in counted(plan, tables)]
+    assert counts == [[300, 0], [-200, 200], [0, -100]]
+    stream = plan.start(tmp_path / "s")
+    for t, table in enumerate(tables, 1):
+        stream.tick(table, number=t)
+        stream = Stream.open(tmp_path / "s")
+    assert stream.plan.over.corrections == "sign"
+    total = stream.total()["sex"]
+    assert np.abs((total.estimate - [100, 100]) / total.standard_deviation).max() < 7
+    assert "rows with -1 in column 'sign' are subtracted" in str(stream.plan)
+    assert not [line for line in verifier.verified(tmp_path / "s") if "FAILED" in line]
+    for bad in (2, 0, None):
+        table = pa.table({"sex": ["F"], "sign": pa.array([bad], pa.int64()), "week": [3]})
+        with pytest.raises(DataError, match="'sign'"):
+            measure.counted(plan.one_tick, over, 3, table, "refuse")
+
+
+def test_corrections_that_may_not_be_of_counted_rows_are_refused():
+    with pytest.raises(ParameterError, match="reports=2 or more with corrections="):
+        Ticks(3, corrections="sign")
+    with pytest.raises(ParameterError, match="corrections to be a column's name"):
+        Ticks(3, 2, corrections="")
+    own = Ticks(3, 2, corrections="sign")
+    for options in ({"person": "who"}, {"neighbors": "replace"}):
+        with pytest.raises(ParameterError, match=r"corrections=.* cannot be combined with person="):
+            planned(own, **options)
+    with pytest.raises(ParameterError, match="a corrections column beside the attributes"):
+        planned(Ticks(3, 2, corrections="sex"))
 
 
 def test_rows_per_person_and_other_guarantees_are_paid_for():

@@ -749,6 +749,24 @@ def test_ranks_that_noise_mixes_are_named():
     assert "the noise cannot tell ranks 2 to 3 apart" in str(of_persons.ask("top 2 of kind"))
 
 
+def test_groups_that_may_be_empty_are_named_as_the_reason_of_mixed_ranks():
+    """Of an empty group, a mean may be anything: then no rank of the others is known."""
+    schema = gn.Schema(
+        [gn.Attribute("town", ["A", "B", "C", "D"]), gn.Attribute("pay", clip=[0, 100])]
+    )
+    rows = pa.table({"town": ["A", "B", "C"] * 900, "pay": [90.0, 50.0, 10.0] * 900})
+    made = gn.plan(schema, [("town", "pay")], gn.zCDP(1)).simulate(rows, np.random.default_rng(0))
+    for asked in ("top 2 of mean of pay by town", "top 2 of (mean of pay given town)"):
+        note = made.ask(asked).note
+        assert "noise cannot tell ranks 1 to 3 apart, since groups may be empty: D" in note
+    every = rows.append_column("x", rows["town"]).slice(0, 0)
+    made = gn.plan(schema, [("town", "pay")], gn.zCDP(1)).simulate(every, np.random.default_rng(0))
+    assert "may be empty: A, B, C, …" in made.ask("top 2 of mean of pay by town").note
+    full = pa.table({"town": list("ABCD") * 900, "pay": [90.0, 50.0, 10.0, 70.0] * 900})
+    made = gn.plan(schema, [("town", "pay")], gn.zCDP(1)).simulate(full, np.random.default_rng(0))
+    assert "may be empty" not in made.ask("top 2 of mean of pay by town").note
+
+
 def test_impossible_shares_are_said_to_be_and_end_no_interval():
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", range(200))])
     plan, rows = gn.plan(schema, 2, gn.zCDP(0.01)), pa.table({"sex": ["F"] * 900, "age": [0] * 900})

@@ -65,6 +65,7 @@ SCHEMA = gn.Schema(
         gn.Attribute("pay", clip=[0, 1000]),
     ]
 )
+FIRMS = gn.Schema([*SCHEMA.attributes[:3], gn.Attribute("worth", unit=0.01)])
 NUMBERS = gn.Schema([*SCHEMA.attributes, gn.Attribute("hours", clip=[0, 60], other="none")])
 
 
@@ -81,6 +82,15 @@ def people(n=300):
             "hours": rng.uniform(-10, 70, n),
         }
     )
+
+
+def companies(n=8000):
+    """Return rows with numbers of which 64 bits do not hold the sum, which is in one cell."""
+    rng, largest = np.random.default_rng(1), 2.0**52 / 100 - 1
+    worth = rng.choice([0.0, 0.29, 1e6, largest], n, p=[0.1, 0.1, 0.1, 0.7])
+    rows = people(n).assign(worth=worth)
+    rows.loc[rows["worth"] == largest, ["sex", "region"]] = "F", "a"
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +183,15 @@ def few_cells(most=16, piece=7):
     return {"MOST_CELLS": most, "_PIECE_CELLS": piece, "_GROUP_CELLS": (12, 12)}
 
 
+def firms(*marginals):
+    return gn.plan(FIRMS, [*marginals], gn.PerRecord(gn.zCDP(1.0), scale={"worth": 1e6}))
+
+
 PLANS = {
+    "numbers of any size": lambda: firms(("sex", "worth"), ("region", "worth"), PREFIXES),
+    "large, numbers of any size": lambda: firms(
+        ("sex", "region", "worth"), ("region", "age"), PREFIXES
+    ),
     "public attributes": lambda: gn.plan(
         SCHEMA,
         [("sex", "age"), ("age", "region"), PREFIXES],
@@ -210,7 +228,7 @@ def test_executors_release_what_one_machine_does(cluster, tmp_path, monkeypatch,
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     for name, value in few_cells(16 if "large" in kind else 2**24).items():
         monkeypatch.setattr(layouts, name, value)
-    plan, table = silenced(PLANS[kind]()), people()
+    plan, table = silenced(PLANS[kind]()), companies() if "any size" in kind else people()
     cluster.conf.set("spark.sql.adaptive.enabled", kind != "public attributes")
     assert len(Layout.of(plan).groups) > 1
     assert (len(Layout.of(plan).large) == 2) == ("large" in kind)

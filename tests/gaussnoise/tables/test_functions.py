@@ -9,6 +9,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import indicators
+from gaussnoise.numerics.polynomials import algebraic, unbiased
 
 TOWNS = list("ABCDE")
 SCHEMA = gn.Schema(
@@ -125,6 +126,94 @@ def test_polynomials_of_higher_degree_are_unbiased(release):
     found = release.function(lambda n: n[0] ** 3, "town")
     assert found.estimate == pytest.approx(y**3 - 3 * v * y)
     assert found.method.startswith("by the quadratic function")
+
+
+def terms_of(form):
+    """Return a quadratic form as a polynomial: coefficients by variables."""
+    k = len(form.linear)
+    terms = {(i, j): form.square[i, j] * (2 - (i == j)) for i in range(k) for j in range(i, k)}
+    terms |= {(i,): form.linear[i] for i in range(k)}
+    return {m: c for m, c in {**terms, (): form.constant}.items() if c}
+
+
+def polynomials(release):
+    """Yield all polynomials that indicators are, or are ratios of: with what a release estimates.
+
+    Each comes as a name, its coefficients, the estimate, and the numbers with their covariance.
+    """
+    expected, population = np.array([50.0, 40, 30]), np.array([60.0, 40, 20])
+    one, two = {"pay": [1.0, 2, 1]}, {"hours": [1.0, 2, 1]}
+    both = release.function(lambda x, y: x * y, one, two)
+    ratios = {
+        "variance": release.variance("pay", sex="F"),
+        "covariance": release.covariance_of("pay", "hours"),
+        "product of sums": both,
+    }
+    for name, f, table in (
+        ("concentration", indicators.concentration, "town"),
+        ("odds ratio", lambda n: indicators.odds_ratio(n[:, :2]), ("sex", "town")),
+        (
+            "standardised rate of exact numbers",
+            lambda n: indicators.standardized_rate(n, population, [3, 2, 1]),
+            "town",
+        ),
+        ("price index", lambda n: indicators.price_index(n[0], n[1], [1, 2, 3]), ("sex", "town")),
+        ("sum of products", lambda n: (n[0] * n[1]).sum(), ("sex", "town")),
+        ("chi-squared", lambda n: ((n - expected) ** 2 / expected).sum(), "town"),
+        (
+            "departure from independence",
+            lambda n: n[0, 0] * n.sum() - n[0].sum() * n[:, 0].sum(),
+            ("sex", "town"),
+        ),
+    ):
+        ratios[name] = release.function(f, table)
+    for name, found in ratios.items():
+        own = found._ratio
+        parts = zip(("top", "bottom"), (own.top, own.bottom), own._parts, strict=True)
+        for part, form, estimate in parts:
+            yield f"{name}, {part}", terms_of(form), estimate, own.y, own.covariance
+    town = ratios["concentration"]._ratio
+    for name, f in (
+        ("third moment", lambda n: (n**3).sum()),
+        ("product of three", lambda n: n[0] * n[1] * n[2]),
+        ("fourth moment", lambda n: (n**4).sum()),
+    ):
+        estimate = release.function(f, "town").estimate
+        yield name, algebraic(f, town.y).top, estimate, town.y, town.covariance
+
+
+def test_no_polynomial_has_a_bias_of_three_standard_errors_in_a_million_draws():
+    """The mean of estimates over draws of the noise; without their correction, most are off."""
+    rng, names = np.random.default_rng(1), ["sex", "town", "pay", "hours"]
+    numbers = {"clip": [0, 10], "base": {"kind": "moments", "degrees": [0, 1, 2]}}
+    schema = gn.Schema(
+        [gn.Attribute("sex", ["F", "M"]), gn.Attribute("town", ["A", "B", "C"])]
+        + [gn.Attribute(name, **numbers) for name in names[2:]]
+    )
+    plan = gn.plan(schema, [("sex", "town"), ("sex", "pay"), ("pay", "hours")], gn.zCDP(0.05))
+    values = [
+        rng.choice(["F", "M"], 120),
+        rng.choice(["A", "B", "C"], 120),
+        *rng.uniform(0, 10, (2, 120)),
+    ]
+    release = plan.simulate(pa.table(dict(zip(names, values, strict=True))), rng)
+    off, draws, blocks = {}, 10**5, 10
+    for name, terms, estimate, y, covariance in polynomials(release):
+        assert unbiased(terms, y, covariance) == pytest.approx(estimate, rel=1e-9), name
+        root = np.linalg.cholesky(covariance)  # the same on all processors, but for rounding
+        truth = unbiased(terms, y, 0 * covariance)  # the polynomial of a mean that is y
+        sums = np.zeros(3)
+        for _ in range(blocks):
+            x = y[:, None] + root @ rng.normal(size=(root.shape[1], draws))
+            away = np.broadcast_to(unbiased(terms, x, covariance) - truth, draws)
+            plain = np.broadcast_to(unbiased(terms, x, 0 * covariance) - truth, draws)
+            sums += away.sum(), (away**2).sum(), plain.sum()
+        mean, square, uncorrected = sums / (blocks * draws)
+        error = math.sqrt(max(square - mean**2, 0) / (blocks * draws))
+        assert abs(mean) <= 3 * error + 1e-9 * abs(truth), (name, mean / error)
+        off[name] = abs(uncorrected) / error if error else 0.0
+    curved = [name for name, terms in off.items() if terms > 10]
+    assert len(curved) >= 8, off  # without the correction; others are linear, or nearly so
 
 
 def test_no_interval_where_the_noise_is_too_large(plan, people):

@@ -100,7 +100,7 @@ REFUSED = [
     ({}, ("a", "d"), "d"),
     ({}, ("a", "one"), "two categories"),
     ({"rows_per_person": 2}, ("a", "b"), "several rows of a person.*rows_per_person=1"),
-    ({"weight": gn.Weight("w", 2)}, ("a", "b"), "rows have weights"),
+    ({"weight": gn.Weight("w", 2)}, ("a", "b"), "rows with weights"),
 ]
 
 
@@ -122,3 +122,42 @@ def test_rows_that_the_noise_hides_are_refused():
     release = gn.plan(SCHEMA, ALL, gn.zCDP(1e-6)).simulate(drawn(rng, 20), rng)
     with pytest.raises(ParameterError, match="a larger budget"):
         release.independence("a", "b")
+
+
+def test_it_is_asked_in_words(tmp_path):
+    plan = gn.plan(SCHEMA, ALL, gn.zCDP(0.3))
+    release = plan.release(drawn(np.random.default_rng(0), 1000))
+    test, within = release.independence("a", "b"), release.independence("b", "a", given="c")
+    for text, own in (
+        ("are a and b independent", test),
+        ("Are a and b related?", test),
+        ("is a independent of b", test),
+        ("does a depend on b?", test),
+        ("independence of a and b", test),
+        ("is b dependent on a given c", within),
+        ("does b depend on a by c", within),
+    ):
+        answer = release.ask(text)
+        assert str(answer) == str(own)
+        [row] = answer.to_dict()["rows"]
+        assert (row["estimate"], row["pvalue"]) == (own.statistic, own.p_value)
+        assert str(release.ask(answer.meaning)) == str(own)
+    release.report(tmp_path / "page.html", ask=["are a and b independent"])
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"Are a and b independent? chi-squared = {test.statistic:.4g}" in page
+    for wrong in ("is a independent of a", "is a independent of b given c=x"):
+        with pytest.raises(ParameterError, match="expected different attributes, with no labels"):
+            release.ask(wrong)
+
+
+def test_it_is_asked_of_ticks(tmp_path):
+    stream = gn.plan(SCHEMA, [("a", "b")], gn.zCDP(0.3), over=gn.streams.Ticks(2)).start(
+        tmp_path / "s"
+    )
+    for tick in (1, 2):
+        stream.tick(drawn(np.random.default_rng(tick), 1000), number=tick)
+    every = stream.tables.ask("are a and b independent by tick")
+    assert every.columns()["pvalue"] == [
+        stream.period(t).independence("a", "b").p_value for t in (1, 2)
+    ]
+    assert str(every).startswith("tick 1: Are a and b independent?")

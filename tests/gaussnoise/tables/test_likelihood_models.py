@@ -291,7 +291,7 @@ def test_several_rows_of_a_person_are_no_sample(people):
         plan.release(people).loglinear(["sex", "job"]),
     ):
         assert "not independent" in str(found)
-        with pytest.raises(gn.errors.ParameterError, match="one row of each person"):
+        with pytest.raises(gn.errors.ParameterError, match="several rows of a person, up to 3"):
             found.test("sex")
 
 

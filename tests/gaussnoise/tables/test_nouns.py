@@ -45,8 +45,31 @@ def plan_of(title="Hospital stays in 2023", **options):
     ],
 )
 def test_the_noun_that_a_title_begins_with(title, noun):
-    found = [name for name, own in nouns_of(plan_of(title)).items() if own.is_of_title]
+    found = [name for name, own in nouns_of(plan_of(title)).items() if own.may_be_amount]
     assert found == ([] if noun is None else [noun])
+
+
+@one_test_of(
+    ("title", "names", "is_count"),
+    [
+        ("Hospital stays in 2023", ["ward", "sex"], True),
+        ("Wages in 2023", ["ward"], False),  # an amount
+        ("Loans by ward", ["ward", "loan"], False),  # what each is, not how many
+        ("Stays by ward", ["ward", "length of stay"], False),
+    ],
+)
+def test_a_noun_alone_counts_rows_unless_it_may_be_an_amount(title, names, is_count):
+    attributes = [gn.Attribute(name, ["north", "south"]) for name in names]
+    schema = gn.Schema(attributes, about=gn.About(title=title))
+    rows = pa.table({name: ["north", "south"] * 50 for name in names})
+    release = gn.plan(schema, [tuple(names)], gn.zCDP(1.0)).release(rows)
+    noun = next(iter(nouns_of(release.plan)))
+    if is_count:
+        assert release.ask(f"{noun} in ward=north by sex").meaning == "count of ward=north, sex"
+        assert release.ask(noun).meaning == "count"
+        return
+    with pytest.raises(ParameterError, match='expected "number of" before it'):
+        release.ask(f"{noun} by ward")
 
 
 PERSON = {"person": "patient_id", "rows_per_person": 1}

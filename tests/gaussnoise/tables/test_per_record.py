@@ -93,10 +93,10 @@ def test_a_budget_within_another_compares_coefficients():
 # Privacy: brute force over neighbours.
 
 
-def _loss(plan, row, numbers):
-    """Return ``|Δ|² / 2σ²`` of the integers that one row adds to all answers, exactly."""
+def _loss(plan, *rows):
+    """Return ``|Δ|² / 2σ²`` of the integers that these rows add to all answers, exactly."""
     query, used = plan.query, [plan.schema.attributes[i] for i in plan.asked.used]
-    table = pa.table({a.name: [(row | numbers)[a.name]] for a in used})
+    table = pa.table({a.name: [row[a.name] for row in rows] for a in used})
     planned = {tuple(plan.asked.used.index(i) for i in S): S for S in plan.tables.subsets}
     squared, seen = 0, set()
     for own, counts in count_marginals(table, used, list(planned), unit=plan.unit):
@@ -111,7 +111,7 @@ def _loss(plan, row, numbers):
     return Fraction(squared) / (2 * Fraction(query.query.scale) ** 2)
 
 
-def _random_plan(rng):
+def _random_plan(rng, rows=1):
     sizes = rng.integers(2, 4, size=rng.integers(1, 3))
     cells = [gn.Attribute(f"x{k}", [f"c{j}" for j in range(n)]) for k, n in enumerate(sizes)]
     units = [float(u) for u in rng.choice([0.01, 0.5, 1.0, 1000.0], size=rng.integers(1, 3))]
@@ -125,7 +125,8 @@ def _random_plan(rng):
     order = rng.permutation(len(cells) + len(numbers))
     schema = gn.Schema([(cells + numbers)[k] for k in order])
     weights = rng.uniform(0.3, 3, size=len(set(entries)))
-    return gn.plan(schema, list(dict.fromkeys(entries)), privacy, weights=weights.tolist())
+    entries = list(dict.fromkeys(entries))
+    return gn.plan(schema, entries, privacy, weights=weights.tolist(), rows_per_person=rows)
 
 
 def test_no_row_costs_more_than_its_budget_on_50_plans():
@@ -145,7 +146,7 @@ def test_no_row_costs_more_than_its_budget_on_50_plans():
             pairs = zip(units, times, strict=False)
             counts = {name: steps[name] if k is None else k for name, k in pairs}
             grown = sum((Fraction(k) / steps[name]) ** 2 for name, k in counts.items())
-            loss = _loss(plan, row, {name: float(k * units[name]) for name, k in counts.items()})
+            loss = _loss(plan, row | {name: float(k * units[name]) for name, k in counts.items()})
             assert loss <= Fraction(rho) * (1 + grown)
             shares.append(loss / (Fraction(rho) * (1 + grown)))
         assert max(shares) > 0.999  # multipliers are rounded to 1 in 1,000, or better
@@ -155,9 +156,107 @@ def test_less_noise_than_budgets_allow_would_be_seen():
     """The same noise at a scale of three quarters: large rows cost more than their budget then."""
     plan = gn.plan(SCHEMA, [("region", "payroll")], FIRMS)
     tighter = gn.PerRecord(gn.zCDP(0.1), scale={"payroll": 4e6 / 3})
-    loss = _loss(plan, {"region": "N", "size": "a"}, {"payroll": 1e9})
+    loss = _loss(plan, {"region": "N", "size": "a", "payroll": 1e9})
     assert loss <= Fraction(FIRMS.of(payroll=1e9))
     assert loss > Fraction(tighter.of(payroll=1e9))
+
+
+def test_no_person_costs_more_than_the_budget_of_the_sum_of_their_numbers_on_50_plans():
+    """Rows alike and not, and numbers of any size in any of them; some person costs it all."""
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        most = int(rng.integers(2, 5))
+        plan = _random_plan(rng, most)
+        rho, scales = plan.privacy.privacy.rho, plan.privacy.scales
+        cells = {a.name: a.categories for a in plan.schema.attributes if a.categories}
+        units = {a.name: Fraction(repr(a.unit)) for a in plan.schema.attributes if a.unit}
+        steps = {name: int(Fraction(repr(scales[name])) / unit) for name, unit in units.items()}
+        corners = [{name: own[k] for name, own in cells.items()} for k in (0, -1)]
+        shares = []
+        for alike, sizes in itertools.product(
+            [True, False], [(0,), (1,), (None, None), (10**9, 0), (10**9, 1)]
+        ):
+            rows, sums = [], dict.fromkeys(units, 0)
+            for k in range(most):
+                row = corners[0 if alike else k % 2]
+                own = {name: sizes[(k + j) % len(sizes)] for j, name in enumerate(units)}
+                own = {name: steps[name] if n is None else n for name, n in own.items()}
+                rows.append(row | {name: float(n * units[name]) for name, n in own.items()})
+                sums = {name: sums[name] + n for name, n in own.items()}
+            loss = _loss(plan, *rows)
+            budget = Fraction(rho) * (1 + sum(Fraction(n, steps[j]) ** 2 for j, n in sums.items()))
+            assert loss <= budget
+            shares.append(loss / budget)
+            fewer = _loss(plan, *rows[:-1]) if most > 1 else 0
+            less = {j: sums[j] - round(rows[-1][j] / float(units[j])) for j in sums}
+            grown = sum(Fraction(n, steps[j]) ** 2 for j, n in less.items())
+            assert fewer <= Fraction(rho) * (1 + grown)
+        assert max(shares) > 0.999
+
+
+def test_noise_for_one_row_less_than_a_person_has_would_be_seen():
+    """Three rows where two were planned: without numbers, they cost 9/4 of the budget."""
+    plan = gn.plan(SCHEMA, [("region", "payroll")], FIRMS, rows_per_person=2)
+    row = {"region": "N", "size": "a", "payroll": 0.0}
+    assert _loss(plan, row, row) <= Fraction(0.1)
+    assert _loss(plan, row, row, row) == pytest.approx(0.1 * 9 / 4, rel=1e-5)
+
+
+def test_sums_of_persons_have_the_noise_of_rows_and_counts_k_times_as_much():
+    """A budget grows with the sum of a person's numbers, in however many rows they are."""
+    one, three = (
+        gn.plan(SCHEMA, [("region", "payroll")], FIRMS, rows_per_person=k) for k in (1, 3)
+    )
+    ratio = [
+        three.answer_deviations(("region", "payroll"))[0, k]
+        / one.answer_deviations(("region", "payroll"))[0, k]
+        for k in (0, 1)
+    ]
+    assert ratio == pytest.approx([3, 1], rel=1e-6)
+    assert three.gap < 1e-6
+    assert three.bound.error < three.error < 1.25 * three.bound.error
+
+
+def test_no_other_noise_is_better_for_persons():
+    """The points of persons over their budgets, solved as listed points by another method."""
+    schema = gn.Schema([gn.Attribute("x", ["a", "b"]), gn.Attribute("v", unit=1)])
+    privacy = gn.PerRecord(gn.zCDP(0.5), {"v": 10})
+    plan = gn.plan(schema, [("x", "v")], privacy, rows_per_person=3)
+    points = []
+    for counts in itertools.product(range(4), repeat=2):
+        for u, x in itertools.product([0, 0.1, 1, 3, 1e5], range(2)):
+            if sum(counts) <= 3 and (counts[x] or not u):
+                cells = np.array([counts, (0, 0)], dtype=float).T
+                cells[x, 1] = u
+                points.append(cells.reshape(-1) / math.hypot(1, u))
+    best = gn.optimal_noise(gn.FiniteSet(np.unique(points, axis=0)), neighbors="add-remove")
+    # errors of all answers, at unit sensitivity: that of persons, whose k rows cost k² of a row
+    assert 3 * plan.noise.gamma == pytest.approx(best.gamma, rel=2e-6)
+
+
+def test_rows_of_persons_are_limited_and_their_sums_are_right(tmp_path):
+    rng, n = np.random.default_rng(5), 400
+    firms = np.arange(n) // 2  # each has two rows
+    table = _firms(rng, n).append_column("firm", pa.array(firms))
+    plan = gn.plan(SCHEMA, [("region", "payroll")], FIRMS, person="firm", rows_per_person=2)
+    release = plan.release(table, out=tmp_path / "out")
+    truth = table.to_pandas().groupby("region")["payroll"].sum()[list("NSEW")]
+    sums = gn.TableRelease.load(tmp_path / "out").sums("payroll", given="region")
+    assert np.abs((sums.estimate - truth) / sums.standard_deviation).max() < 6
+    release.report(tmp_path / "page.html")
+    said = _text(tmp_path / "page.html")
+    assert "The budget of a person is ρ" in said
+    assert "payroll is the sum over the person's counted rows" in said
+    assert "Large persons are protected less" in said
+    assert not [line for line in verifier.verified(tmp_path / "out") if "FAILED" in line]
+
+
+def test_a_budget_of_the_larger_of_both_is_met_at_half():
+    """P = ρ max(1, (v/T)²) is at least half of ρ (1 + (v/T)²), and equals it at v = T."""
+    half = gn.PerRecord(gn.zCDP(0.05), scale={"payroll": 1e6})
+    for v in (0, 1e5, 1e6, 1e7):
+        assert half.of(payroll=v) <= 0.1 * max(1, (v / 1e6) ** 2) * (1 + 1e-15)
+    assert half.of(payroll=1e6) == pytest.approx(0.1)
 
 
 def test_stored_multipliers_are_checked_again():
@@ -316,10 +415,8 @@ def test_means_of_hardly_any_rows_have_no_upper_end():
         (dict(privacy=gn.PerRecord(gn.zCDP(1), {"payroll": 1.001})), "a multiple of its unit 0.01"),
         (dict(privacy=gn.PerRecord(gn.zCDP(1), {"payroll": 1e12})), r"at most 2\^40 of it"),
         (dict(neighbors="replace"), 'neighbors="add-remove" where budgets grow'),
-        (dict(person="id"), "person= cannot be combined with budgets that grow"),
-        (dict(rows_per_person=2), "rows_per_person= cannot be combined with budgets that grow"),
-        (dict(weight=gn.Weight("w", 2)), "weight= cannot be combined with budgets that grow"),
-        (dict(targets=10.0), "targets= cannot be combined with budgets that grow"),
+        (dict(weight=gn.Weight("w", 2)), "weight= cannot be combined.*a column of the products"),
+        (dict(targets=10.0), "targets= cannot be combined.*plan with a budget"),
         (dict(p=math.inf), "expected p = 2 and no targets where budgets grow with numbers"),
         (dict(over=gn.streams.Ticks(3)), "a stream takes tables of counts, no clipped numbers"),
     ],

@@ -8,7 +8,7 @@ from cases import one_test_of
 import gaussnoise as gn
 from gaussnoise.errors import ParameterError
 from gaussnoise.tables.release.grammar import parsed
-from gaussnoise.tables.release.periods import InexactError, period_of, times_of
+from gaussnoise.tables.release.periods import InexactError, kind_of, period_of, times_of
 from gaussnoise.tables.release.question import Count, Difference, Share
 
 Y = datetime.date
@@ -37,6 +37,45 @@ SEX = gn.Attribute("sex", ["F", "M"])
 def test_texts_say_times(text, first, end):
     period = period_of(text)
     assert period.days(period.year) == (Y(*first).toordinal(), Y(*end).toordinal())
+
+
+def _edges(*days):
+    return gn.Attribute("admitted", edges=[Y(*day) for day in days])
+
+
+@one_test_of(
+    ("attribute", "kind"),
+    [
+        (MONTHS, "month"),
+        (gn.Attribute("x", ["January", "May"]), "month"),
+        (gn.Attribute("x", ["2023", "2024"]), "year"),
+        (gn.Attribute("x", ["2023-Q1", "2023-Q3"]), "quarter"),
+        (_edges((2023, 1, 1), (2023, 2, 1), (2023, 3, 1)), "month"),
+        (_edges((2023, 10, 1), (2024, 1, 1)), "quarter"),
+        (_edges((2020, 12, 28), (2021, 1, 4), (2021, 1, 11)), "week"),
+        (_edges((2023, 1, 1), (2023, 1, 2), (2023, 1, 3)), "day"),
+        (_edges((2023, 1, 2), (2023, 2, 2)), None),
+        (BINS, None),
+        (OPEN, None),
+        (SEX, None),
+    ],
+)
+def test_cells_that_are_all_months_are_called_so(attribute, kind):
+    assert kind_of(attribute) == kind
+
+
+def test_by_month_takes_the_bins_of_one_attribute():
+    months = _edges(*((2023, k, 1) for k in range(1, 13)))
+    schema = gn.Schema([months, SEX])
+    for text in ("how many by month", "count for each month", "count per month"):
+        assert parsed(text, schema) == Count({0: None})
+    assert parsed("share of sex=F by month", schema) == Share({1: (0,)}, {0: None})
+    named = gn.Attribute("month", ["a", "b"])
+    with pytest.raises(ParameterError, match="«month»: expected an attribute"):
+        parsed("count by month", gn.Schema([months, gn.Attribute("left", edges=months.edges)]))
+    assert parsed("count by month", gn.Schema([months, named])) == Count({1: None})
+    with pytest.raises(ParameterError, match="«week»"):
+        parsed("count by week", schema)
 
 
 @one_test_of(

@@ -197,7 +197,9 @@ def test_weighted_rows_are_called_so(rows, people):
     means = [np.average(rows[2][own], weights=weights[own]) for own in (rows[0] == 0, rows[0] == 1)]
     low, high = found.confidence_interval(1 - 1e-8)
     assert low[1] < means[1] - means[0] < high[1]
-    with pytest.raises(gn.errors.ParameterError, match="rows without weights"):
+    with pytest.raises(
+        gn.errors.ParameterError, match=r"regress: .*rows with weights; .*confidence_interval\(\)"
+    ):
         found.population_interval()
 
 
@@ -239,6 +241,28 @@ def test_errors_say_what_is_expected(release, people):
         few.release(people.slice(0, 10)).regress("pay", on=["sex", "town"])
 
 
+@pytest.mark.parametrize("empty", ["N", "E"])
+def test_a_category_without_rows_is_named(empty):
+    """The first one, which has no column of its own, as well as a later one."""
+    towns = [town for town in "NSE" if town != empty]
+    rows = pa.table({"town": towns * 900, "sex": ["F", "F", "M"] * 600, "pay": [1.0, 5.0] * 900})
+    schema = gn.Schema(
+        [
+            gn.Attribute("town", ["N", "S", "E"]),
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("pay", clip=[0, 10]),
+        ]
+    )
+    plan = gn.plan(schema, [("town", "sex", "pay")], gn.zCDP(0.5))
+    release = plan.simulate(rows, np.random.default_rng(0))
+    for on in (["town"], ["town", "sex"]):
+        with pytest.raises(
+            gn.errors.ParameterError, match=rf"where town={empty} \(.* may have no rows; hint"
+        ):
+            release.regress("pay", on=on)
+    release.regress("pay", on=["sex"])
+
+
 def test_too_many_columns_are_refused():
     schema = gn.Schema([gn.Attribute("place", range(50)), gn.Attribute("pay", clip=CLIP)])
     table = pa.table({"place": [1, 2], "pay": [1.0, 2.0]})
@@ -251,7 +275,7 @@ def test_rows_of_a_person_say_nothing_of_a_population(people):
     several = gn.plan(schema_with(base=PAY), [("sex", "pay")], gn.zCDP(0.5), rows_per_person=2)
     found = several.release(people).regress("pay", on=["sex"])
     assert "rows of a person are not independent" in " ".join(str(found).split())
-    with pytest.raises(gn.errors.ParameterError, match="up to 2, which are not independent"):
+    with pytest.raises(gn.errors.ParameterError, match="several rows of a person, up to 2"):
         found.population_interval()
 
 

@@ -164,9 +164,11 @@ def test_questions_know_titles(folder):
         "average length of stay per ward",
     ):
         answer = release.ask(question)
-        assert answer.meaning == "mean of los given w1"
+        assert answer.meaning == 'mean of "Length of stay" given Ward'
         assert answer.attributes == ("w1",)
-    assert release.ask("share of Ward=A").meaning == "share of w1=A"
+        assert release.ask(answer.meaning).meaning == answer.meaning
+    assert release.ask("share of w1=A").meaning == "share of Ward=A"
+    assert release.ask("sum of los by w1").meaning == 'sum of "Length of stay" given Ward'
 
 
 def test_every_format_has_titles(folder, tmp_path, capsys):

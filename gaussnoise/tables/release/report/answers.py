@@ -69,6 +69,9 @@ def _answered(answer: Answer) -> Answered:
     if not answer.attributes:
         fault = f"; {faults[0]}" if faults[0] else ""
         sentence, rows = f"{meaning}: {estimates[0]} ({intervals[0]}{fault}).", []
+    if answer.printed:
+        first, *lines = answer.printed.splitlines()
+        return Answered(answer.question, meaning, f"{first} {'; '.join(lines)}.", (), [], 0, "")
     method = [f"method: {answer.method}"] if answer.method else []
     notes = "; ".join([*answer.cautions, *method]).replace(*_POPULATION)
     more = answer.estimate.size - len(estimates)

@@ -777,12 +777,12 @@ const verifier = (() => {
     // in cells of 2^20 units, and their scales t: the largest ratio of the coefficients of the same squares.
     paid(grows) {
       const scales = at(this.plan, "privacy").get("scale") ?? new Map(), names = grows.map((i) => this.names[i]);
-      const alone = !this.exchanged && at(this.record, "rows_per_person") === 1n && !this.weight;
-      need(alone && at(this.record, "person") === null, "the budget");
+      const rows = at(this.record, "rows_per_person"); // a person's rows cost k^2 rho_of_one_row
+      need(!this.exchanged && !this.plan.has("per_person") && !this.weight, "the budget");
       need(names.every((name) => scales.has(name)), "a number that no budget grows with");
       need(grows.every((i) => same(this.own[i].matrix, [[0n, 1n]])) && this.unit === 1n << 20n, "sums are not measured apart from counts");
       const squares = [new Fraction(1n), ...grows.map((i, k) => {
-        const t = written(scales.get(names[k])).over(written(at(this.domain[i], "unit"))).over(1n << 20n);
+        const t = written(scales.get(names[k])).over(written(at(this.domain[i], "unit"))).over(rows << 20n);
         return t.times(t);
       })];
       const sums = squares.map(() => 0n);
@@ -791,7 +791,7 @@ const verifier = (() => {
         need(!more.length, "a product of such numbers");
         sums[number + 1] += s * s * product(T.map((i) => this.own[i].square));
       }
-      this.say("budgets that grow with numbers pay for every row, of any numbers");
+      this.say(`budgets that grow with numbers pay for ${rows > 1n ? `${rows} rows, of any sums` : "every row, of any numbers"}`);
       return squares.map((t, k) => t.times(sums[k])).reduce((a, b) => (a.atMost(b) ? b : a));
     }
 
