@@ -25,9 +25,9 @@ class AbstractBase(Storable, abc.ABC):
     Bases of the same class and arguments are equal, and attributes with equal bases are solved
     once. A base of your own is a frozen dataclass with ``size``, ``queries`` and ``toarray``; for
     most queries :class:`Base` is enough. With ``stored_as = "around"``, schema files may say
-    ``base = "around"``, or ``{kind = "around", reach = 2}`` for a constructor with arguments besides
-    ``size``, and saved releases and noise refer to the base by that name. Without a name, releases
-    hold its matrix, and its noise cannot be saved.
+    ``base = "around"``, or ``{kind = "around", reach = 2}`` for a constructor with arguments
+    besides ``size``, and saved releases and noise refer to the base by that name. Without a name,
+    releases hold its matrix, and its noise cannot be saved.
 
     Attributes:
         size: number of categories n.
