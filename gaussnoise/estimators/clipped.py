@@ -87,7 +87,7 @@ class _Set:
         low, high = bounding_box(domain)
         check_box("clipped_mean", "domain", low, high)
         self.half_widths = (high - low) / 2
-        self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # of records to floats
+        self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # rounding to floats
         self._mechanism = GaussianMechanism(optimal_noise(domain, p), zCDP(amount), n=n)
         self.request: dict[str, object] = {"domain": digest(domain)}
 

@@ -222,7 +222,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     """
     n = len(values)
     sums = np.concatenate([[0], np.cumsum(values)])
-    low = np.searchsorted(values, points - reach, side="right")  # so many are clipped to −reach
+    low = np.searchsorted(values, points - reach, side="right")  # number clipped to −reach
     high = np.searchsorted(
         values, points + reach, side="left"
     )  # values from this index on are clipped to reach
