@@ -11,7 +11,7 @@ from .records import own_array, real_numbers
 
 
 def numbers(name: str, what: str, values: "ArrayLike") -> Array:
-    """Return a float64 copy of finite numbers, or raise InvalidDomainError."""
+    """Return ``values`` as finite numbers in a new float64 array, or raise InvalidDomainError."""
     array = real_numbers(name, values, f"{what} ")
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{name}: expected finite {what}, got NaN or infinity")

@@ -109,7 +109,7 @@ def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> St
     try:
         return cls._restored(fields)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # our own messages never show data, but those of other libraries may quote the file
+        # our own messages never show data, but messages of other libraries may quote the file
         reason = (
             f": {error}" if isinstance(error, InvalidDomainError) else f" ({type(error).__name__})"
         )

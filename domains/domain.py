@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .oracles.image import ConvexImage
     from .sets.finite import FiniteSet
 
-# Bodies accept points this far outside, relative to their size, since computed members are rounded.
+# Relative to their size, bodies accept points this far outside: computed members are rounded.
 SLACK = 1e-9
 
 
@@ -30,8 +30,8 @@ class QuadraticMax:
 
     Attributes:
         maximizer: point of K, shape (dim,), at which ``value`` is attained.
-        value: lower end of the bracket.
-        upper_bound: proven upper end; equal to ``value`` when the oracle is exact (up to rounding).
+        value: lower bound.
+        upper_bound: proven; equal to ``value`` when the oracle is exact (up to rounding).
 
     >>> found = gn.LpBall(2, 2).max_quadratic(np.diag([4.0, 1.0]), np.zeros(2))
     >>> print(found.value, found.upper_bound >= found.value)
@@ -73,7 +73,7 @@ class AbstractDomain(Storable, abc.ABC):
     7.0
     """
 
-    # otherwise numpy would evaluate ``A @ K`` itself, and fail
+    # without this line, numpy would evaluate ``A @ K`` itself, and fail
     __array_ufunc__ = None
 
     def __init_subclass__(cls) -> None:
@@ -123,7 +123,7 @@ class AbstractDomain(Storable, abc.ABC):
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """Return K or its hull as translates of an image of a 2-convex body, or None."""
+        """Return K or its hull as an image of a 2-convex body with its translates, or None."""
         return None
 
     def _difference(self) -> "AbstractDomain":
@@ -133,7 +133,7 @@ class AbstractDomain(Storable, abc.ABC):
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """Return the points of K, or those whose hull is K, if stored or small enough to list."""
+        """Return the points of K, or points whose hull is K; None if there are too many to list."""
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
@@ -160,19 +160,19 @@ class AbstractDomain(Storable, abc.ABC):
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """Return a domain near the origin, and the shift v that moves it to K.
+        """Return (L, v) with L + v = K, where L lies near the origin and v is a vector.
 
-        Near the origin, small sizes keep their digits. The domain has the shape of K exactly. If K
-        was moved in several steps, v is their rounded sum.
+        Near the origin, small sizes keep their digits. L has exactly the shape of K. If K was
+        translated several times, v is the rounded sum of these shifts.
         """
         return self, np.zeros(self.dim)
 
     def _drift(self, shift: Array) -> float:
-        """Return a bound on the rounding of the shift of :meth:`_apart`; zero for a single move."""
+        """Return a bound on the rounding error of v in :meth:`_apart`; 0 if never translated."""
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
-        """Return members near the rows of X, maybe not the nearest; None if it is not quick."""
+        """Return members of K near the rows of X, maybe not the nearest; None if this is slow."""
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
@@ -180,29 +180,31 @@ class AbstractDomain(Storable, abc.ABC):
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """Return an elementwise map of finite rows into K that moves no member; None if unknown."""
+        """Return a function that maps finite rows into K and members to themselves, or None."""
         return None
 
     def _magnitudes(self) -> Array:
-        """Return bounds on the numbers that coordinates are computed from, shape (dim,)."""
+        """Return bounds on the sizes of the numbers behind each coordinate, shape (dim,)."""
         from .oracles.distance import reach_of
 
         return reach_of(self)
 
     def _support_gap(self, theta: Array) -> float:
-        """Return a proven bound on the excess of the support over its value at the support point.
+        """Return a proven bound on sup_x <theta, x> − <theta, s>, where s is the support point.
 
-        It is zero where the support point is a maximizer, and raises DomainTooLargeError where no
-        bound is known.
+        The bound is zero if s is a maximizer.
+
+        Raises:
+            DomainTooLargeError: no bound is known.
         """
         return 0.0
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a member near x, if K is made of a Kronecker product, and x of a product."""
+        """Return a member near x if K is a Kronecker product and x nearly one; None otherwise."""
         return None
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return a bracket on the largest ``(Ax)' H Ax``, with its maximizer in K."""
+        """Return a bracket on the largest (Ax)' form (Ax) over x in K; the maximizer is in K."""
         pulled = A.T @ form @ A
         return self._max_quadratic((pulled + pulled.T) / 2, np.zeros(self.dim))
 
@@ -233,7 +235,7 @@ class AbstractDomain(Storable, abc.ABC):
     def support(self, theta: "ArrayLike") -> float:
         """Return the support function ``sup_{x in K} <theta, x>``, attained at ``support_point``.
 
-        For Kronecker products of bodies, it is the best value found: a lower end.
+        For Kronecker products of bodies, it is the best value found: a lower bound.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
         2.0
@@ -252,7 +254,7 @@ class AbstractDomain(Storable, abc.ABC):
             center: shape (dim,); the origin if omitted.
 
         Returns:
-            A :class:`QuadraticMax`; its ``value`` is a lower end, its ``upper_bound`` an upper one.
+            A :class:`QuadraticMax`: ``value`` and ``upper_bound`` enclose the supremum.
 
         Raises:
             DimensionError: wrong shape.
@@ -281,7 +283,7 @@ class AbstractDomain(Storable, abc.ABC):
         # a power of two, so that dividing by it does not round
         scale = power_of_two(size) if size > 0 else 1.0
         bracket = self._max_quadratic(form / scale, origin)
-        # this comparison is false for NaN; the factor allows for separate rounding of both ends
+        # this comparison is false for NaN; the factor allows for separate rounding of the two
         if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
             raise InvalidDomainError(
                 f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
@@ -292,7 +294,7 @@ class AbstractDomain(Storable, abc.ABC):
                 "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
             )
         value = min(bracket.value, bracket.upper_bound)
-        # digits are lost if the center is far away in a direction where H is small
+        # subtracting a far center loses digits in directions where H is small
         terms = np.abs(bracket.maximizer) + np.abs(origin)
         rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form / scale) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
@@ -303,8 +305,8 @@ class AbstractDomain(Storable, abc.ABC):
     def contains(self, x: "ArrayLike") -> bool:
         """Return whether ``x``, shape (dim,), is a member of this set.
 
-        Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for
-        rounding.
+        Members of finite sets must equal a stored point exactly. For bodies, points up to ``SLACK``
+        = 1e-9 of the size outside count as members, because of rounding.
 
         Raises:
             DimensionError: wrong shape.
@@ -391,7 +393,7 @@ def _finite_array(method: str, name: str, shape: tuple[int, ...], value: "ArrayL
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
-    """Return the oracle with a check that its answers are points of the space."""
+    """Return the method with a check that every returned point is a point of the space."""
 
     @functools.wraps(method)
     def support_point(self: AbstractDomain, theta: Array) -> Array:
@@ -401,7 +403,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """Return the oracle with a check that its answers are consistent brackets."""
+    """Return the method with a check that every returned bracket is consistent."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
@@ -433,7 +435,7 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
 
 
 def _point_of(domain: AbstractDomain, method: str, point: "ArrayLike") -> Array:
-    """Return the answer of an oracle as an array; refuse it if it is not a point of the space."""
+    """Return the point that an oracle returned as an array, or refuse it if it is no point."""
     name = f"{type(domain).__name__}.{method}"
     try:
         array = np.array(point, dtype=np.float64)
@@ -459,7 +461,7 @@ class AbstractPolytope(AbstractDomain):
     @property
     @abc.abstractmethod
     def vertices(self) -> Array:
-        """Points whose hull it is, shape (k, dim)."""
+        """Points whose convex hull is this set, shape (k, dim)."""
 
     def _listed(self, most: float = np.inf) -> "FiniteSet":
         from .sets.finite import FiniteSet

@@ -1,4 +1,4 @@
-"""Errors about domains. Messages have the expected and the given value, a hint, and no record."""
+"""Errors about domains. Messages show the expected and the given value, a hint, and no record."""
 
 
 class GaussNoiseError(Exception):
@@ -35,7 +35,7 @@ class InvalidDomainError(DomainError, ValueError):
 
 
 class UnknownClassError(InvalidDomainError):
-    """The description of an object whose class is not defined in this process."""
+    """A description names a class that is not defined in this process."""
 
 
 class DimensionError(DomainError, ValueError):

@@ -1,4 +1,4 @@
-"""Double precision: arrays, units of rounding, scaling without rounding, the largest array."""
+"""Double precision: arrays, rounding units, exact scaling by powers of two, the largest array."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Map = Callable[[Array], Array]  # maps every row by itself
+Map = Callable[[Array], Array]  # maps each row without regard to the others
 
-EPS = np.finfo(np.float64).eps  # distance from one to the next number
-TINY = float(np.finfo(np.float64).tiny)  # least normal number
+EPS = np.finfo(np.float64).eps  # distance from 1 to the next number
+TINY = float(np.finfo(np.float64).tiny)  # smallest positive normal number
 UNIT = 2.0**-53  # relative rounding error of one operation: half of EPS
 MOST_NUMBERS = 2**27  # largest number of entries in an array that is written out: 1 GB
 

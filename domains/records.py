@@ -1,6 +1,6 @@
 """Records, and workloads, as arrays.
 
-Messages never show a value, a number of records, or a text's length.
+Error messages never show a value, the number of records, or the length of a text.
 """
 
 import itertools
@@ -43,7 +43,7 @@ def _entries(values: Any) -> Iterable[object]:
 
 
 def array_of(values: object) -> NDArray | str:
-    """Return ``values`` as an array, or the reason why not; numpy's own may quote values."""
+    """Return ``values`` as an array, or why they are none, in words that quote no value."""
     if is_masked(values):
         return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
     try:
@@ -62,12 +62,12 @@ def regular_array(function: str, values: object) -> NDArray:
 
 
 def kind(array: NDArray) -> str:
-    """Return the kind of an array's entries; a text dtype's own name would reveal a length."""
+    """Return the kind of an array's entries; the name of a text dtype would reveal a length."""
     return _KINDS.get(array.dtype.kind, "something else")
 
 
 def doubles(values: "ArrayLike") -> Array | str:
-    """Return a float64 copy, or a text that names the kind of other values."""
+    """Return a float64 copy; if the values are no real numbers, a text that names their kind."""
     given = array_of(values)
     if isinstance(given, str):
         return given
@@ -83,7 +83,7 @@ def doubles(values: "ArrayLike") -> Array | str:
 
 
 def real_numbers(name: str, values: "ArrayLike", what: str = "") -> Array:
-    """Return a private, read-only float64 copy, or raise InvalidDomainError without a value."""
+    """Return a read-only float64 copy, or raise an InvalidDomainError that shows no value."""
     array = doubles(values)
     if isinstance(array, str):
         raise InvalidDomainError(
@@ -94,7 +94,7 @@ def real_numbers(name: str, values: "ArrayLike", what: str = "") -> Array:
 
 
 def own_array(values: "ArrayLike") -> Array:
-    """Return a private, read-only float64 copy of real numbers."""
+    """Return a read-only float64 copy of real numbers."""
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -103,7 +103,7 @@ def own_array(values: "ArrayLike") -> Array:
 def real_array(
     function: str, expected: str, shape: Sequence[int | None], values: object
 ) -> NDArray:
-    """Return ``values`` as real numbers of a shape, in which None stands for any length."""
+    """Return ``values`` as real numbers of this shape; None in ``shape`` allows any length."""
     array = regular_array(function, values)
     if array.ndim != len(shape) or any(
         n not in (None, size) for n, size in zip(shape, array.shape, strict=True)
@@ -121,7 +121,7 @@ def real_array(
 
 
 def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return codes of shape (n, attributes), each in range, or raise an error without a value."""
+    """Return codes of shape (n, attributes), each in range; errors show no value."""
     raw = real_array("embed", f"codes of shape (n, {len(sizes)})", (None, len(sizes)), codes)
     if raw.size and not np.issubdtype(raw.dtype, np.integer):
         raise InvalidDomainError(f"embed: expected integer codes, got {kind(raw)}")
@@ -133,7 +133,7 @@ def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return codes of records start to stop − 1 in C order, shape (stop - start, attributes)."""
+    """Return the codes of the records start, …, stop − 1 in C order, (stop − start, attributes)."""
     codes = np.empty((stop - start, len(sizes)), dtype=np.int64)
     rest = np.arange(start, stop)
     for i, size in reversed(list(enumerate(sizes))):
@@ -142,7 +142,7 @@ def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int
 
 
 def dense(values: Any) -> Any:
-    """Return a scipy.sparse matrix as an array, with duplicates added; other values unchanged.
+    """Return a scipy.sparse matrix as an array, duplicate entries added; other values unchanged.
 
     Raises:
         DomainTooLargeError: more than a gigabyte of numbers.

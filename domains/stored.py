@@ -23,11 +23,10 @@ class Storable:
     your class has to be defined, or imported, before its files are read.
 
     Attributes:
-        stored_as: the name of the class in files, which no other class has, and which subclasses
-            do not inherit.
+        stored_as: the name of the class in files. It is unique, and subclasses do not inherit it.
 
     Raises:
-        InvalidDomainError: a class is defined with an empty name, or with that of another one.
+        InvalidDomainError: a class is defined with an empty name, or with another class's name.
     """
 
     stored_as: ClassVar[str | None] = None
@@ -72,12 +71,12 @@ def is_ours(cls: type) -> bool:
 
 
 def schema_name(cls: type[Storable]) -> str | None:
-    """Return the class's own name in files, or None."""
+    """Return the name that ``stored_as`` of this class itself gives it in files, or None."""
     return vars(cls).get("stored_as")
 
 
 def type_name(cls: type[Storable]) -> str | None:
-    """Return a class's name in descriptions: its own for our classes, otherwise ``stored_as``."""
+    """Return a class's name in descriptions: its Python name if it is ours, else ``stored_as``."""
     return cls.__name__ if is_ours(cls) else schema_name(cls)
 
 
@@ -89,7 +88,7 @@ def class_described(name: object) -> type[Storable] | None:
 
 
 def named_classes(family: type[Kind]) -> dict[str, type[Kind]]:
-    """Return the classes of a family that have a name in files, under this name."""
+    """Return the subclasses of ``family`` that have a name in files: {name: class}."""
     return {
         name: cls
         for name, cls in _KNOWN.items()

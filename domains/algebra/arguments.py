@@ -1,4 +1,4 @@
-"""Checks of the arguments of operations on sets, and the points of sets that can be listed."""
+"""Checks of the arguments of set operations, and lists of the points of sets."""
 
 import math
 
@@ -25,7 +25,7 @@ def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDom
 
 
 def finite_array(operation: str, values: "ArrayLike") -> Array:
-    """Return a copy of its own in float64, or raise InvalidDomainError."""
+    """Return a new finite float64 array, or raise InvalidDomainError."""
     array = real_numbers(operation, values)
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{operation}: expected finite numbers, got NaN or infinity")
@@ -33,7 +33,7 @@ def finite_array(operation: str, values: "ArrayLike") -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """Return the points of a finite K, or those whose hull is K; None if they are many."""
+    """Return the points of a finite K, or points whose hull is K; None if there are too many."""
     listed = K._listed(LISTED_ENTRIES)
     return None if listed is None else listed.points
 
@@ -41,7 +41,7 @@ def points_of(K: AbstractDomain) -> Array | None:
 def points_of_all(
     parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int
 ) -> list[Array] | None:
-    """Return the points of every part, or None if not all combinations in R^dim can be listed."""
+    """Return the points of every part, or None if their combinations in R^dim are too many."""
     points = [listed for listed in map(points_of, parts) if listed is not None]
     combinations = math.prod(map(len, points))
     return points if len(points) == len(parts) and combinations * dim <= LISTED_ENTRIES else None
@@ -50,13 +50,13 @@ def points_of_all(
 def same_kind(
     parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array
 ) -> AbstractDomain:
-    """Return points as a finite set if all parts are finite sets, otherwise as a polytope."""
+    """Return a finite set of these points if all parts are finite sets, otherwise a polytope."""
     finite = all(isinstance(K, AbstractFiniteDomain) for K in parts)
     return FiniteSet(points) if finite else Polytope(points)
 
 
 def convex(K: AbstractDomain) -> AbstractDomain:
-    """Return the hull of K if its points can be listed, and otherwise K itself."""
+    """Return the convex hull of K if its points can be listed, and otherwise K itself."""
     points = points_of(K)
     return K if points is None else Polytope(points)
 

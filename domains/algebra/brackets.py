@@ -1,4 +1,4 @@
-"""Lower ends of quadratic maxima, found by ascent, and terms of proven upper ends."""
+"""Lower bounds on quadratic maxima, found by ascent, and terms of proven upper bounds."""
 
 import math
 from collections.abc import Callable
@@ -21,8 +21,7 @@ def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array,
     """Return a local maximizer of (x − c)' H (x − c), reached from x by support points."""
     value = value_at(x, form, center)
     for _ in range(ASCENTS):
-        # a convex function is above its tangent, so that a step to the tangent's maximum over K
-        # does not lower it
+        # a convex function lies above its tangent: the tangent's maximizer over K does not lower it
         nearby = support_point(form @ (x - center))
         if not value_at(nearby, form, center) > value * (1 + 1e-12):
             break
@@ -37,7 +36,7 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """Return the best local maximizer found from starts and principal axes, and the upper bound."""
+    """Return the best local maximizer from the starts and principal axes, with ``upper``."""
     _, axes = np.linalg.eigh(form)
     starts = starts + [
         support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)
@@ -54,7 +53,7 @@ def seminorm(x: Array, form: Array) -> float:
 
 
 def middle_of(K: AbstractDomain) -> Array:
-    """Return the center of symmetry of K, or else the center of its bounding box."""
+    """Return the center of symmetry of K, or if none is known, the center of its bounding box."""
     center = K._center()
     if center is not None:
         return center

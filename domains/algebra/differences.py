@@ -25,7 +25,7 @@ class DifferenceBody(AbstractDomain):
     """{x − y : x, y in K}, for a K that is not symmetric about any point.
 
     The general upper bound is four times the quadratic maximum of K about the center of a small
-    enclosing ellipsoid. By Jung's theorem (1901), it is less than twice the maximum.
+    enclosing ellipsoid. By Jung's theorem (1901), this is less than twice the maximum over K − K.
     """
 
     body: AbstractDomain
@@ -49,7 +49,7 @@ class DifferenceBody(AbstractDomain):
         return ConvexImage(2 * inner.matrix, inner.blocks, offsets)
 
     def _mapped(self, A: Array) -> AbstractDomain:
-        if isinstance(self.body, Hull):  # the parts of a hull have oracles of their own
+        if isinstance(self.body, Hull):  # each part of a hull has an oracle of its own
             return DifferenceBody(linear_image(A, self.body))
         return LinearImage(A, self)
 

@@ -1,4 +1,4 @@
-"""Linear images, multiples and translates: small classes that compose oracles."""
+"""Linear images, multiples and translates: small classes that use the oracles of a set."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ from .arguments import checked_domains, finite_array, points_of, same_kind
 from .brackets import bracket, seminorm, value_at
 from .members import parts_of
 
-_DUST = 1e-11  # relative size in a quadratic form up to which mixed terms may be rounding errors
+_DUST = 1e-11  # terms of a form between two parts, relative to it, that may be rounding
 
 
 def linear_image(matrix: "ArrayLike", K: AbstractDomain) -> AbstractDomain:
@@ -137,8 +137,8 @@ class LinearImage(AbstractDomain):
             )
         pulled = A.T @ form @ A
         pulled = (pulled + pulled.T) / 2
-        # For any y, ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩. The least-squares
-        # solution y makes e small.
+        # For form = W'W and any y: ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩. The
+        # least-squares solution y makes e small.
         y = np.asarray(
             np.linalg.lstsq(pulled, A.T @ (form @ center), rcond=1e-12)[0], dtype=np.float64
         )
@@ -150,7 +150,7 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """Return the sum of a product's maxima, part by part; None if the form mixes images."""
+        """Return the sum of the maxima over a product's factors; None if the form mixes factors."""
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
             return None
@@ -349,6 +349,6 @@ class Translate(AbstractDomain):
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Return whether forms on ``A @ K`` are evaluated on K itself, where numbers may be larger."""
+    """Return whether the maximum over an image A K is taken over K, where numbers may be larger."""
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in parts_of(domain))

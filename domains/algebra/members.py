@@ -20,16 +20,16 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 
 
 def magnitudes(domain: AbstractDomain) -> Array:
-    """Return bounds on the numbers that coordinates are computed from, shape (d,), for rounding.
+    """Return bounds on the sizes of the numbers that coordinates are computed from, shape (d,).
 
-    A class of your own is assumed to compute its members with an error of a few units in the last
-    place of its bounding box.
+    They bound the rounding of members. A class of your own is assumed to compute its members with
+    an error of a few units in the last place of its bounding box.
     """
     return domain._magnitudes()
 
 
 def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
-    """Return the domains that this domain is made of."""
+    """Return the sets from which this domain is built."""
     names = ("body", "left", "right")
     return [getattr(domain, name) for name in names if hasattr(domain, name)] + list(
         getattr(domain, "parts", ())
@@ -37,14 +37,14 @@ def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Return an upper bound on how many numbers describe a record."""
+    """Return an upper bound on how many numbers describe one member."""
     return max([domain._numbers(), *map(widest, parts_of(domain))])
 
 
 def projection(domain: AbstractDomain) -> Map | None:
-    """Return a map of all rows into the domain that moves no member, or None if none is known.
+    """Return a function that maps all rows into the domain and leaves members as they are, or None.
 
-    NaN and infinity are mapped to the center. A row's result does not depend on the other rows:
+    NaN and infinity are mapped to the center. The result for a row does not depend on other rows:
     arithmetic is elementwise in a fixed order, without matrix products, and each operation is
     correctly rounded, or is the C library's ``pow`` of one number.
     """

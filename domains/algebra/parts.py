@@ -1,4 +1,4 @@
-"""The base of sums, products and hulls: sets made of other sets."""
+"""The base classes of sums, products and hulls: sets made of other sets."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -11,7 +11,7 @@ from .arguments import checked_domains
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfParts(AbstractDomain):
-    """A set made of several sets, which is scaled by scaling each of them."""
+    """A set made of several sets; to scale it, each of these is scaled."""
 
     parts: tuple[AbstractDomain, ...]
 
@@ -33,7 +33,7 @@ class AbstractOfParts(AbstractDomain):
         return known if len(known) == len(self.parts) else None
 
     def _moves(self) -> tuple[list[AbstractDomain], list[Array]] | None:
-        """Return the parts moved to the origin, and their shifts; None if no part needs it."""
+        """Return the parts translated near the origin, and their shifts; None if all are there."""
         still, shifts = zip(*(K._apart() for K in self.parts), strict=True)
         return (list(still), list(shifts)) if any(shift.any() for shift in shifts) else None
 

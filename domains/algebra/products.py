@@ -33,12 +33,12 @@ from .hulls import Hull, hull
 from .images import LinearImage, Translate, linear_image, translate
 from .parts import AbstractOfParts
 
-# Largest number of sets whose union is a product: _MOST_PIECES if each is asked for its maximum,
-# _MOST_PAIRED if each difference of two is asked.
+# Largest number of sets whose union is a product: _MOST_PIECES if the maximum over each is
+# computed, _MOST_PAIRED if that over each difference of two.
 _MOST_PIECES, _MOST_PAIRED = 64, 12
-_THIN = 1e-13  # least half width of a body along an axis, relative to the largest: rounding
-_SCALES, _SECTIONS = 10, 26  # an interval of 60 shrinks to 1e-15
-_ROUNDED = 64 * EPS  # relative distance of a point from a body that may be rounding
+_THIN = 1e-13  # least half width of a body relative to the largest; smaller ones are rounding
+_SCALES, _SECTIONS = 10, 26  # 26 sections into 10 shrink an interval of 60 to 1e-15
+_ROUNDED = 64 * EPS  # relative distance from a body at which a point may still be a member, rounded
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
@@ -57,8 +57,8 @@ def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
     """Return the Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
 
-    For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62). With a
-    workload over time, the product is solved part by part.
+    For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62). If one
+    factor is a workload over time, each factor is solved separately.
 
     >>> kron(FiniteSet([[1.0, 2.0]]), FiniteSet([[1.0, 10.0]])).points
     array([[ 1., 10.,  2., 20.]])
@@ -78,7 +78,7 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
     """Return the factors of a Kronecker product with a workload over time, or None.
 
-    Each factor may be solved for separately.
+    The noise of each factor may be optimised separately.
     """
     if isinstance(domain, StreamProduct):
         return domain.parts
@@ -106,7 +106,7 @@ class Product(AbstractOfParts):
         return sum(K.dim for K in self.parts)
 
     def slices(self) -> list[slice]:
-        """Return the coordinates that belong to each part."""
+        """Return the coordinates of each part."""
         ends = np.cumsum([K.dim for K in self.parts]).tolist()
         return [slice(end - K.dim, end) for K, end in zip(self.parts, ends, strict=True)]
 
@@ -154,7 +154,7 @@ class Product(AbstractOfParts):
             return self._pieces._mapped(A)
         if not any(isinstance(K, Translate) for K in self.parts):
             return LinearImage(A, self)
-        # so that shifts which A cancels are not squared
+        # translate afterwards, so that shifts that A cancels are not squared
         shift = np.concatenate(
             [K.shift if isinstance(K, Translate) else np.zeros(K.dim) for K in self.parts]
         )
@@ -226,10 +226,11 @@ class Product(AbstractOfParts):
         return bracket(self._support_point, form, center, upper, [x])
 
     def _mixed(self, form: Array, center: Array, squares: list[float]) -> float:
-        """Return a bound on the sum of mixed terms; ``squares`` bound the terms of single parts.
+        """Return a bound on the sum of terms between two parts.
 
-        For u from one part and v from another, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)``
-        for any diagonal D and E.
+        ``squares`` bound the terms within each part. For u from one part, v from another and X the
+        block of H between them, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)`` for all
+        diagonal D and E.
         """
         spread = [_spread(K, center[s]) for K, s in zip(self.parts, self.slices(), strict=True)]
         total = 0.0
@@ -247,7 +248,7 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Return sizes d of coordinates about ``center``, and a bound on ``‖(x − center)/d‖``.
+    """Return sizes d of coordinates about ``center``, and a bound on ``‖(x − center)/d‖`` over K.
 
     The largest size is one.
     """
@@ -259,7 +260,7 @@ def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
 
 
 def _diagonal(blocks: Iterable[Array]) -> Array:
-    """Return a block-diagonal matrix."""
+    """Return the block-diagonal matrix of these blocks."""
     return np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
 
 
@@ -268,9 +269,9 @@ def _diagonal(blocks: Iterable[Array]) -> Array:
 class Kronecker(AbstractDomain):
     """{x ⊗ y : x in K, y in L}, by the points of one factor if these can be listed.
 
-    Otherwise the search for a support point alternates between the factors, and may stop at a
-    local maximum. The support function then has a proven bound too: exact for ellipsoids about the
-    origin, and up to the factors' distances from ellipsoids for other bodies.
+    Otherwise the search for a support point alternates between the factors, and may stop at a local
+    maximum. The support function then also has a proven bound. It is exact for ellipsoids about the
+    origin; for other bodies, its excess depends on how far the factors are from ellipsoids.
     """
 
     left: AbstractDomain
@@ -290,7 +291,7 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """Return the hull of {x ⊗ y : y in L} over all x of a listed factor; None if many."""
+        """The hull of {x ⊗ y : y in L} over all points x of a listed factor; None if too many."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):
@@ -321,11 +322,11 @@ class Kronecker(AbstractDomain):
         elif (points := points_of(self.left)) is not None:
             tops = [_kron(x, self.right._support_point(x @ table)) for x in points]
         else:
-            # ellipsoids about the origin have their maximum at the first of these pairs
+            # for ellipsoids about the origin, the first of these starts leads to the maximum
             first, second = (frame.root for frame in self._frames)
             pairs = np.linalg.svd(first.T @ table @ second, full_matrices=False)[2]
             starts = (table @ second @ pairs.T).T[:STARTS]
-            # if both factors are symmetric, a start and its opposite lead to the same product
+            # if both factors are symmetric, x and −x lead to the same product
             signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
             tops = [self._alternate(table, sign * start) for start in starts for sign in signs]
         return max(tops, key=lambda x: float(theta @ x))
@@ -355,7 +356,7 @@ class Kronecker(AbstractDomain):
     def _above(self, table: Array) -> float:
         """Return a proven bound on x'Ty over both factors, exact for balls and for T of rank one.
 
-        If K - a is in the ellipsoid R B, and L - b in S B for the unit ball B,
+        T is ``table``. If K - a is in the ellipsoid R B and L - b in S B, for the unit ball B, then
         ``x'Ty <= x'Tb + ‖S'T'x‖``, and ``x'Ty = x'Tb + a'Ty - a'Tb + (x - a)'T(y - b)``.
         """
         left, right = self._frames
@@ -390,12 +391,12 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _lengths(self) -> tuple[float, float]:
-        """Logarithms of bounds on the lengths of members of the factors."""
+        """Logarithms of bounds on the lengths of members, for each factor."""
         left, right = (float(np.linalg.norm(reach_of(K))) for K in (self.left, self.right))
         return math.log(left or 1.0), math.log(right or 1.0)
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a product of members of the factors near the leading term σ u ⊗ v of x."""
+        """Return a product of members of the factors near the leading term σ u ⊗ v of x's SVD."""
         if any(K._near(np.zeros((1, K.dim))) is None for K in (self.left, self.right)):
             return None
         U, sizes, V = np.linalg.svd(x.reshape(self.left.dim, self.right.dim), full_matrices=False)
@@ -406,8 +407,8 @@ class Kronecker(AbstractDomain):
     def _split(self, u: Array, v: Array, size: float) -> Array:
         """Return a product near σ u ⊗ v, of members near s u and (σ/s) v for the best scale s.
 
-        How far both are from convex factors, relative to their lengths, is quasiconvex in log s, so
-        that the least value is next to the best of several scales.
+        The sum of the two relative distances is quasiconvex in log s for convex factors, so its
+        least value is next to the best of several scales.
         """
         size = max(size, TINY)
         left, right = self._lengths
@@ -419,7 +420,7 @@ class Kronecker(AbstractDomain):
             t = size / s
             x: Any = self.left._near(s * u)
             y: Any = self.right._near(t * v)
-            with np.errstate(over="ignore"):  # far apart, where a scale is tiny
+            with np.errstate(over="ignore"):  # if a scale is tiny, distances are huge
                 apart = np.linalg.norm(x / s - u, axis=1) + np.linalg.norm(y / t - v, axis=1)
             k = int(apart.argmin())
             if apart[k] < closest:
@@ -441,7 +442,7 @@ class Kronecker(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [found.maximizer])
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return the bracket by factors of like size in all directions, so that digits last."""
+        """Return the bracket, computed on factors stretched to like size in all directions."""
         if self._pieces is not None:
             return super()._max_pulled(A, form)
         first, second = self._frames
@@ -456,7 +457,7 @@ class Kronecker(AbstractDomain):
     def _by_factors(self, form: Array) -> QuadraticMax:
         k, m = self.left.dim, self.right.dim
         blocks = form.reshape(k, m, k, m)
-        # H ⪯ c P ⊗ Q bounds the supremum by c times those of P and Q, exactly if H = P ⊗ Q
+        # if H ⪯ c P ⊗ Q, the supremum is at most c times those of P and Q; equal if H = P ⊗ Q
         P, Q = (
             _rounded_up(np.einsum("iaja->ij", blocks)),
             _rounded_up(np.einsum("iaib->ab", blocks)),
@@ -482,11 +483,11 @@ def _kron(first: Array, second: Array) -> Array:
 
 @final
 class _Frame:
-    """Axes and half widths of a body: an ellipsoid's own, and a guess for other bodies.
+    """Axes and half widths of an ellipsoid that resembles a body; an ellipsoid's own are exact.
 
     Attributes:
         body: K.
-        middle: a point in K's middle.
+        middle: a point in the middle of K.
         root: R, so that R B resembles K - middle, for the unit ball B.
         inverse: the inverse of R.
     """
@@ -496,7 +497,7 @@ class _Frame:
         ends = np.array([[body._support_point(s * axis) for axis in axes] for s in (1.0, -1.0)])
         moves = (ends[0] - ends[1]) / 2
         sizes = np.where(moves.diagonal() > 0, moves.diagonal(), 1.0)
-        # an ellipsoid x' M⁻¹ x <= 1 has M e_i = h_i s_i, with half widths h and support points s
+        # an ellipsoid x' M⁻¹ x <= 1 with half widths h_i and support points s_i has M e_i = h_i s_i
         turned = moves / sizes
         directions = np.linalg.eigh((turned + turned.T) / 2)[1]
         widths = np.array([_width(body, axis / sizes) for axis in directions.T])
@@ -507,7 +508,7 @@ class _Frame:
 
     @cached_property
     def enclosing(self) -> Array:
-        """A multiple of the root, so that K - middle is in the ellipsoid."""
+        """A multiple of the root such that K - middle lies in the ellipsoid ``enclosing`` B."""
         return self.root * _longest(self.inverse, self.body, self.middle)
 
 
@@ -517,7 +518,7 @@ def _width(K: AbstractDomain, theta: Array) -> float:
 
 
 def _ends(K: AbstractDomain, theta: Array) -> tuple[float, float]:
-    """Return the value found for the support function, and a proven bound on it."""
+    """Return the value that K attains in this direction, and an upper bound on the support."""
     value = float(theta @ K._support_point(theta))
     return value, value + K._support_gap(theta)
 
@@ -532,14 +533,14 @@ def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
 
 
 def _rounded_up(form: Array) -> Array:
-    """Return the form plus a multiple of the identity, with a condition of at most about 1e4."""
+    """Return the form plus a multiple of the identity; its condition number is at most 1e4."""
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))
 
 
 def _dominance(form: Array, P: Array, Q: Array) -> float:
-    """Return a factor c with form <= c P ⊗ Q."""
+    """Return a factor c with form ⪯ c P ⊗ Q."""
     roots = [axes / np.sqrt(values) for values, axes in (np.linalg.eigh(P), np.linalg.eigh(Q))]
     whitened = np.kron(*roots).T @ form @ np.kron(*roots)
     return float(np.linalg.eigvalsh(whitened)[-1]) * (1 + 1e-7)

@@ -19,7 +19,7 @@ from .parts import AbstractOfOneSpace, check_same_space
 
 
 def minkowski_sum(first: AbstractDomain, second: AbstractDomain) -> AbstractDomain:
-    """Return ``K + L``, with one shift that is the sum of both summands' shifts."""
+    """Return ``K + L``; if K and L are translates, the sum of their shifts is one shift."""
     parts = checked_domains("K + L", first, second)
     check_same_space("K + L", parts)
     shift = np.zeros(first.dim)
@@ -84,7 +84,7 @@ class MinkowskiSum(AbstractOfOneSpace):
         image = self._image()
         if image is not None:
             return image.max_quadratic(form, center)
-        # summands that are images are bounded as one image, other summands one by one
+        # summands that are images are bounded together, as one image; others one by one
         images = [(K, inner) for K in self.parts if (inner := K._image()) is not None]
         rest = [K for K in self.parts if K._image() is None]
         middles = [middle_of(K) for K in rest]

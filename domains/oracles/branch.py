@@ -1,4 +1,4 @@
-"""Branch and bound on arrays of nodes, those with the largest bounds first."""
+"""Branch and bound on arrays of nodes: the nodes with the largest bounds are branched first."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ..floats import Array
 
-# Arrays of one length, an entry per node; the last array bounds the members of each node.
+# Arrays with one entry per node; the last array has upper bounds on the members of each node.
 Nodes = tuple[np.ndarray, ...]
 
 _FEWEST = 1000  # at least this many nodes are branched at a time, if as many are open
@@ -16,11 +16,13 @@ _SHARE = 4  # if more nodes are open, one in this many is branched at a time
 def worst_open(
     root: Nodes, children: Callable[[Nodes], Nodes], closed: Callable[[], float], most: int
 ) -> float:
-    """Return a bound on all members of ``root``: ``closed()``, if ``most`` branchings prove it.
+    """Return an upper bound on all members of ``root``.
+
+    The bound is ``closed()`` if at most ``most`` branchings prove it, and larger otherwise.
 
     Args:
         root: one node, or several.
-        children: the parts of nodes, with bounds of their own.
+        children: returns the parts of the given nodes, with their own bounds.
         closed: returns a bound that is good enough, >= 0; it may grow.
         most: number of nodes that may be branched.
     """
@@ -37,7 +39,7 @@ def worst_open(
         worst = nodes[np.argpartition(-bounds[nodes], count - 1)[:count]]
         new = children(tuple(array.take(worst, axis=0) for array in pool))
         kept = np.flatnonzero(~(new[-1] <= closed()))
-        # children are stored in the places of their parents and of closed nodes
+        # children take the array entries of their parents and of closed nodes
         places = np.concatenate([worst, np.flatnonzero(~is_open)])
         if (missing := len(kept) - len(places)) > 0:
             more = max(missing, len(bounds))

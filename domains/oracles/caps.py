@@ -26,21 +26,21 @@ import numpy as np
 from ..floats import UNIT, Array
 from .branch import Nodes, worst_open
 
-# in more dimensions, too many caps are needed to improve on the relaxation
+# in more dimensions, the caps that would improve on the relaxation are too many
 MOST_DIMENSIONS = 9
-# Relative rounding of a few operations on 2r numbers. Cosines from _WIDEST on lose one more digit;
-# caps with smaller ones are not bounded.
+# Relative rounding error of a few operations on 2r numbers. Cosines down to _WIDEST lose one
+# more digit; caps with smaller cosines are not bounded.
 _ROUNDING = 1e-12
 _WIDEST = 0.1
 _CLOSED = 1e-11  # relative excess over the longest vertex at which a bound is good enough
 _FLAT = 1e-13  # share of the sum of lengths: coordinates that add less are left out
-_SMALL = 4.0  # multiple of the angle to an average hyperplane: smaller caps meet few hyperplanes
+_SMALL = 4.0  # caps below this multiple of the mean angle to a hyperplane meet few hyperplanes
 _CHUNK = 2**17  # most numbers in one array
 _OVERHEAD = 40  # fixed cost of a box, as a number of columns
 
 
 def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None:
-    """Return signs no worse than x and a proven bound on ``‖G x‖²`` over the cube.
+    """Return signs with ``‖G signs‖ >= ‖G x‖``, and a proven bound on ``‖G x‖²`` over the cube.
 
     Return None in too many dimensions.
 
@@ -58,13 +58,13 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
     total = float(np.linalg.norm(G, axis=0).sum())
     axes, _, _ = np.linalg.svd(G, full_matrices=False)
     turned = axes.T @ G
-    # the sum of lengths from each coordinate on
+    # entry i: an upper bound on the length that the coordinates i, i + 1, … add
     beyond = np.sqrt(np.square(turned[::-1]).cumsum(axis=0))[::-1].sum(axis=1)
     r = int(np.count_nonzero(beyond > _FLAT * total))
     if r > MOST_DIMENSIONS:
         return None
-    # ‖G x‖ <= ‖axes‖ ‖turned x‖ plus terms for the coordinates left out, the part outside the axes,
-    # and rounding in <g_j, v> and in ‖G s‖, once for every product and sum
+    # ‖G x‖ is at most ‖axes‖ ‖turned x‖ plus three terms: the coordinates left out, the part of G
+    # outside the axes, and rounding in every product and sum of <g_j, v> and G s
     stretch = math.sqrt(1 + float(np.linalg.norm(axes.T @ axes - np.eye(len(turned)))))
     slack = float(np.append(beyond, 0.0)[r] + np.linalg.norm(G - axes @ turned, axis=0).sum())
     search = _Search(turned[:r], x, slack + 8 * (k + n) * UNIT * total)
@@ -78,8 +78,8 @@ class _Search:
     """Boxes on the cube's surface, and the longest vertex found.
 
     A box has a middle, half sides (zero along the normal of its face), and a bound on the lengths
-    of members in its directions. All coordinates are exact multiples of 2^-44, which is fine
-    enough: smaller caps lie in one cell, up to an error below ``_CLOSED``.
+    of members in its directions. All coordinates are exact multiples of 2^-44. Smaller boxes are
+    not needed: their caps lie in one cell, up to an error below ``_CLOSED``.
     """
 
     def __init__(self, G: Array, x: Array, slack: float) -> None:
@@ -90,11 +90,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The largest bound on a length that is good enough."""
+        """The largest bound on a length that need not be improved."""
         return self.longest * (1 + _CLOSED) + 2 * self.slack
 
     def halved(self, boxes: Nodes) -> Nodes:
-        """Return two halves of each box, cut across the side of widest angle at the origin."""
+        """Return two halves of each box, cut across the side that the origin sees widest."""
         middles, halves, bounds = boxes
         squares = np.square(middles)
         sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
@@ -129,7 +129,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return the length of G s for the signs s of every row, and keep the longest vertex."""
+        """Return ‖G s‖ for the signs s of every row, and keep the longest vertex found."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())
@@ -139,10 +139,10 @@ class _Search:
 
 
 def _caps(middles: Array, halves: Array) -> tuple[Array, Array, Array]:
-    """Return lengths of the middles, and cosines and sines of caps that contain the boxes.
+    """Return the lengths of the middles, and cosines and sines of caps that contain the boxes.
 
-    All corners a + δ of a box have the same ‖δ‖², and e = <a, δ> is at least −Σ |a_i δ_i|. The
-    angle between a and a + δ grows with e up to e = −‖δ‖², and shrinks from there on.
+    Let a be the middle. All corners a + δ of its box have the same ‖δ‖², and e = <a, δ> is at least
+    −Σ |a_i δ_i|. The angle between a and a + δ grows with e up to e = −‖δ‖², then shrinks.
     """
     squares, reach = np.square(middles).sum(axis=1), np.square(halves).sum(axis=1)
     e = -np.minimum(np.abs(middles * halves).sum(axis=1), reach)

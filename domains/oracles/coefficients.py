@@ -1,4 +1,4 @@
-"""Coefficients that combine given points to others, for many rows at once or one by one."""
+"""Weights with which given points combine to other points, for many rows or row by row."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Return weights Y with ``Y @ rows = X`` up to rounding, each in the range of ``onto``.
+    """Return weights Y with ``Y @ rows = X`` up to rounding, each row in the range of ``onto``.
 
-    They come from alternating projections (von Neumann 1950, "Functional Operators II"; Bregman
-    1965 for convex sets), or, where these are too slow, from ``solve``, row by row.
+    Alternating projections find them (von Neumann 1950, "Functional Operators II"; Bregman 1965 for
+    convex sets). Rows for which these are too slow are solved by ``solve``, one by one.
     """
     inverse = np.linalg.pinv(rows)
     weights = onto(X @ inverse)
@@ -23,7 +23,7 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
         far, left = far[apart], left[apart]
         if not len(far):
             return weights
-        # step slightly beyond the nearest point, which reaches inner points in finitely many steps
+        # step slightly beyond the projection: inner points are then reached in finitely many steps
         weights[far] = onto(weights[far] + _BEYOND * (left @ inverse))
     solved = one_by_one(solve, X[far], len(rows))
     weights[far] = np.where(np.isnan(solved), weights[far], solved)

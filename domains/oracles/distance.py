@@ -1,4 +1,4 @@
-"""Membership of a point in the hull of a set known through support points, by Wolfe's algorithm."""
+"""Membership of a point in the hull of a set with a support oracle, by Wolfe's algorithm."""
 
 import collections
 
@@ -66,7 +66,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
 
 
 class _Search:
-    """The nearest combination of members so far; x is moved to the origin, widths are at most 1."""
+    """The nearest combination of members so far, in coordinates with x at 0 and widths <= 1."""
 
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
         self.domain, self.x, self.size, self.noise, self.slack = (
@@ -79,15 +79,15 @@ class _Search:
         self.atoms = np.zeros((0, len(x)))
         self.weights = np.zeros(0)
         self.normals: dict[bool, tuple[Array, Array]] = {}
-        self.gap = 0.0  # the least so far; gaps take long, and a quarter of it is not expected
+        self.gap = 0.0  # least excess bound seen; one costs time, and is at least a quarter of it
 
     def member(self, theta: Array) -> Array:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Return whether ``<theta, x>`` is clearly below 0 for all members x.
+        """Return whether ``<theta, z>`` is clearly below 0 for all members z, in these coordinates.
 
-        The largest value known is that of ``farthest``, a support point.
+        ``farthest`` is a support point: the member with the largest known value of <theta, z>.
         """
         length = np.linalg.norm(theta)
         value = float(farthest @ theta / length)
@@ -106,7 +106,7 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Step to the hull's nearest point, in few steps for polytopes, slowly for round bodies."""
+        """Step towards the hull's point nearest to x: slow for round bodies."""
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
@@ -124,11 +124,12 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Find the normal at x: the theta with <theta, x − some member> = 1 of least support.
+        """Find the theta of least support among those with <theta, x − origin> = 1.
 
-        The method is BFGS with the weak Wolfe conditions, which also handles kinks (Lewis & Overton
-        2013). Its last atoms surround x, or the boundary point in front of x. Directions in which
-        the body is thin are scaled up, or left out if ``flat``.
+        Here ``origin`` is a member. The method is BFGS with the weak Wolfe conditions, which also
+        handles kinks (Lewis & Overton 2013). The last support points surround x, or the boundary
+        point between ``origin`` and x. Directions in which the body is thin are scaled up, or left
+        out if ``flat``.
         """
         if flat not in self.normals:
             axes = self.whitened(self.whitened(np.eye(len(self.x)), flat), flat)
@@ -180,7 +181,7 @@ class _Search:
         return False if beyond else self.combine(list(recent))
 
     def combine(self, points: list[Array]) -> bool | None:
-        """Add many atoms at once, and return whether they prove that x is inside."""
+        """Add many members to the combination, and return True if this proves that x is inside."""
         atoms = np.vstack([self.atoms, *points])
         try:
             weights, _ = scipy.optimize.nnls(
@@ -197,11 +198,10 @@ class _Search:
     def whitened(self, axes: Array, flat: bool) -> Array:
         """Return new axes t_i, as columns, in which the body resembles a ball.
 
-        An ellipsoid becomes a ball exactly.
-
-        For {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i satisfy
-        h_i s_i = M t_i. Widths that may be rounding errors are not used: those up to 1e-7 of the
-        largest are left out if ``flat``; otherwise widths are raised to at least 1e-5.
+        An ellipsoid becomes a ball exactly: for {x : x' M⁻¹ x <= 1}, the half widths h_i and
+        support points s_i along t_i satisfy h_i s_i = M t_i. Small widths may be rounding:
+        if ``flat``, axes with widths up to 1e-7 of the largest are left out; otherwise, widths are
+        raised to at least 1e-5 of it.
         """
         widths = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
         heights = np.maximum(widths.diagonal(), self.slack * widths.diagonal().max())
@@ -212,10 +212,10 @@ class _Search:
 
 
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the atoms that carry the hull's point nearest to the origin, with positive weights."""
+    """Return the atoms, with positive weights, that give the hull's point nearest to the origin."""
     while True:
-        # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on
-        # the affine hull
+        # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, gives the
+        # nearest point of the affine hull
         system = np.vstack([atoms.T, np.ones(len(atoms))])
         target = np.append(np.zeros(atoms.shape[1]), 1.0)
         affine = scipy.linalg.lstsq(system, target, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]

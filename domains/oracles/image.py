@@ -1,4 +1,4 @@
-"""Linear images of sign-invariant 2-convex bodies, to which most convex domains are reduced."""
+"""Linear images of sign-invariant 2-convex bodies: the common form of most convex domains."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ..errors import InvalidDomainError
 from ..floats import EPS, TINY, Array
 from .squared_norm import EXACT, local_maxima, maximize
 
-# largest logarithm of a ratio of two weights: beyond it, the smaller weight has no effect
+# largest |log| of a ratio of two weights: beyond it, the smaller weight has no effect
 _MOST_RATIO = 120.0
 
 
@@ -44,11 +44,11 @@ class Block(Protocol):
         ...
 
     def support_point(self, theta: Array) -> Array:
-        """Return a maximizer of <theta, x> over L, for any theta of shape (n,) or (batch, n)."""
+        """Return a maximizer of <theta, x> over L, for theta (n,) or each row of (batch, n)."""
         ...
 
     def max_squares(self, y: Array) -> Array:
-        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, y >= 0; its value is h_T(y)."""
+        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, for y >= 0; the maximum is h_T(y)."""
         ...
 
 
@@ -102,7 +102,7 @@ class LpBlock:
 @final
 @dataclass(frozen=True, eq=False)
 class SquaresBlock:
-    """``{x : (x_j²) <= some point of the hull of the rows, coordinatewise}``.
+    """``{x : (x_j²)_j <= t coordinatewise, for some t in the hull of the rows of ``squares``}``.
 
     Attributes:
         squares: shape (k, n), nonnegative, k >= 1.
@@ -148,19 +148,19 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w of rows, (batch, k), with the largest concave ``Σ_i θ_i √(w·rows)_i``."""
+    """Return weights w, (batch, k), on the rows that maximize ``Σ_i θ_i √(w·rows)_i``, concave."""
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
 def _mixture_of_two(rows: Array, theta: Array) -> Array:
-    """Return the weights by bisection on the logarithm of their ratio, which keeps digits."""
+    """Return the weights of two rows, by bisection on log(w_2/w_1), which keeps digits."""
     slopes = theta * (rows[1] - rows[0])
     ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
     for _ in range(60):
         width /= 2
-        # bisect for the sign of the derivative, which decreases in the ratio by concavity
+        # by concavity, the derivative decreases in the ratio: bisect for its change of sign
         w = scipy.special.expit([-(ratio + width), ratio + width]).T
-        # a coordinate that is always zero contributes nothing to the slope
+        # a coordinate that is always zero adds nothing to the slope; do not divide by zero there
         squares = np.maximum(w @ rows, TINY)
         ratio = np.where((slopes / np.sqrt(squares)).sum(axis=1) > 0, ratio + width, ratio)
     return scipy.special.expit([-ratio, ratio]).T
@@ -174,7 +174,7 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
     w = np.full((len(theta), k), 1 / k)
     empty = np.where(
         rows.max(axis=0) > 0, 0.0, 1.0
-    )  # coordinates that are always zero, with a θ of zero too
+    )  # 1 for coordinates that are always zero, where θ is zero as well
 
     def derivatives(w: Array) -> tuple[Array, Array]:
         t = w @ rows + empty
@@ -251,12 +251,12 @@ class ConvexImage:
         return self.offsets[np.argmax(thetas @ self.offsets.T, axis=1)] + x @ self.matrix.T
 
     def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:
-        """Return points of an image with one offset where ``‖W (x − center)‖`` is locally largest.
+        """Return points where ``‖W (x − center)‖`` is locally largest over a set with one offset.
 
         Args:
             whitening: W, shape (r, d).
             center: shape (d,).
-            directions: shape (k, r); one climb starts from the support point in each.
+            directions: shape (k, r); for each, one ascent starts from the support point along it.
 
         Returns:
             Shape (k, d).
@@ -269,18 +269,19 @@ class ConvexImage:
         return self.offsets[0] + x @ columns.T
 
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """Return a bracket on the largest (x − center)' form (x − center), form = W'W.
+        """Return a bracket on the largest (x − center)' form (x − center).
 
-        It is exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 if
-        ``center`` is not the box's) or in a plane, and if A' form A is diagonal and the set
-        symmetric about ``center``; also for most other boxes of up to about 40 columns, or in up to
-        6 dimensions. Otherwise ``upper_bound <= (π/2) · sup``, up to convergence (Nesterov 1998;
-        Grothendieck's inequality): see ``squared_norm.py``, ``signs.py`` and ``caps.py``.
+        It is exact for points, for one Euclidean ball, for boxes in a plane, and for boxes of up to
+        22 columns (21 if ``center`` is not the center of the box). It is also exact if A' form A is
+        diagonal and the set is symmetric about ``center``, and for most other boxes of up to about
+        40 columns or in up to 6 dimensions. Otherwise ``upper_bound <= (π/2) · sup``, up to
+        convergence (Nesterov 1998; Grothendieck's inequality): see ``squared_norm.py``,
+        ``signs.py`` and ``caps.py``.
         """
         columns = self.matrix * self._widths
         moved = self.offsets - center
-        # coordinates are in units of 2^rows, and the form in units that make its diagonal one, so
-        # that no square overflows or underflows
+        # Coordinate i is measured in units of 2^rows_i, and the form is scaled to unit diagonal:
+        # no square overflows or underflows.
         reach = np.abs(columns).sum(axis=1) + np.abs(moved).max(axis=0)
         rows = np.frexp(reach)[1]
         scale, correlation, residual = _unit_diagonal(form)
@@ -294,7 +295,7 @@ class ConvexImage:
         W = correlation * scale
         maximum = maximize(W @ columns, moved @ W.T, tuple(block.unit() for block in self.blocks))
         # an allowance for rounding in W'W and in W A
-        terms = 4 + _longest(self.matrix) + _longest(correlation)  # most terms of an entry's sum
+        terms = 4 + _longest(self.matrix) + _longest(correlation)  # most terms in an entry
         rounding = 4 * terms * EPS * np.linalg.norm(np.abs(correlation) @ reach)
         upper = (math.sqrt(maximum.upper_bound) + rounding) ** 2 + float(reach @ residual @ reach)
         value = maximum.value
@@ -313,14 +314,14 @@ def _longest(matrix: Array) -> int:
 
 
 def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
-    """Return (scale, C, residual) with form = D(C'C)D, D = diag(scale).
+    """Return (scale, C, residual) with form = D C'C D up to an error, where D = diag(scale).
 
-    Equality holds up to D·residual·D and negative eigenvalues.
+    The error is at most D·residual·D entry by entry, besides negative eigenvalues.
     """
     form = form / 2 + form.T / 2
     diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)
-    # If the form is semidefinite, this is at most the diagonal. If rounding makes the form slightly
-    # indefinite, it is larger, and used instead.
+    # If the form is semidefinite, ``dust`` is at most the diagonal. If rounding makes the form
+    # slightly indefinite, ``dust`` is larger, and replaces the diagonal.
     dust = sizes * np.divide(sizes, diagonal, out=np.ones_like(sizes), where=diagonal > 0)
     scale = np.sqrt(np.maximum(diagonal, dust.max(axis=1)))
     inverse = 1 / np.where(scale > 0, scale, 1.0)

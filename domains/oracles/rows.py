@@ -1,4 +1,4 @@
-"""Arithmetic on many rows, in which no row affects another, and maps of rows into bodies."""
+"""Arithmetic on many rows that treats each row by itself, and maps of rows into bodies."""
 
 import math
 
@@ -7,11 +7,11 @@ import numpy as np
 from ..floats import Array, Map
 
 _HUGE = 2.0**100  # rows are first clipped to this many half widths, so that squares do not overflow
-_INSIDE = 1 - 2.0**-40  # share of the way to the boundary, so that rounding leaves rows inside
+_INSIDE = 1 - 2.0**-40  # share of the way to the boundary where rows stop, to stay inside
 
 
 def shrunk(X: Array, norms: Array) -> Array:
-    """Return the rows; those with a norm above one are scaled to norm one."""
+    """Return the rows, where those with a norm above one are scaled to norm one."""
     return X / np.maximum(norms, 1.0)[:, None]
 
 
@@ -22,7 +22,7 @@ def into_box(center: Array, widths: Array) -> Map:
 
 
 def into_ball(radius: float, q: float) -> Map:
-    """Return a map into a ball along rays to the center; into a cube, by clipping coordinates."""
+    """Return a map that scales rows into a ball; for q = ∞, a map that clips each coordinate."""
     if q == math.inf:
         return lambda X: np.clip(X, -radius, radius)
 
@@ -34,7 +34,7 @@ def into_ball(radius: float, q: float) -> Map:
 
 
 def into_ellipsoid(center: Array, factor: Array, widths: Array) -> Map:
-    """Return a map onto the affine hull, then along rays to the center; it moves no member."""
+    """Return a map onto the affine hull, then along rays to the center; members do not change."""
     inverse = np.asarray(np.linalg.pinv(factor), dtype=np.float64)
 
     def move(X: Array) -> Array:
@@ -53,7 +53,7 @@ def _shrinking(norms: Array) -> Array:
 
 
 def row_products(X: Array, matrix: Array) -> Array:
-    """Return ``X @ matrix.T``; the order of each sum does not depend on other rows."""
+    """Return ``X @ matrix.T``, where the order of each sum does not depend on other rows."""
     columns = np.ascontiguousarray(X.T)
     products = np.zeros((len(matrix), len(X)))
     for total, row in zip(products, matrix, strict=True):
@@ -63,7 +63,7 @@ def row_products(X: Array, matrix: Array) -> Array:
 
 
 def row_norms(X: Array, q: float) -> Array:
-    """Return ``‖x‖_q`` of every row; the order of each sum does not depend on other rows."""
+    """Return ``‖x‖_q`` of every row, where the order of each sum does not depend on other rows."""
     sizes = np.abs(X)
     if q == 1:
         return _row_sums(sizes)
@@ -75,7 +75,7 @@ def row_norms(X: Array, q: float) -> Array:
 
 
 def _power(values: Array, exponent: float) -> Array:
-    """Return powers, one by one: vectorised ones may be rounded differently at an array's ends."""
+    """Return powers, computed singly: numpy may round differently at the ends of an array."""
     return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(
         values.shape
     )

@@ -21,18 +21,18 @@ from .branch import Nodes, worst_open
 
 Bits = NDArray[np.uint8]
 
-_MOST_ENTRIES = 1280  # number of entries of G beyond which the relaxation's gap would hardly close
+_MOST_ENTRIES = 1280  # if G has more entries, the search would hardly close the relaxation's gap
 _CLOSED = 2e-11  # relative excess over the longest vertex at which a bound is good enough
-_SHIFT = 1e-12  # relative increase of y, which makes semidefinite matrices definite
+_SHIFT = 1e-12  # relative increase of y, which makes semidefinite N positive definite
 _CHUNK = 2**17  # most numbers in one array
 _COST = 4  # cost of one sign, in multiplications
 _OVERHEAD = 40  # fixed cost of a node, as a number of signs
 
 
 def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, float] | None:
-    """Return signs no worse than x and a proven bound on ``‖G x‖²`` over the cube.
+    """Return signs with ``‖G signs‖ >= ‖G x‖``, and a proven bound on ``‖G x‖²`` over the cube.
 
-    Return None where a search has no prospect: for many columns, or unless diag(y) ⪰ G'G.
+    Return None if G has too many entries, or unless diag(y) ⪰ G'G.
 
     Args:
         G: shape (k, n).
@@ -48,7 +48,7 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
     k, n = G.shape
     if k * n > _MOST_ENTRIES:
         return None
-    order = np.argsort(np.square(G).sum(axis=0) - y, kind="stable")  # where N is large first
+    order = np.argsort(np.square(G).sum(axis=0) - y, kind="stable")  # largest N_ii first
     G, y = G[:, order], y[order]
     N = np.diag(y) - G.T @ G
     try:
@@ -57,13 +57,13 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
     except np.linalg.LinAlgError:
         return None
     L = upper.T.copy()
-    # bounds |x'(N − L'L)x|, and rounding in N, in L'L, in (L x)_i² and in their sums
+    # bounds |x'(N − L'L)x|, and the rounding of N, L'L, all (L x)_i² and their sums
     sizes = float(y.sum() + np.square(np.abs(G).sum(axis=1)).sum())
     sizes += float(np.square(np.abs(L).sum(axis=1)).sum())
     slack = float(np.abs(N - L.T @ L).sum()) + 8 * (k + n) * UNIT * sizes
     search = _Search(G, x[order], L, slack)
     root = np.zeros((1, -(-n // 8)), np.uint8), np.zeros(1, np.intp), np.full(1, y.sum() + slack)
-    # by symmetry, the first sign may be plus
+    # x and −x have the same length, so the first sign may be plus
     plus = tuple(array[1:] for array in search.longer(root))
     most = work // (_COST * (n + _OVERHEAD))
     bound = worst_open(plus, search.longer, lambda: search.closed, most)
@@ -85,11 +85,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The largest bound that is good enough; complete sign vectors have smaller ones."""
+        """The largest bound that need not be improved; above all bounds of complete vectors."""
         return self.longest * (1 + _CLOSED) + 3 * self.slack
 
     def longer(self, beginnings: Nodes) -> Nodes:
-        """Return every beginning twice, extended by a minus and by a plus."""
+        """Return each beginning extended by a minus, then each extended by a plus."""
         bits, fixed, bounds = beginnings
         n, every = len(self.L), np.arange(len(fixed))
         rows = max(1, _CHUNK // n)

@@ -1,7 +1,7 @@
 r"""Brackets on ``sup ‖G x + g‖²`` over products of sign-invariant 2-convex bodies of widths one.
 
-The upper bound is dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the least
-such bound is
+Let L = {x : (x_j²) ∈ T} be the body, h_L its support function and h_T that of T. The upper bound is
+dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the least such bound is
 
     min {h_T(y) : diag(y) ⪰ Q} = max {tr(V'QV) : row norms of V in L} = max {h_L((‖U'g_j‖)_j)² :
     ‖U‖_F = 1},
@@ -37,15 +37,16 @@ Indices = NDArray[np.intp]
 if TYPE_CHECKING:
     from .image import Block
 
-# the vertices of boxes with up to this many columns are enumerated: 2^21, as x and −x count once
+# vertices of boxes with up to this many columns are enumerated: 2^21, as x and −x count once
 EXACT_COLUMNS = 22
-# relative gap up to which a bound is exact up to rounding, for which callers have a margin
+# largest relative gap of a bound that is exact up to rounding; callers allow for this much
 EXACT = 1e-10
-MOST_WORK = 2**31  # multiplications in a search for the longest member of a box, which take seconds
-_TRIAL = 64  # if caps are searched next, signs get one part in this many of that work
-ROUNDING = 1e-13  # relative length of columns that the margin for rounding covers
-_DIRECTIONS = 64  # directions in which a relaxed solution is rounded to a point
-# number of these that are improved; for boxes all, as steps are cheap and local maxima many
+MOST_WORK = 2**31  # multiplications in a search for the longest member of a box: some seconds
+_TRIAL = 64  # signs may use one part in this many of that work if caps can be searched after them
+ROUNDING = 1e-13  # margin for rounding, as a relative length of columns
+_DIRECTIONS = 64  # number of directions in which a relaxed solution is rounded to a point
+# Number of rounded points that are then improved. For boxes all are: steps are cheap there,
+# and local maxima many.
 _PROMISING = 12
 _ASCENTS = 100
 _ROUNDS = 20  # largest number of rounds of ascents followed by sign flips
@@ -62,7 +63,7 @@ class Found:
 
 
 class _Body:
-    """A product of unit blocks, boxes joined into one."""
+    """A product of blocks of widths one, all boxes among them joined into one."""
 
     def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
         self.blocks = blocks
@@ -97,7 +98,7 @@ class _Body:
         return x
 
     def weight(self, y: Array) -> float:
-        """Return h_T(y), the largest Σ y_j x_j²."""
+        """Return h_T(y), the largest Σ y_j x_j² over the body."""
         return float(y @ self.max_squares(y) ** 2)
 
 
@@ -130,7 +131,7 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
 
 
 def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
-    """Return the maximum over offsets, by decreasing bounds, until no other can exceed it."""
+    """Return the maximum over offsets, tried by decreasing bounds until none can exceed it."""
     live = np.flatnonzero(G.any(axis=0))
     lengths = np.einsum("ij,ij->i", offsets, offsets)
     if len(live) == 0:
@@ -168,7 +169,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
 
 
 def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Found:
-    """Return the best point and bound for one of ``offsets`` offsets, by the best method."""
+    """Return the best point and bound for one of ``offsets`` offsets, by the method that fits."""
     n = G.shape[1]
     if body.is_ball:
         x, upper = _trust_region(G, g)
@@ -195,7 +196,7 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Return the maximum over all signs, by matrix products that pair two lists of partial sums."""
+    """Return the maximum over all signs: each half of the columns has its list of signed sums."""
     fixed = live[len(live) :] if offsets.any() else live[-1:]  # x and −x count once
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
@@ -222,14 +223,14 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
 
 
 def _sign_sums(base: Array, columns: Array) -> Array:
-    """Return all base ± g_1 ± … as rows; bit t of row // len(base) is one for minus g_t."""
+    """Return all base ± g_1 ± …, as rows. The bits of row // len(base) mark each minus."""
     for column in columns.T:
         base = np.concatenate([base + column, base - column])
     return base
 
 
 def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Array, float]:
-    """Return x and ``upper``, a bound on sup ‖Gx‖² over a box, both improved by a search."""
+    """Return a point and an upper bound on sup ‖Gx‖² over a box: x and ``upper``, both improved."""
     live = np.flatnonzero(G.any(axis=0))
     columns, signs, bound = G[:, live], x[live], upper
     first = work // _TRIAL if len(G) <= MOST_DIMENSIONS else work
@@ -245,7 +246,7 @@ def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Ar
 
 
 def _planar(G: Array) -> Array:
-    """Return the zonogon's vertex farthest from its center: edges are the generators by angle."""
+    """Return signs of the zonogon's vertex farthest from its center, from generators by angle."""
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     # with generators turned into one half plane and sorted by angle, partial sums walk along the
@@ -260,26 +261,26 @@ def _planar(G: Array) -> Array:
 
 
 def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
-    """Return the exact maximum h_T of the squared lengths of orthogonal columns, or None."""
+    """Return the maximizer, and the maximum h_T(‖g_j‖²), for orthogonal columns g_j; else None."""
     if np.count_nonzero(G.any(axis=0)) > len(G):
         return None
     Q = G.T @ G
     y = np.diag(Q).copy()
     x = body.max_squares(y)
     upper = y @ x**2
-    # |x_i| <= 1, so that entries off the diagonal add at most their sum
+    # |x_i| <= 1: entries off the diagonal add at most the sum of their sizes
     off = np.abs(Q).sum() - y.sum()
     return (x, float(upper + off)) if off <= 1e-12 * upper else None
 
 
 def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
-    """Return a maximizer over the Euclidean unit ball, and a proven bound.
+    """Return a maximizer of ‖G x + g‖² over the Euclidean unit ball, and a proven bound.
 
-    It solves the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``.
-
-    Weak duality bounds the supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ
-    > 0 (More & Sorensen 1983). In the hard case τ = 0, a multiple of the first singular vector is
-    added to reach length one.
+    Let σ_i be G's singular values, and β_i the coordinates of g along its left singular vectors.
+    The secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1`` is solved for τ. Weak duality bounds the
+    supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ > 0 (More & Sorensen
+    1983). In the hard case τ = 0, a multiple of the first singular vector is added to reach length
+    one.
     """
     left, sigma, right = np.linalg.svd(G, full_matrices=False)
     slope = sigma * (left.T @ g)
@@ -293,7 +294,7 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
         return np.divide(slope, gaps + tau, out=np.zeros_like(slope), where=used)
 
     high = float(np.linalg.norm(slope))
-    low = float(np.max(np.abs(slope) - gaps, initial=0.0))  # coordinates are at most one
+    low = float(np.max(np.abs(slope) - gaps, initial=0.0))  # |x_i| <= 1 for all coordinates
     if low == 0.0 and (
         not used.any() or (gaps[used].min() > 0 and np.linalg.norm(solution(0.0)) <= 1)
     ):
@@ -323,7 +324,10 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
 
 def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
-    """Return for each offset a bound over the ellipsoid Σ y_j x_j² <= h_T(y) around the body."""
+    """Return for each offset a bound on sup ‖G x + offset‖², over Σ y_j x_j² <= h_T(y).
+
+    This ellipsoid contains the body. h_T(y) is the largest Σ y_j x_j² over the body.
+    """
     radius = math.sqrt(body.weight(y))
     columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
     left, sigma, _ = np.linalg.svd(columns, full_matrices=False)
@@ -343,16 +347,16 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
     """Return a point of the body, a proven bound on sup ‖Gx‖², and its y with diag(y) ⪰ G'G."""
     y, U = _dual(G, body)
     lengths = np.linalg.norm(G, axis=0)
-    # two majorants without a search: y ∝ ‖g_j‖ (Cauchy–Schwarz), and y ∝ ‖g_j‖²
+    # two more candidates for y need no search: y ∝ ‖g_j‖ (Cauchy–Schwarz), and y ∝ ‖g_j‖²
     simple = [y, lengths, lengths**2 if not body.box.all() else lengths]
     upper, y = min((_majorant(G, body, y) for y in simple), key=operator.itemgetter(0))
     return _witness(G, body, U), upper, y
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """Return the least multiple λy with diag(λy) ⪰ G'G, after its h_T; y >= 0.
+    """Return h_T(λy) and λy for the least λ with diag(λy) ⪰ G'G; y >= 0.
 
-    Its factor is λ = λ_max(Σ g_j g_j'/y_j).
+    This is λ = λ_max(Σ g_j g_j'/y_j).
     """
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
@@ -361,20 +365,20 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
-    """Return weights y of a tight majorant, and the low-rank solution U that gives them."""
+    """Return y, nearly the best with a multiple that has diag(y) ⪰ G'G, and U, which gives it."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
 
     def parts(U: Array) -> tuple[Array, Array, Array]:
-        """Return V = G'U, the norms of its rows, raised above zero, and their support point."""
+        """Return V = G'U, the norms of its rows (raised above zero), and their support point."""
         V = G.T @ U
         theta = np.sqrt(np.einsum("ij,ij->i", V, V))
         theta = np.where(live, np.maximum(theta, 1e-12 * theta.max()), 0.0)
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j), least at h_L's maximum on the sphere, and its slope."""
+        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j) and its slope; least along the best U."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -396,7 +400,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
 def _even_directions(count: int, k: int) -> Array:
     """Return evenly spread directions in R^k, (count, k), from a Kronecker sequence."""
     base = 2.0
-    for _ in range(50):  # solves base^(k+1) = base + 1, for Roberts' generalised golden ratio
+    for _ in range(50):  # solves base^(k+1) = base + 1: Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
     fractions = (0.5 + np.arange(1, count + 1)[:, None] * base ** -np.arange(1.0, k + 1)) % 1.0
     points = scipy.special.ndtri(np.clip(fractions, 1e-9, 1 - 1e-9))
@@ -404,7 +408,7 @@ def _even_directions(count: int, k: int) -> Array:
 
 
 def _witness(G: Array, body: _Body, U: Array) -> Array:
-    """Return the best of many points rounded from U, each improved by ascents and flips."""
+    """Return the best of many points rounded from U, each improved by ascents and sign flips."""
     axes, _, _ = np.linalg.svd(U, full_matrices=False)
     starts = np.vstack([axes.T, _even_directions(_DIRECTIONS, U.shape[1]) @ U.T])
     Z = body.support_point(starts @ G) @ G.T
@@ -415,13 +419,13 @@ def _witness(G: Array, body: _Body, U: Array) -> Array:
 
 
 def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Array) -> Array:
-    """Return rows x of the product of ``blocks`` where ``‖G x + g‖`` is locally largest.
+    """Return points x of the product of ``blocks`` where ``‖G x + g‖`` is locally largest.
 
     Args:
         G: shape (r, n).
         g: shape (r,).
         blocks: as for :func:`maximize`.
-        directions: shape (k, r); one climb starts from the support point in each.
+        directions: shape (k, r); for each, one ascent starts from the support point along it.
     """
     body, n = _Body(blocks), G.shape[1]
     if g.any():
@@ -431,7 +435,7 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Return rows improved by ``x ← support point at Qx`` and by sign flips, until none helps."""
+    """Return the rows x after steps to the support point at Q x and sign flips, while they help."""
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)
@@ -449,7 +453,7 @@ def _climb(G: Array, body: _Body, X: Array) -> Array:
 
 
 def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, bool]:
-    """Return X after flips of single signs that lengthen G x, and whether there was any."""
+    """Return X after flips of single signs that lengthen G x, and whether any sign was flipped."""
     X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
     flipped = False
     for _ in range(2 * G.shape[1]):

@@ -1,10 +1,11 @@
 """Vertices of {x : A x <= b}, in exact arithmetic: the double description method.
 
 Motzkin, Raiffa, Thompson & Thrall (1953); Fukuda & Prodon (1996), "Double description method
-revisited". The polytope is a slice of the cone {(t, x) : b t − A x >= 0, t >= 0}. Its inequalities
-are added one by one, and the extreme rays of the present cone are kept; a new ray appears on every
-edge that the new hyperplane cuts. Floating-point numbers are rationals, and all decisions are made
-in integers: no vertex is ever missed, also if the polytope is degenerate, flat or thin.
+revisited". The polytope is the slice t = 1 of the cone {(t, x) : b t − A x >= 0, t >= 0}. The
+inequalities of the cone are added one by one, and the extreme rays of the current cone are kept; a
+new ray appears on every edge that the new hyperplane cuts. Floating-point numbers are rationals,
+and all decisions are made in integers: no vertex is missed, even if the polytope is degenerate,
+flat or thin.
 """
 
 import math
@@ -28,27 +29,25 @@ Integers = NDArray[np.object_]
 def enumerate_vertices(A: Array, b: Array) -> Array:
     """Return the vertices of {x : A x <= b}, correctly rounded and sorted, shape (k, dim).
 
-    Where more than dim hyperplanes meet up to rounding, several vertices may agree to 2^-50 of the
-    width along every axis; one of them is kept.
+    Of vertices that agree up to 2^-50 of the width along every axis, one is kept. There may be such
+    where more than dim hyperplanes meet up to rounding.
 
     Raises:
         InvalidDomainError: the set is empty or unbounded.
-        DomainTooLargeError: there are more than several thousand vertices, at the end or at a step.
+        DomainTooLargeError: at some step there are more than several thousand rays or vertices.
     """
     _refuse_large_box(A, b)
     horizon = (1,) + (0,) * A.shape[1]
     rows = {_integers([bound, *-row]) for row, bound in zip(A, b, strict=True)}
-    # the number of intermediate rays depends on the order; lexicographic order is a good one
-    # (Fukuda & Prodon 1996)
+    # the order of inequalities decides how many rays appear on the way; lexicographic order is
+    # good (Fukuda & Prodon 1996)
     inequalities = np.array(
         [horizon, *sorted(rows, key=lambda row: row[1:] + row[:1])], dtype=object
     )
     try:
         rays = _extreme_rays(inequalities)
     except DomainTooLargeError:
-        needed = _needed(
-            A, b
-        )  # needed inequalities come first: the others then cut nothing from the cone
+        needed = _needed(A, b)  # these come first: the others then cut nothing from the cone
         if needed.all():
             raise
         first = {_integers([bound, *-row]) for row, bound in zip(A[needed], b[needed], strict=True)}
@@ -80,13 +79,13 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """Return the largest number of vertices of these halfspaces in R^dim (McMullen 1970)."""
+    """Return the largest number of vertices that this many halfspaces can have (McMullen 1970)."""
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
 
 def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
-    """Return which inequalities the others do not imply, up to rounding in linear programmes."""
+    """Return which inequalities are not implied by the others, up to rounding in solvers."""
     needed = np.ones(len(A), dtype=bool)
     if len(A) > _PROGRAMS:
         return needed
@@ -105,7 +104,7 @@ def _extreme_rays(inequalities: Integers) -> Integers:
     n = inequalities.shape[1]
     chosen, rays = _simplicial_cone(inequalities)
     values = rays @ inequalities.T
-    table = list(np.hstack([rays, values]))  # rays, each followed by its values of all inequalities
+    table = list(np.hstack([rays, values]))  # rays, then their values
     signs = _signs(values)
     done = np.zeros(len(inequalities), dtype=bool)
     done[chosen] = True
@@ -133,7 +132,7 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """Return the ray between two rays where ``column`` is zero, without a common divisor."""
+    """Return the positive combination of two rays that is zero in ``column``, in lowest terms."""
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
@@ -141,15 +140,15 @@ def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
 def _edges(
     zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
 ) -> NDArray[np.intp]:
-    """Return pairs of rays that span a two-dimensional face, shape (k, 2).
+    """Return pairs of rays that span a two-dimensional face, shape (k, 2), as row numbers.
 
-    A pair does if no third ray lies on all hyperplanes which contain both.
+    Two rays do if no third ray lies on all the hyperplanes that contain both.
 
     Args:
-        zero: which rays lie on which hyperplanes.
-        inner: first members of pairs.
-        outer: second members.
-        least: the least number of common hyperplanes of such a face.
+        zero: for each ray and hyperplane, whether the ray lies on it.
+        inner: candidates for the first ray of a pair.
+        outer: candidates for the second.
+        least: the least number of hyperplanes that contain such a face.
     """
     on = zero.astype(np.float32)  # sums of ones are exact
     edges = [np.zeros((0, 2), dtype=np.intp)]
@@ -168,9 +167,9 @@ def _edges(
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return exactly how many hyperplanes each row of ``first`` shares with each of ``second``."""
-    # BLAS kernels may raise the flag "invalid" for memory next to the arrays, which they read
-    # (numpy issue 24067).
+    """Return the number of hyperplanes shared by each row of ``first`` and each of ``second``."""
+    # BLAS kernels read memory next to the arrays, and may raise the flag "invalid" for it (numpy
+    # issue 24067).
     with np.errstate(invalid="ignore"):
         return first @ second.T
 
@@ -181,7 +180,7 @@ def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
     chosen: list[int] = []
     reduced: list[
         tuple[int, list[Fraction], list[Fraction]]
-    ] = []  # pivot, row, and the combination of inequalities that gives it
+    ] = []  # pivot, row, and the combination of inequalities that gives this row
     for index, row in enumerate(inequalities):
         left = [Fraction(int(x)) for x in row]
         made = [Fraction(0)] * n
@@ -228,7 +227,7 @@ def _integers(row: list[float]) -> tuple[int, ...]:
 
 
 def _whole(vector: list[Fraction]) -> tuple[int, ...]:
-    """Return a vector of the same direction, in integers without a common divisor."""
+    """Return a positive multiple of a vector: integers without a common divisor."""
     common = math.lcm(*(x.denominator for x in vector))
     integers = [int(x * common) for x in vector]
     divisor = math.gcd(*integers) or 1
@@ -236,7 +235,7 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Refuse boxes with too many corners immediately; the general method judges other sets."""
+    """Refuse boxes with too many vertices before any work; sets other than boxes pass."""
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return

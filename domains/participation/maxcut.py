@@ -1,8 +1,9 @@
 """The largest quadratic form of k unit vectors: max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1}, for many X.
 
-Its dual is min {Σ y : X ⪯ diag(y)} (Goemans & Williamson 1995). Let the search stop at any y > 0,
-and let λ be the largest eigenvalue of ``D X D`` with D = diag(y)^{-1/2}. Then λ y is feasible, so
-that λ Σ y is a proven upper bound. Any feasible Z gives a lower bound.
+Z is the Gram matrix of the vectors. The dual is min {Σ y : X ⪯ diag(y)} (Goemans & Williamson
+1995). Let the search stop at any y > 0, and let λ be the largest eigenvalue of ``D X D`` with D =
+diag(y)^{-1/2}. Then λ y is feasible, so that λ Σ y is a proven upper bound. Any feasible Z gives a
+lower bound.
 """
 
 from dataclasses import dataclass
@@ -12,21 +13,14 @@ import numpy as np
 from ..floats import Array
 
 _STEPS = 200
-_SHARPER = 8.0  # the objective's weight grows by this factor once a step is well centered
+_SHARPER = 8.0  # once a step is well centered, the weight t of the objective grows by this factor
 _CENTERED = 0.3  # Newton decrement below which a step is well centered
 _ROUNDING = 2.0**-46  # rounding of an eigenvalue of a k × k matrix is at most k times this
 
 
 @dataclass(frozen=True, eq=False)
 class MaxCut:
-    """Brackets on the largest ⟨X, Z⟩ for each X, with the matrices and multipliers that prove them.
-
-    Attributes:
-        value: shape (m,), attained at Z.
-        upper: shape (m,), proven, rounding included.
-        matrices: shape (m, k, k), Z.
-        multipliers: shape (m, k), y >= 0 with X ⪯ diag(y) up to rounding.
-    """
+    """Brackets on the largest ⟨X, Z⟩ for each X, with the Z and y that prove them."""
 
     value: Array
     upper: Array
@@ -37,17 +31,16 @@ class MaxCut:
 def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
     """Return brackets of relative width near ``tol`` for every symmetric matrix of X (m, k, k).
 
-    It is a barrier method on y alone: minimise ``t Σ y − log det(diag(y) − X)``; the inverse of
-    diag(y) − X, divided by t, is Z.
+    A barrier method minimises ``t Σ y − log det(diag(y) − X)`` over y, and Z = (diag(y) − X)⁻¹ / t.
     """
     m, k = X.shape[:2]
     size = np.abs(X).max(axis=(1, 2), initial=0.0)
     unit = X / np.where(size > 0, size, 1.0)[:, None, None]
     diagonal = np.arange(k)
-    # this start is strictly feasible by diagonal dominance
+    # by diagonal dominance, this start is strictly feasible
     y = np.abs(unit).sum(axis=2) + 1.0
     t = np.full(m, 1.0)
-    # at the minimum for t, Σ y is within k/t of the least
+    # at the minimizer for t, Σ y exceeds its least value by at most k/t
     goal = k / tol
     Z = np.broadcast_to(np.eye(k), (m, k, k)).copy()
     active = np.arange(m)
@@ -61,7 +54,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
             inverse = np.linalg.inv(S)
             gradient = t[active, None] - inverse[:, diagonal, diagonal]
             step = -np.linalg.solve(np.square(inverse), gradient[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:  # rounding ends the search, but its last y gives a bound
+        except np.linalg.LinAlgError:  # rounding stops the search; the last y gives a bound
             break
         decrement = np.sqrt(np.maximum(-(gradient * step).sum(axis=1), 0.0))
         centered = decrement < _CENTERED
@@ -71,7 +64,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
         done = centered & (t[active] >= goal)
         t[active[centered & ~done]] *= _SHARPER
         active = active[~done]
-    # at the minimum, S⁻¹/t has a unit diagonal; near it, S⁻¹ is scaled to one
+    # At the minimum, S⁻¹/t has a unit diagonal. Near it, S⁻¹ is scaled to have one.
     scales = np.sqrt(Z[:, diagonal, diagonal])
     Z = Z / scales[:, :, None] / scales[:, None, :]
     Z[:, diagonal, diagonal] = 1.0
@@ -80,7 +73,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
 
 def _bracket(X: Array, size: Array, unit: Array, Z: Array, y: Array) -> MaxCut:
     k = X.shape[1]
-    # keep the least bound of y from the search, from diagonal dominance, and from the diagonal
+    # three candidates for y: from the search, from diagonal dominance, and from the diagonal
     rows = np.abs(unit).sum(axis=2)
     y = np.where(np.isfinite(y).all(axis=1, keepdims=True), y, rows)
     tried = np.stack([y, rows, np.abs(np.diagonal(unit, axis1=1, axis2=2))])

@@ -18,14 +18,14 @@ from ..sets.finite import FiniteSet
 from .patterns import AbstractPatterns, Indices
 from .sensitivity import form_bound, vector_bound
 
-_MOST_POINTS = 2**13  # subsets of patterns that are listed, up to sign
+_MOST_POINTS = 2**13  # largest number of listed subsets of patterns; −s is not listed
 _ASCENTS = 100
 _STARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class AbstractParticipations(AbstractDomain):
-    """Sums of columns of a workload over the ticks that one person may occupy.
+    """The changes that one person can make: sums over columns of a workload.
 
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds
@@ -69,13 +69,13 @@ class AbstractParticipations(AbstractDomain):
 
     @abc.abstractmethod
     def _coefficients(self, gains: Array) -> Array:
-        """Return the coefficients s of the largest ``gains @ s``, shape (n,)."""
+        """Return the coefficients s of a person with the largest ``gains @ s``, shape (n,)."""
 
     def _support_point(self, theta: Array) -> Array:
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """Return the s of a local maximum of ``s' X s − 2 pull @ s``, by repeated linearisation."""
+        """Return s at a local maximum of ``s' X s − 2 pull @ s``, by repeated linearisation."""
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:
@@ -95,10 +95,10 @@ class AbstractParticipations(AbstractDomain):
 class CountParticipations(AbstractParticipations):
     r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over patterns π, for persons who add numbers.
 
-    ``max_quadratic`` is exact where all subsets of patterns can be listed (8192 of them), and where
-    A'HA is elementwise nonnegative with few patterns: the form then grows with every s_i, so that
-    it is largest at full patterns. Otherwise its upper end is a dynamic programme on the positive
-    part of A'HA, since ``s_i X_ij s_j <= max(X_ij, 0)``.
+    Here a_i is column i of A. ``max_quadratic`` is exact if all subsets of patterns can be listed
+    (up to 8192), or if X = A'HA is elementwise nonnegative and patterns are few: the form then
+    grows with every s_i, and is largest at full patterns. Otherwise ``upper_bound`` is found by
+    dynamic programming on the positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.
@@ -130,7 +130,7 @@ class CountParticipations(AbstractParticipations):
 
     @cached_property
     def _subsets(self) -> Array | None:
-        """Return the s of every nonempty subset of a pattern, shape (N, n); None if too many."""
+        """The indicators s of the nonempty subsets of patterns, shape (N, n); None if too many."""
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None
         subsets = {
@@ -167,7 +167,7 @@ class CountParticipations(AbstractParticipations):
         value = float((x - center) @ form @ (x - center))
         upper = 0.0
         for sign in (1.0, -1.0):
-            # a convex form is largest at s in {0, 1}, where s² = s
+            # a convex form is largest at some s in {0, 1}, where s² = s
             positive = np.maximum(X - 2 * sign * np.diag(pull), 0.0)
             upper = max(upper, form_bound(self.who, positive))
         upper += float(center @ form @ center)
@@ -179,14 +179,14 @@ class CountParticipations(AbstractParticipations):
 
 @final
 class VectorParticipations(AbstractParticipations):
-    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, for persons who add a vector in each tick.
+    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, a_i column i of A, for persons who add vectors.
 
     This is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
     The vectors u_i, for example gradients, may have any dimension; each of their coordinates gets
-    independent noise M. :func:`optimal_noise` covers all coordinates, not only one. So does the
-    upper end of ``max_quadratic``: the largest ``Σ_{ij} X_ij ⟨u_i, u_j⟩`` is a semidefinite
-    programme, which is solved exactly if patterns are few.
+    independent noise M. :func:`optimal_noise` covers all coordinates, not only one. So does
+    ``upper_bound`` of ``max_quadratic``: the largest ``Σ_{ij} X_ij ⟨u_i, u_j⟩``, X = A'HA, is a
+    semidefinite programme, which is solved exactly if patterns are few.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.

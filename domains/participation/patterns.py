@@ -1,4 +1,4 @@
-"""Participation patterns: the sets of ticks that one person may occupy, and totals over them."""
+"""Participation patterns: which sets of ticks one person may occupy, and sums over these sets."""
 
 import abc
 import itertools
@@ -19,14 +19,14 @@ Indices = NDArray[np.intp]
 Kind = Literal["counts", "vectors"]
 
 _KINDS = ("counts", "vectors")
-_MOST_LISTED = 2**20  # largest number of entries in the square matrices of all sets together
+_MOST_LISTED = 2**20  # largest number of pairs of ticks in all sets together
 
 
 class AbstractPatterns(Storable, abc.ABC):
-    """Sets of ticks 0, …, n − 1, all or some of which one person may occupy.
+    """Sets of ticks 0, …, n − 1. One person may occupy all ticks of one set, or some of them.
 
     Attributes:
-        n: ticks.
+        n: number of ticks.
         kind: "counts" if a person adds a number in [0, 1] at each tick, "vectors" for a vector no
             longer than one.
     """
@@ -51,14 +51,14 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def totals(self, values: Array, most: int | None = None) -> Array:
-        """Return the largest totals of ``values`` (m, n) >= 0 over sets of at most ``most`` ticks.
+        """Return the largest sum of ``values`` over a set of at most ``most`` ticks, for each row.
 
-        They have shape (m,) and are exact, by dynamic programming over positions and counts.
+        ``values`` (m, n) are nonnegative. The sums, shape (m,), are exact.
         """
 
     @abc.abstractmethod
     def best(self, values: Array) -> Indices:
-        """Return a set of ticks with the largest total of the nonnegative ``values`` (n,)."""
+        """Return a set of ticks with the largest sum of the nonnegative ``values`` (n,)."""
 
     @abc.abstractmethod
     def _sets(self) -> Iterator[tuple[int, ...]]:
@@ -79,7 +79,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @property
     def lists_few(self) -> bool:
-        """Whether memory is enough for all sets of :meth:`maximal` and all pairs of their ticks."""
+        """Whether all sets of :meth:`maximal`, and all pairs of ticks in each, fit into memory."""
         return self.count * self.most**2 <= _MOST_LISTED
 
     def maximal(self) -> Indices:
@@ -130,13 +130,13 @@ def _meeting(sets: Indices, n: int) -> NDArray[np.bool_]:
 @final
 @dataclass(frozen=True)
 class Epochs(_Listed):
-    """Rounds over all persons in a fixed order: ticks i, i + b, …, at most k of them.
+    """Rounds over all persons in a fixed order: one person has ticks i, i + b, …, at most k.
 
     Args:
         n: ticks.
         k: rounds.
-        b: distance between two ticks of one person; ⌈n/k⌉ if omitted, so that each tick is in
-            one set only.
+        b: number of ticks from one round to the next; ⌈n/k⌉ if omitted, so that each tick is in
+        one set only.
         kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
 
     Raises:
@@ -178,7 +178,7 @@ class Epochs(_Listed):
     def _sets(self) -> Iterator[tuple[int, ...]]:
         for i in range(self.n):
             ticks = tuple(range(i, min(self.n, i + self.k * self.b), self.b))
-            # leave out sets that could begin one round earlier: they are contained in another
+            # leave out a set that could begin one round earlier: it is contained in that longer set
             if i < self.b or len(ticks) == self.k:
                 yield ticks
 
@@ -186,19 +186,7 @@ class Epochs(_Listed):
 @final
 @dataclass(frozen=True)
 class Window(_Listed):
-    """Any k consecutive ticks.
-
-    Args:
-        n: ticks.
-        k: length of the window.
-        kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
-
-    Raises:
-        InvalidDomainError: not integers, k > n, or another kind.
-
-    >>> gn.streams.Window(4, 3).maximal().tolist()
-    [[0, 1, 2], [1, 2, 3]]
-    """
+    """Any k consecutive ticks, or some of them."""
 
     n: int
     k: int
@@ -236,7 +224,7 @@ class Apart(AbstractPatterns):
 
     Args:
         n: ticks.
-        k: most ticks of one person.
+        k: largest number of ticks of one person.
         b: least difference of two ticks of one person.
         kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
 
@@ -267,7 +255,7 @@ class Apart(AbstractPatterns):
 
     @property
     def count(self) -> int:
-        """The number of sets of ``most`` ticks, and of shorter sets that no other tick can join."""
+        """The number of sets of ``most`` ticks, plus a bound on shorter maximal sets."""
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 
     @property
@@ -275,12 +263,12 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Yield for t = n − 1, …, 0 the largest totals of at most 0, 1, … ticks from t on."""
+        """Yield the largest sums of at most 0, 1, … of the ticks from t on, for t = n − 1, …, 0."""
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b
         for t in reversed(range(self.n)):
-            # tick t is not used, or it is, and then the next tick is t + b or later
+            # either tick t is not used, or it is, and the next tick used is t + b or later
             now = later[-1].copy()
             now[:, 1:] = np.maximum(now[:, 1:], values[:, t, None] + later[-self.b][:, :-1])
             later = [*later[1:], now]
@@ -312,7 +300,7 @@ class Apart(AbstractPatterns):
 
     def _sets(self) -> Iterator[tuple[int, ...]]:
         for m in range(1, self.most + 1):
-            # ticks at least b apart are distinct ticks once the j-th is moved forward by j (b − 1)
+            # distinct ticks of a shorter range, with j (b − 1) added to the j-th, are b apart
             for packed in itertools.combinations(range(self.n - (m - 1) * (self.b - 1)), m):
                 ticks = tuple(t + j * (self.b - 1) for j, t in enumerate(packed))
                 if m == self.most or not self._has_room(ticks):
@@ -328,10 +316,6 @@ class Apart(AbstractPatterns):
 
 
 def AnyOf(n: int, k: int, *, kind: Kind = "vectors") -> Apart:  # noqa: N802 (like classes)
-    """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``.
-
-    >>> gn.streams.AnyOf(3, 2).maximal().tolist()
-    [[0, 1], [0, 2], [1, 2]]
-    """
+    """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``."""
     _check_kind("AnyOf", kind)
     return Apart(*_check_sizes("AnyOf", n, k), 1, kind=kind)

@@ -14,17 +14,16 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
     """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric, nonnegative.
 
     The bound is exact if patterns are few, or if X is zero between different ticks of one person.
-    Otherwise it comes from two dynamic programmes. The first gives each tick the most that k − 1
-    other ticks can add to it: any of them, or twice the earlier ones alone, or twice the later
-    ones. The second finds the pattern with the largest sum of these totals. The least of the three
-    bounds is returned. For ticks that are only required to be far enough apart, :func:`_path_bound`
-    is a fourth one.
+    Otherwise it comes from two dynamic programmes. The first gives each tick i the largest sum of
+    X_ij over k − 1 other ticks j: over any j, or twice over j < i, or twice over j > i. The second
+    finds the pattern with the largest total of X_ii and these sums. The least of the three bounds
+    is returned. For :class:`Apart`, :func:`_path_bound` gives a fourth bound.
     """
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
         largest = set_sums(between + np.diag(X.diagonal()), who.maximal()).max()
     else:
-        # a pair is counted once at each tick, twice at the later one, or twice at the earlier
+        # each pair counts once at each tick, or twice at the later, or twice at the earlier one
         shares = [between, 2 * np.tril(between), 2 * np.triu(between)]
         own = [
             X.diagonal() + (who.totals(part, who.most - 1) if part.any() else 0.0)
@@ -37,12 +36,12 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def _path_bound(who: Apart, own: Array, between: Array) -> float:
-    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets.
+    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks.
 
-    Ticks are at places 0, …, k − 1 of a path. Values between successive ticks are exact. Ticks that
-    are m >= 2 places apart are at least m b apart: either is charged with the largest value of its
-    row or column from that distance on. Hence the bound is exact if there are no values between
-    ticks 2b or more apart.
+    The dynamic programme chooses the first, second, … tick of a set in turn. Pairs of successive
+    ticks are exact. Ticks that are m >= 2 steps apart are at least m b apart: such a pair counts
+    once at either tick, with the largest value of its row or column from that distance on. It is
+    exact if X is zero between ticks 2b or more apart.
     """
     n, k, b = who.n, who.most, who.b
     between = np.triu(np.maximum(between, between.T), b)
@@ -72,7 +71,7 @@ def set_sums(X: Array, sets: Indices) -> Array:
 
 
 def blocks(X: Array, sets: Indices) -> Array:
-    """Return X_ππ for every set π, zero where π is padded, shape (P, k, k)."""
+    """Return the submatrix X_ππ for every set π, shape (P, k, k); zero where π is padded."""
     n = len(X)
     padded = np.zeros((n + 1, n + 1))
     padded[:n, :n] = X
@@ -82,10 +81,10 @@ def blocks(X: Array, sets: Indices) -> Array:
 def vector_bound(who: AbstractPatterns, X: Array) -> float:
     """Return an upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X semidefinite.
 
-    This is the largest effect of vectors of length one: Z is their Gram matrix, and any Z is the
-    Gram matrix of vectors of dimension |π|, so the semidefinite programme is no relaxation. The
-    bound is exact, up to rounding, if patterns are few; otherwise :func:`form_bound`
-    bounds ``Σ_{ij} |X_ij|``, since |Z_ij| <= 1.
+    This is the largest effect of vectors of length one. Z is their Gram matrix, and every such Z is
+    the Gram matrix of vectors of dimension |π|, so the semidefinite programme is no relaxation. The
+    bound is exact, up to rounding, if patterns are few; else it is :func:`form_bound` of |X_ij|,
+    since |Z_ij| <= 1.
     """
     rough = form_bound(who, np.abs(X))
     if not who.lists_few:
@@ -97,9 +96,9 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """Return the listed sets that can attain the maximum, with their brackets."""
+    """Return the listed sets that can attain the maximum, and the bracket of each."""
     sets = who.maximal()
-    # Z = I attains a set's sum of X_ii, and by |Z_ij| <= 1 none exceeds its sum of |X_ij|
+    # Z = I attains a set's sum of X_ii; since |Z_ij| <= 1, no value exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
     sets = sets[set_sums(np.abs(X), sets) >= least * (1 - _ROUNDING * who.most**2)]
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)

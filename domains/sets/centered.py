@@ -1,4 +1,4 @@
-"""The base of ellipsoids and zonotopes: images of a ball or a cube about a center."""
+"""The base class of ellipsoids and zonotopes: images of a ball or a cube around a center."""
 
 import abc
 
@@ -8,7 +8,7 @@ from ..oracles.image import ConvexImage
 
 
 class AbstractCentered(AbstractDomain):
-    """A body about a stored center, which uses the oracles of linear images."""
+    """A body that is symmetric about a stored center and uses the oracles of linear images."""
 
     center: Array
 

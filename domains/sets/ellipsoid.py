@@ -21,10 +21,10 @@ from .centered import AbstractCentered
 class Ellipsoid(AbstractCentered):
     r"""``{x : (x − center)' M⁺ (x − center) <= 1, x − center in range M}``: M is like a covariance.
 
-    M may be singular. With M = F F' it is the image center + F·(unit ball); ``max_quadratic`` is
+    M may be singular. With M = F F', the ellipsoid is center + F·(unit ball). ``max_quadratic`` is
     exact (a trust-region problem: Moré & Sorensen 1983). The rank of M is the number of eigenvalues
-    above ``4 · d · 2.2e-16`` times the largest, after M is scaled to unit diagonal; so sizes of
-    coordinates may differ by any factor.
+    above ``4 · d · 2.2e-16`` times the largest, after M is scaled to unit diagonal: coordinates may
+    differ in size by any factor.
 
     Args:
         M: symmetric positive semidefinite, shape (d, d), finite.
@@ -101,7 +101,7 @@ class Ellipsoid(AbstractCentered):
         return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
 
     def _contains(self, x: Array) -> bool:
-        """Return whether x is inside, up to ``SLACK``, by coordinates and by principal axes."""
+        """Return whether x is inside up to ``SLACK``, in coordinates and along principal axes."""
         widths = np.sqrt(np.diag(self.M))
         moved, forgiven = x - self.center, rounding(x, self.center)
         flat = widths == 0

@@ -25,9 +25,9 @@ class LpBall(AbstractDomain):
 
     ``max_quadratic`` is exact for q = 1 and q = 2, for the cube in up to 22 dimensions (21 if the
     query's center is not the cube's), and for q >= 2 with diagonal H about the origin. For other q
-    >= 2 its ends differ by at most a factor π/2 (Nesterov 1998). For 1 < q < 2 no constant factor
-    is known: the upper end is the better of the exact answer over the enclosing Euclidean ball and,
-    about the origin, ``(max_i H_ii)^(2/q−1) λ_max(H)^(2−2/q)`` (Riesz–Thorin interpolation).
+    >= 2, ``upper_bound`` is at most π/2 times ``value`` (Nesterov 1998). For 1 < q < 2 no constant
+    factor is known: ``upper_bound`` is then the maximum over the enclosing Euclidean ball or, if
+    smaller and about the origin, ``(max_i H_ii)^(2/q−1) λ_max(H)^(2−2/q)`` (Riesz–Thorin).
 
     Args:
         dim: dimension of the space, >= 1.
@@ -64,7 +64,7 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Return the image for q >= 2, the vertices of a cross-polytope, or None for 1 < q < 2."""
+        """Return K as an image for q >= 2, or as vertices for q = 1; None for 1 < q < 2."""
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -101,7 +101,7 @@ class LpBall(AbstractDomain):
         squares = self.radius**2 * np.diag(form)
         values = (
             squares + 2 * self.radius * np.abs(slope) + center @ slope
-        )  # no term is negative, so that none cancel
+        )  # no term is negative: nothing cancels
         top = int(values.argmax())
         x = np.zeros(self.dim)
         x[top] = -math.copysign(self.radius, slope[top])
@@ -109,7 +109,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return the best point of several ascents, and the lesser of two bounds, for 1 < q < 2.
+        """Return a bracket for 1 < q < 2: the best of several ascents, the lesser of two bounds.
 
         An ascent repeats ``x ← support point at H(x − c)``.
         """
@@ -159,12 +159,13 @@ class LpBall(AbstractDomain):
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
     """Return an upper bound over an ℓ_q ball, interpolated between ℓ_1 and ℓ_2 (Riesz–Thorin)."""
-    # the norm of W is its longest column's from ℓ_1 to ℓ_2, its largest singular value in ℓ_2
+    # With form = W'W: the norm of W is that of its longest column from ℓ_1 to ℓ_2, and its largest
+    # singular value from ℓ_2 to ℓ_2.
     longest = np.diag(form).max()
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
     about_origin = longest ** (2 / block.q - 1) * steepest ** (2 - 2 / block.q) * block.radius**2
     slope, still = form @ center, max(float(center @ form @ center), 0.0)
-    # the linear term by itself is at most the support function
+    # the linear term is at most the support function in its direction
     crossed = 2 * float(slope @ block.support_point(slope))
     return float(about_origin + crossed + still + _fuzz(form, center, block.radius))
 
@@ -172,7 +173,7 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 def _fuzz(form: Array, center: Array, radius: float) -> float:
     """Return a bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius.
 
-    The bound is large if terms of H c cancel.
+    The bound is large if terms of the sum H c cancel.
     """
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import networkx
 
 _DIFFERENCES = 4000  # largest number of pairs of vertices that a difference body lists
-_OFFSETS = 2**12  # largest number of vertices that are used as translates of a point
+_OFFSETS = 2**12  # largest number of vertices for which a polytope is also given as a linear image
 _CUT_ENTRIES = 2**24  # largest number of numbers in the vertices of a cut polytope: 128 MB
 
 
@@ -27,9 +27,9 @@ _CUT_ENTRIES = 2**24  # largest number of numbers in the vertices of a cut polyt
 class Polytope(AbstractPolytope):
     """The convex hull of N points of R^d.
 
-    Unlike a :class:`FiniteSet`, it contains everything between the points, up to rounding.
+    Unlike a :class:`FiniteSet`, a polytope contains everything between the points, up to rounding.
     The optimal noise is the same for both (Nikolov & Tang 2023, Theorem 20). Points inside the hull
-    of the others are kept.
+    of the other points are kept.
 
     Args:
         vertices: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64.
@@ -61,8 +61,8 @@ class Polytope(AbstractPolytope):
 
         The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda
         & Prodon 1996), so none is missed, and each coordinate is then rounded once. Numbers are
-        taken exactly as stored: an equality is a pair of inequalities with exactly opposite
-        numbers, and ``0.1 + 0.2 <= x <= 0.3`` is empty.
+        taken exactly as stored: write an equality as two inequalities with exactly opposite
+        numbers. The set ``0.1 + 0.2 <= x <= 0.3`` is empty.
 
         Args:
             A: shape (m, d), finite.
@@ -71,7 +71,7 @@ class Polytope(AbstractPolytope):
         Raises:
             InvalidDomainError: wrong shape, NaN, infinity; no x satisfies the inequalities, or the
                 set is unbounded.
-            DomainTooLargeError: more than several thousand vertices, at the end or in between.
+            DomainTooLargeError: at some step there are more than several thousand rays or vertices.
 
         >>> Polytope.from_halfspaces(
         ...     [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]
@@ -94,8 +94,9 @@ class Polytope(AbstractPolytope):
     def cuts(cls, graph: "networkx.Graph") -> Self:
         """Return the cut polytope of a graph (Deza & Laurent 1997, "Geometry of Cuts and Metrics").
 
-        Its vertices are the indicators over ``graph.edges``, in their order, of the edges between S
-        and its complement, for all sets S of nodes: 2^(nodes − components) of them.
+        Every set S of nodes gives one vertex: one coordinate per edge, in the order of
+        ``graph.edges``, is 1 if the edge joins S with its complement, and 0 otherwise. There are
+        2^(nodes − components) vertices.
 
         Args:
             graph: an undirected networkx graph with at least one edge, without self-loops or
@@ -130,7 +131,7 @@ class Polytope(AbstractPolytope):
             raise InvalidDomainError(
                 "cuts: expected no parallel edges; hint: networkx.Graph(graph) merges them"
             )
-        # fix the side of one node of every component: both sides exchanged give the same cut
+        # fix the side of one node per component: exchanging the two sides gives the same cut
         free = [node for part in networkx.connected_components(graph) for node in list(part)[1:]]
         place = {node: j for j, node in enumerate(sorted(free, key=list(graph).index))}
         entries = len(edges) << len(free)
@@ -165,7 +166,10 @@ class Polytope(AbstractPolytope):
         return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
 
     def _opposite(self) -> tuple[Array, Array] | None:
-        """Return the vertices x, and 2c − x in the same order if exact for some c; else None."""
+        """Return the vertices x, and their mirror images 2c − x in the same order.
+
+        Return None unless 2c is, in exact arithmetic, the same for all pairs.
+        """
         points = np.unique(self._vertices + 0.0, axis=0)
         mirrored = points[::-1]  # reflection reverses the lexicographic order
         with np.errstate(over="ignore", invalid="ignore"):
@@ -195,7 +199,7 @@ class Polytope(AbstractPolytope):
         return 0.0
 
     def _near(self, X: Array) -> Array:
-        """Return nearby members, as weighted means of the vertices."""
+        """Return members near the rows of X, as weighted means of the vertices."""
         middle = self._vertices.mean(axis=0)
         moved = self._vertices - middle
         size = float(np.abs(moved).max()) or 1.0

@@ -16,9 +16,9 @@ from ..oracles.rows import into_ball, shrunk
 
 _CLIMBS = 24  # starting points of the search for a witness
 _CLIMB_STEPS = 300
-_SMALL = 100  # number of entries up to which tighter bounds get more time
-_STRETCHES = (1.0, 1.5, 2.3, 4.0)  # factors of a multiplier, tried where a relaxation is loose
-# least eigenvalue of a majorant relative to the largest, which keeps its inverse accurate
+_SMALL = 100  # up to this number of entries, tighter bounds get more time
+_STRETCHES = (1.0, 1.5, 2.3, 4.0)  # multiples of v that are tried while the bound is loose
+# Smallest eigenvalue of a majorant, relative to the largest: above it, inverses are accurate.
 _FLOOR = 1e-7
 
 
@@ -29,13 +29,13 @@ class SchattenBall(AbstractDomain):
 
     q = 1 is the nuclear norm, q = 2 the Frobenius norm (a Euclidean ball), q = ∞ the spectral norm.
 
-    ``max_quadratic`` is exact for q = 2, for vectors (m or n = 1), and for multiples of the
-    identity around the origin; it is a bracket otherwise. Let r = min(m, n). The upper bound is
-    within a factor ``r^{|1 − 2/q|}`` of the maximum around the origin, ``2 r^{|1 − 2/q|}`` around
-    other centers. For q = ∞ it minimises numerically the majorant
-    ``tr Y_1 + tr Y_2 : Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, whose optimum is within 2√2 of the maximum (Naor,
-    Regev & Vidick 2014, the real non-commutative Grothendieck inequality); for random H on up to 20
-    × 20 matrices it was measured within about 10 %.
+    ``max_quadratic`` is exact for q = 2, for vectors (m or n = 1), and if H is a multiple of the
+    identity and the center the origin. Otherwise, with r = min(m, n), the upper bound is within a
+    factor ``r^{|1 − 2/q|}`` of the maximum around the origin, and ``2 r^{|1 − 2/q|}`` around other
+    centers. For q = ∞, the bound is a numerical solution of ``min tr Y_1 + tr Y_2`` subject to
+    ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``. This minimum is within 2√2 of the maximum (Naor, Regev & Vidick 2014,
+    the real non-commutative Grothendieck inequality), and was within about 10 % for random H on
+    matrices of up to 20 × 20.
 
     Args:
         shape: (m, n), both >= 1.
@@ -95,7 +95,7 @@ class SchattenBall(AbstractDomain):
         reach = max(self.radius, np.abs(center).max())
         if size == 0:
             return QuadraticMax(np.zeros(self.dim), 0.0, 0.0)
-        # the form and the set are now of sizes near one
+        # from here on, the form and the set have sizes near one
         H, c, radius = (form + form.T) / (2 * size), center / reach, self.radius / reach
         x, upper = self._bracket(H, c, radius)
         x = x * (self.radius / radius)
@@ -104,7 +104,7 @@ class SchattenBall(AbstractDomain):
         return QuadraticMax(x, value * size * reach**2, max(upper, value) * size * reach**2)
 
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
-        """Return a point of the ball of this radius, and an upper bound on ``(x − c)'H(x − c)``."""
+        """Return a point x of this ball, and an upper bound on ``(x − c)'H(x − c)`` over it."""
         rank = min(self.shape)
         excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
@@ -123,7 +123,7 @@ class SchattenBall(AbstractDomain):
         if not g.any():
             around, starts = bound(H, self.shape, self.q)
             return self._climb(H, c, radius, [x, *starts]), min(upper, around * radius**2) + still
-        # a linear term is bounded by a quadratic one: −2 g'x <= (g'x)²/v + v, equal at v = −g'x
+        # a quadratic term bounds the linear one: −2 g'x <= (g'x)²/v + v, with equality at v = −g'x
         v = max(abs(float(g @ x)), 1e-3 * radius * float(np.linalg.norm(g)))
         for stretch in _STRETCHES if self.dim <= _SMALL else _STRETCHES[:1]:
             around, starts = bound(H + np.outer(g, g) / (v * stretch), self.shape, self.q)
@@ -134,7 +134,7 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """Return the best local maximum of the monotone ascent ``x ← argmax <H(x − c), ·>``."""
+        """Return the best local maximum found by repeating ``x ← argmax <H(x − c), ·>``."""
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
         fixed += [
@@ -150,7 +150,7 @@ class SchattenBall(AbstractDomain):
         ]
 
         def furthest(directions: Array) -> tuple[Array, Array]:
-            """Return points of the ball, one per row, and their values."""
+            """Return the support point of the ball for each row, and the objective there."""
             stack = directions.reshape(-1, *self.shape)
             x = radius * _unit_supports(stack, self.q).reshape(directions.shape)
             return x, np.einsum("ij,ij->i", (x - c) @ H, x - c)
@@ -172,10 +172,11 @@ class SchattenBall(AbstractDomain):
 
 
 def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
-    """Return a maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound.
+    """Return a maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius`` (A = form), and an upper bound.
 
-    For every τ > 0 and λ = λ_max + τ the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)`` (Moré
-    & Sorensen 1983); for A ⪰ 0, this is also a bound over the ball.
+    For every τ > 0 and λ = λ_max + τ, the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)``, with
+    A's eigenvalues λ_i and coordinates g_i of g along its eigenvectors (Moré & Sorensen 1983). For
+    A ⪰ 0, this also bounds the maximum over the ball.
     """
     values, axes = np.linalg.eigh(form)
     b, gaps = axes.T @ g, values[-1] - values
@@ -197,7 +198,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return a point between the ends where the function changes sign, to full precision."""
+    """Return a point between ``low`` and ``high`` where the function changes sign."""
     root = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
     return float(root.root)
 
@@ -220,7 +221,7 @@ def _unit_support(theta: Array, q: float) -> Array:
 
 
 def _unit_supports(thetas: Array, q: float) -> Array:
-    """Return the maximizer for every matrix theta of a stack, by Hölder's inequality."""
+    """Return, for every theta, the matrix of the unit ball with the largest <theta, X> (Hölder)."""
     sizes = np.abs(thetas).max(axis=(1, 2), keepdims=True)
     left, values, right = np.linalg.svd(
         thetas / np.where(sizes > 0, sizes, 1.0), full_matrices=False
@@ -239,20 +240,19 @@ def _unit_supports(thetas: Array, q: float) -> Array:
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
     """Return an upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points.
 
-    With ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, Y_1, Y_2 ⪰ 0,
-    ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <= ‖Y_1‖_p + ‖Y_2‖_p`` by Hölder, p = q/(q−2), because
-    ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair gives a proven bound: if H exceeds its majorant, the
-    largest eigenvalue of the excess, times ``‖X‖_F² <= min(m, n)^{1/p}``, is added. A good pair
-    minimises a smoothed generalised eigenvalue.
+    If ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H`` with Y_1, Y_2 ⪰ 0, then ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <=
+    ‖Y_1‖_p + ‖Y_2‖_p`` with p = q/(q−2), by Hölder and ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair
+    gives a proven bound: if H exceeds its majorant, the largest eigenvalue of the excess, times
+    ``‖X‖_F² <= min(m, n)^{1/p}``, is added. The search minimises a smoothed generalised eigenvalue.
     """
     m, n = shape
     p = q / (q - 2) if q < math.inf else 1.0
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Return eigenvalues and eigenvectors (z'Dz = 1) of H against D = Y_1 ⊗ I + I ⊗ Y_2."""
+        """Return eigenvalues and eigenvectors z of Hz = λDz, z'Dz = 1, D = Y_1 ⊗ I + I ⊗ Y_2."""
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
-        # Y_1 ⊗ I + I ⊗ Y_2 has the eigenvectors U_1 ⊗ U_2, and sums as eigenvalues
+        # D has the eigenvectors U_1 ⊗ U_2, with sums of the eigenvalues of Y_1 and Y_2
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
         turned = np.einsum("ia,jb,ijkl,kc,ld->abcd", U1, U2, blocks, U1, U2, optimize=True).reshape(
             H.shape
@@ -270,7 +270,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     def objective(flat: Array, sharpness: float) -> tuple[float, Array]:
         roots, Y = pair(flat)
         values, vectors = spectrum(Y)
-        # the largest eigenvalue, smoothed: (Σ λ^s)^{1/s} is at least λ_max, and nears it as s grows
+        # the largest eigenvalue, smoothed: (Σ λ^s)^{1/s} >= λ_max, with equality as s grows
         weights = (np.maximum(values, 0) / values[-1]) ** sharpness
         total = float(weights.sum())
         root = vectors * np.sqrt(weights / total)
@@ -299,7 +299,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
         )
         flat = solution.x / np.abs(solution.x).max()
         _, Y = pair(flat)
-        # scaled by the largest generalised eigenvalue, D ⪰ H up to rounding
+        # multiplied by the largest generalised eigenvalue, D is ⪰ H up to rounding
         scale = float(spectrum(Y)[0][-1])
         Y = [y * scale for y in Y]
         D = np.kron(Y[0], np.eye(n)) + np.kron(np.eye(m), Y[1])
@@ -313,7 +313,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
 
 
 def _norm_slope(y: Array, norm: float, p: float) -> Array:
-    """Return the gradient of ``‖y‖_{S_p}`` at a positive definite y."""
+    """Return the gradient of the Schatten norm ``‖y‖_p`` at a positive definite y."""
     values, axes = np.linalg.eigh(y)
     return np.asarray((axes * (np.maximum(values, 0) / norm) ** (p - 1)) @ axes.T, dtype=np.float64)
 
@@ -321,10 +321,10 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
     """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points.
 
-    H and its partial transpose H^Γ agree on rank-one matrices, so that every mixture tH + (1−t)H^Γ
-    gives a bound for q = 1. The bounds hold for complex matrices too. So complex interpolation
-    between S_1 and S_2 (Riesz–Thorin) gives ``λ_1^{2/q−1} λ_2^{2−2/q}`` with λ_1 = min(λ_max(H),
-    λ_max(H^Γ)), λ_2 = λ_max(H).
+    H and its partial transpose H^Γ agree on rank-one matrices, so for q = 1 every mixture tH +
+    (1−t)H^Γ gives a bound. The bounds hold for complex matrices too, so complex interpolation
+    between S_1 and S_2 (Riesz–Thorin) gives the bound ``λ_1^{2/q−1} λ_2^{2−2/q}`` with λ_1 =
+    min(λ_max(H), λ_max(H^Γ)) and λ_2 = λ_max(H).
     """
     m, n = shape
     turned = H.reshape(m, n, m, n).transpose(0, 3, 2, 1).reshape(H.shape)

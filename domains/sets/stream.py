@@ -20,9 +20,9 @@ _MOST_LISTED = 4096  # number of ticks whose points take 128 MB
 @final
 @dataclass(frozen=True, eq=False)
 class StreamWorkload(AbstractFiniteDomain):
-    """The columns of a lower-triangular A (n, n) that is known by the few bands of its inverse.
+    """A lower-triangular workload A (n, n), given by the few bands of A⁻¹; its columns as points.
 
-    Row t of A gives the answer at tick t; column i has the effect of the contribution at tick i on
+    Row t of A gives the answer at tick t. Column i is the effect of the contribution at tick i on
     all answers. A is not written out if n is large.
 
     Args:
@@ -77,7 +77,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return False  # the columns are linearly independent, so that −K ≠ K
 
     def apply(self, x: "ArrayLike") -> Array:
-        """Return A x for x of shape (n,) or (n, k): the answers to a stream of contributions."""
+        """Return A x for x of shape (n,) or (n, k): the answers, given the contributions x."""
         return self._back(self._rows("apply", x), transposed=False)
 
     def transpose_apply(self, x: "ArrayLike") -> Array:
@@ -85,7 +85,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return self._back(self._rows("transpose_apply", x), transposed=True)
 
     def solve(self, y: "ArrayLike") -> Array:
-        """Return A⁻¹ y for y of shape (n,) or (n, k): the contributions behind answers."""
+        """Return A⁻¹ y for y of shape (n,) or (n, k): the contributions, given the answers y."""
         rows = self._rows("solve", y)
         bands = self.bands if rows.ndim == 1 else self.bands[..., None]
         x = bands[0] * rows
@@ -120,8 +120,8 @@ class StreamWorkload(AbstractFiniteDomain):
         return dense
 
     def _back(self, rows: Array, *, transposed: bool) -> Array:
-        """Return A or Aᵀ times ``rows``, by substitution without exchanging rows."""
-        below = np.zeros_like(self.bands)  # the bands by columns of A⁻¹, as LAPACK expects them
+        """Return A or Aᵀ times ``rows``, by substitution in A⁻¹ without row exchanges."""
+        below = np.zeros_like(self.bands)  # m below the diagonal, by column of A⁻¹
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]
         (banded_solve,) = scipy.linalg.get_lapack_funcs(("tbtrs",), dtype=np.float64)
@@ -142,7 +142,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return self.to_finite_set()._max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        # each column begins at its own tick: compare the one that begins where x does
+        # column i has its first nonzero entry at tick i: compare x with the only possible column
         return bool(x.any()) and np.array_equal(x, self._column(int(np.argmax(x != 0))))
 
     def _rows(self, method: str, x: "ArrayLike") -> Array:

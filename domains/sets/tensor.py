@@ -1,4 +1,4 @@
-"""Tensor powers of the vectors of a Euclidean ball: the domain of moment tensors."""
+"""Tensor powers of the vectors of a Euclidean ball: the domain whose means are moment tensors."""
 
 import functools
 import itertools
@@ -19,12 +19,12 @@ from ..records import own_array, real_array
 from .schatten import sphere_maximum
 
 _MOST_ENTRIES = 2**20  # largest number of coordinates of a tensor: 8 MB
-# largest dimension of symmetric tensors in which quadratic bounds are symmetrised
+# largest dimension of the symmetric tensors in which quadratic bounds are symmetrised
 _MOST_SYMMETRIZED = 1500
-_MOST_RELAXED = 80  # largest dimension of these in which a sum-of-squares bound is found
-_CIRCLE_CELLS = 4096  # number of arcs that branch and bound on the circle treats together
+_MOST_RELAXED = 80  # largest dimension of them for which a sum-of-squares bound is computed
+_CIRCLE_CELLS = 4096  # largest number of arcs that branch and bound on the circle treats together
 
-# maps a unit vector to the value and gradient of a polynomial there
+# a function that maps a unit vector to the value and the gradient of a polynomial there
 Polynomial = Callable[[Array], tuple[float, Array]]
 
 
@@ -33,14 +33,14 @@ Polynomial = Callable[[Array], tuple[float, Array]]
 class TensorPower(AbstractDomain):
     """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), in C order.
 
-    Their mean is the moment tensor of the x, of order ``order``; Nikolov & Tang (2023), Theorem 64,
-    take x from the cube [−1, 1]^dim instead. For orders above two their oracles are NP-hard (Hillar
-    & Lim 2013), except for ``dim`` <= 2: ``support_point`` climbs from many fixed starting points
-    and may stop at a local maximum, so ``support`` is then a lower end.
+    Their mean is the moment tensor of order ``order`` of the vectors x. (Nikolov & Tang (2023),
+    Theorem 64, take x from the cube [−1, 1]^dim instead.) If order and ``dim`` are above two,
+    the oracles are NP-hard (Hillar & Lim 2013): ``support_point`` climbs from many fixed starting
+    points and may stop at a local maximum, so ``support`` is then a lower bound.
 
     Args:
-        dim: dimension of x, >= 1; stored as ``base``. The property ``dim`` is that of the space of
-            tensors.
+        dim: dimension of x, >= 1; stored as ``base``. The property ``dim`` is instead the dimension
+            of the space of tensors.
         order: number of factors, >= 1.
 
     Raises:
@@ -127,7 +127,7 @@ class TensorPower(AbstractDomain):
         return size * max(_form_bound(tensor, d, k) - max(found, 0.0), 0.0)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """Return the best unit vector found for the form of a symmetric tensor."""
+        """Return the unit vector u with the largest <tensor, u ⊗ … ⊗ u> that is found."""
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -150,8 +150,8 @@ class TensorPower(AbstractDomain):
         reach = max(1.0, np.abs(center).max())
         if size == 0:
             return QuadraticMax(np.zeros(self.dim), 0.0, 0.0)
-        # the objective is divided by size·reach², so that nothing overflows. It is X'GX − 2 g'X +
-        # still for X = u ⊗ … ⊗ u.
+        # The objective is divided by size·reach², so that nothing overflows. In coordinates X of
+        # u ⊗ … ⊗ u in the basis E, it is X'GX − 2 g'X + still.
         H, c = form / size, center / reach
         still = float(c @ H @ c)
         coordinates = symmetric_coordinates(d, k)
@@ -164,7 +164,7 @@ class TensorPower(AbstractDomain):
             y = G @ X - g
             return float(X @ (y - g)), 2 * _contract(coordinates.tensor(y), u, k)[1]
 
-        # for x = r u, the objective is convex in r^k: only the sphere and the origin matter
+        # for x = r u, the objective is convex in r^k: maxima are on the sphere or at the origin
         if k == 1:
             u, upper = sphere_maximum(G, g, 1.0)
         elif d <= 2:
@@ -183,7 +183,7 @@ class TensorPower(AbstractDomain):
         )
 
     def _near(self, X: Array) -> Array:
-        """Return members along the leading direction of the first unfolding."""
+        """Return members along the leading direction of each row, reshaped to (base, rest)."""
         unfolded = X.reshape(len(X), self.base, -1)
         u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
         powers = u
@@ -213,13 +213,13 @@ class TensorPower(AbstractDomain):
 
 @dataclass(frozen=True, eq=False)
 class SymmetricCoordinates:
-    """Orthonormal coordinates of the symmetric tensors, one for every multiset of indices.
+    """Orthonormal coordinates of the symmetric tensors: one coordinate per multiset of indices.
 
     Attributes:
         base: d.
         order: k.
-        kind: shape (d^k,), for each entry the position of the multiset of its indices.
-        counts: shape (N,), the number of entries of each kind, a multinomial coefficient.
+        kind: shape (d^k,), for each tensor entry, the number of the multiset of its indices.
+        counts: shape (N,), the number of tensor entries per multiset, a multinomial coefficient.
         indices: shape (N, k), the multisets, sorted.
     """
 
@@ -230,7 +230,7 @@ class SymmetricCoordinates:
     indices: NDArray[np.intp]
 
     def basis(self) -> "scipy.sparse.csr_array":
-        """Return E, shape (d^k, N), with orthonormal columns."""
+        """Return the basis E, shape (d^k, N), with orthonormal columns."""
         entries = np.arange(len(self.kind))
         return scipy.sparse.csr_array((1 / np.sqrt(self.counts[self.kind]), (entries, self.kind)))
 
@@ -252,7 +252,7 @@ class SymmetricCoordinates:
 
 @functools.lru_cache(maxsize=8)
 def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
-    """Return coordinates of Sym^order(R^base), with multisets in lexicographic order."""
+    """Return coordinates of symmetric tensors over R^base, multisets in lexicographic order."""
     places = [base**i for i in range(order - 1, -1, -1)]
     digits = np.stack([np.arange(base**order) // place % base for place in places], axis=1)
     digits.sort(axis=1)
@@ -267,7 +267,7 @@ def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
 
 
 def _powers(x: Array, k: int) -> Array:
-    """Return the rows x ⊗ … ⊗ x, flattened."""
+    """Return x ⊗ … ⊗ x, flattened, for every row x."""
     result = x
     for _ in range(k - 1):
         result = (result[:, :, None] * x[:, None, :]).reshape(len(x), -1)
@@ -313,7 +313,7 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Return both signs of the unfolding's leading singular vectors (higher-order SVD)."""
+    """Return the leading left singular vectors u of the tensor as a (d, rest) matrix, and −u."""
     unfolded = tensor.reshape(d, -1)
     # the best rank-one tensor is often near the leading directions of the unfolding
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
@@ -323,10 +323,10 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """Return the best local maximum on the sphere that is found from the most promising starts.
+    """Return the best local maximum on the sphere, searched from the most promising starts.
 
-    It uses the symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is raised
-    until f does not decrease (Kolda & Mayo 2011).
+    The method is the symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is
+    raised until f does not decrease (Kolda & Mayo 2011).
     """
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
     best, top = starts[order[0]], -math.inf
@@ -355,14 +355,14 @@ def _climb(
 
 
 def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
-    """Return the maximizer ``u_i² = a_i/k`` of a monomial ``c·Π_i u_i^{a_i}``; None for others."""
+    """Return the unit maximizer of <tensor, u ⊗ … ⊗ u> if this is a monomial in u; else None."""
     coordinates = symmetric_coordinates(d, k)
     places = np.flatnonzero(tensor)
     kinds = coordinates.kind[places]
     if not len(kinds) or (kinds != kinds[0]).any():
         return None
     exponents = np.bincount(coordinates.indices[kinds[0]], minlength=d)
-    # Lagrange: a_i/u_i = multiplier · u_i, so that u_i² is proportional to a_i
+    # Lagrange for Π u_i^{a_i}: a_i/u_i = multiplier · u_i, so that u_i² = a_i/k
     u = np.sqrt(exponents / k)
     odd = np.flatnonzero(exponents % 2)
     if tensor[places[0]] < 0 and len(odd):
@@ -371,10 +371,10 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
 
 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
-    """Return the global maximizer on the sphere of R^1 or R^2, and a proven upper bound.
+    """Return the global maximizer over the unit vectors of R^1 or R^2, and a proven upper bound.
 
     On the circle, the polynomial is a trigonometric one, whose coefficients bound its second
-    derivative. Arcs that a Taylor bound cannot exclude are halved until the bound closes.
+    derivative. Arcs that a Taylor bound cannot exclude are halved until none is left.
     """
     if d == 1:
         ends = [np.array([1.0]), np.array([-1.0])]
@@ -403,7 +403,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
         i = int(np.argmax(values))
         if values[i] > best:
             angle, best = float(middles[i]), float(values[i])
-        # Taylor: from the middle of an arc to its ends, at a distance of width/2
+        # Taylor's bound from the middle of an arc to its ends, which are width/2 away
         bounds = values + np.abs(slopes) * width / 2 + bend * width**2 / 8
         keep = bounds > best + tolerance
         excluded = max(excluded, float(bounds[~keep].max(initial=-math.inf)))
@@ -425,8 +425,8 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 
 def _form_bound(tensor: Array, d: int, k: int) -> float:
     """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u, for T symmetric."""
-    # of even order, the form is quadratic in the powers of half the order; of odd order, its square
-    # is quadratic in the powers of the same order, and has the same maximizers
+    # For even k, the form is quadratic in the powers u ⊗ … ⊗ u of order k/2. For odd k, the square
+    # of the form is quadratic in the powers of order k.
     is_even = k % 2 == 0
     coordinates = symmetric_coordinates(d, k // 2 if is_even else k)
     E = coordinates.basis()
@@ -442,17 +442,17 @@ def _form_bound(tensor: Array, d: int, k: int) -> float:
 
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
-    """Return an upper bound on ``X'GX − 2 g'X`` over the powers X = u ⊗ … ⊗ u of unit vectors.
+    """Return an upper bound on ``X'GX − 2 g'X`` over X = u ⊗ … ⊗ u for unit vectors u in R^d.
 
-    Powers are unit vectors of the symmetric space, so that a trust-region problem gives a bound. In
-    it, G may be replaced by G + Z for every Z with X'ZX = 0 on all powers. These are the Z = A −
-    S(A), where S symmetrises all 2k indices. Every Z gives a proven bound. The best Z gives the
-    sum-of-squares bound, and a few quasi-Newton steps come close to it.
+    These X are unit vectors, so that a trust-region problem gives a bound. G may be replaced by
+    G + Z if X'ZX = 0 for all these X. Such Z are A − S(A), where S averages over all orders of the
+    2k indices. Every Z gives a proven bound. The best Z gives the sum-of-squares bound, and a
+    few quasi-Newton steps come close to it.
     """
     best = sphere_maximum(G, g, 1.0)[1]
     if coordinates.order % 2 == 0 and g.any():
-        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic. Otherwise the bound would include −X,
-        # which is no power.
+        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic. Otherwise the bound would cover −X,
+        # which is no power for even k.
         L = _norm_power(coordinates)
         G, g = G - np.outer(g, L) - np.outer(L, g), np.zeros(len(g))
     if len(G) > _MOST_SYMMETRIZED:
@@ -513,10 +513,10 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Return the multiset of 2k indices of each pair of multisets, and √(product of counts)."""
+    """Return the number of the union of each two multisets, and √(product of their counts)."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
-    for column in exponents.T:  # numbers are reduced after each index, so that none overflows
+    for column in exponents.T:  # renumbered after each index, so that no number overflows
         joined = (column[:, None] + column).ravel()
         kind = np.unique(kind * (2 * coordinates.order + 1) + joined, return_inverse=True)[
             1

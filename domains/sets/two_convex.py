@@ -1,4 +1,4 @@
-"""Sign-invariant bodies whose set of squares is polyhedral: boxes, ellipsoids, group norms."""
+"""Sign-invariant bodies given by squared coordinates: boxes, ellipsoids, group norms."""
 
 from dataclasses import dataclass
 from typing import final
@@ -22,14 +22,15 @@ class TwoConvex(AbstractDomain):
     r"""``{x : (x_1², …, x_d²) <= some point of the hull of the rows, coordinatewise}``.
 
     Every sign-invariant 2-convex body with a polyhedral set of squares is of this form. One row
-    gives a box of half widths √row, a diagonal matrix an ellipsoid with those squared half axes,
-    the rows (1, 1, 0, 0), (0, 0, 1, 1) the unit ball of ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
+    gives a box of half widths √row. A diagonal matrix gives an ellipsoid with its diagonal as
+    squared half axes. The rows (1, 1, 0, 0), (0, 0, 1, 1) give the unit ball of
+    ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
 
-    ``max_quadratic`` is exact for diagonal H about the origin; otherwise its ends differ by at most
-    a factor π/2 (Nesterov 1998), often much less.
+    ``max_quadratic`` is exact for diagonal H about the origin; otherwise its bounds differ by at
+    most a factor π/2 (Nesterov 1998), often much less.
 
     Args:
-        squares: shape (k, d), k, d >= 1, nonnegative and finite; the listed points of the hull.
+        squares: shape (k, d), k, d >= 1, nonnegative and finite; the points that span the hull.
 
     Raises:
         InvalidDomainError: wrong shape, negative, NaN or infinite.
@@ -90,7 +91,7 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """Return whether Σ_k w_k squares_k >= s x² for some weights w and an s >= 1."""
+        """Return whether Σ_k w_k squares_k >= s x² for some s >= 1 and w >= 0 with sum one."""
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False
@@ -102,7 +103,7 @@ class TwoConvex(AbstractDomain):
         k = len(self.squares)
         if k == 1 or not used.any():
             return True
-        # smaller squares would change the other coordinates by less than the slack
+        # x_i² is raised to at least this: smaller ones change the answer by less than the slack
         wanted = np.maximum(sizes[used], 3e-6 / np.sqrt(k)) ** 2
         gains = (self.squares * inverse**2)[:, used] / wanted
         solution = scipy.optimize.linprog(
@@ -118,7 +119,7 @@ class TwoConvex(AbstractDomain):
         weights = np.maximum(solution.x[:k], 0.0)
         if (weights / weights.sum() @ gains).min() >= 1 - 1e-10:
             return True
-        # near the boundary, the linear programme's tolerances may be coarser than ours
+        # near the boundary, the tolerance of the linear programme may be coarser than ``SLACK``
         return -solution.fun > 1 - 1e-6 and super()._contains(x)
 
     def __repr__(self) -> str:
@@ -126,12 +127,12 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Return each row clipped to the widths of the best mixture of the squares."""
+    """Return each row, clipped to the box of a mixture of ``squares`` that suits it best."""
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0
     rows = squares[:, used] / widths[used] ** 2
-    # the mixture is at least the wanted squares, and its weights sum to one
+    # the mixture is at least the squares x², and its weights sum to one
     system = np.block([[rows.T, -np.eye(used.sum())], [np.ones((1, k)), np.zeros((1, used.sum()))]])
 
     def reach(x: Array) -> Array:

@@ -24,14 +24,14 @@ class Zonotope(AbstractCentered):
     r"""``{center + Σ_j c_j g_j : |c_j| <= 1}``, the generators g_j as rows.
 
     ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the
-    zonotope's) and in the plane. Branch and bound closes its bracket in most cases of up to 40
-    generators in any dimension, of hundreds in up to 6 dimensions, and of 60 in R⁸, and narrows it
-    for up to about 1280 / dim generators. With more, its ends differ by at most a factor π/2
-    (Nesterov 1998), often much less.
+    zonotope's) and in the plane. By branch and bound, it is exact in most cases for up to 40
+    generators in any dimension, for hundreds in up to 6 dimensions, and for 60 in R⁸, and has
+    narrower brackets for up to about 1280 / dim generators. With more, its bounds differ by at most
+    a factor π/2 (Nesterov 1998), often much less.
 
     Args:
-        generators: shape (m, d), d >= 1, finite; zero and repeated rows are allowed, and m = 0 is
-            the center alone.
+        generators: shape (m, d), d >= 1, finite; zero and repeated rows are allowed. If m = 0, the
+        center is the only member.
         center: shape (d,), or one number for all coordinates.
 
     Raises:
@@ -95,7 +95,7 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """Return whether Σ c_j g_j = s(x − center) with |c_j| <= 1 has a solution with s >= 1."""
+        """Return whether Σ c_j g_j = s(x − center), |c_j| <= 1, has a solution with s >= 1."""
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():
@@ -103,8 +103,8 @@ class Zonotope(AbstractCentered):
         used = widths > 0
         if not used.any():
             return True
-        # use principal axes of the generators, with coordinates in units of their widths; in flat
-        # directions, x may differ from the center by the slack only
+        # Use the principal axes of the generators, with coordinates in units of the widths. In
+        # flat directions, x may differ from the center by no more than the slack.
         left, sigma, right = np.linalg.svd(
             self.generators[:, used].T / widths[used, None], full_matrices=False
         )
@@ -131,7 +131,7 @@ class Zonotope(AbstractCentered):
 
 
 def _box_coordinates(generators: Array, X: Array) -> Array:
-    """Return coefficients in [−1, 1] with which the generators combine to X."""
+    """Return coefficients c in [−1, 1] with c @ generators near the rows of X."""
     m, size = len(generators), float(np.abs(generators).max(initial=0.0))
     # c = t − u with t + u = 1 and t, u >= 0
     system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])

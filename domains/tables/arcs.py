@@ -1,4 +1,4 @@
-"""Counts of all runs of categories on a circle."""
+"""Counts of all runs of consecutive categories on a circle."""
 
 from dataclasses import dataclass
 from typing import final
@@ -13,10 +13,10 @@ from .bases import AbstractRuns, check_entries, settle_size
 @final
 @dataclass(frozen=True)
 class Arcs(AbstractRuns):
-    """The count of every run of categories on a circle, as from 22 to 3 o'clock.
+    """The count of every run of categories on a circle, such as 22 to 3 o'clock.
 
-    Runs of one category come first, then those of two; the last is the whole circle.
-    :class:`Ranges` has those that do not pass the end, :class:`Windows` those of one width.
+    Runs of one category come first, then runs of two, and so on; the last is the whole circle.
+    :class:`Ranges` has only runs that do not pass the end, :class:`Windows` only one width.
 
     >>> Arcs(3).labels(["a", "b", "c"])
     ('a', 'b', 'c', 'a to b', 'b to c', 'c to a', 'a to c')
@@ -41,8 +41,8 @@ class Arcs(AbstractRuns):
         check_entries(self, self.size)
         places = np.arange(self.size)
         apart = np.abs(np.subtract.outer(places, places))
-        # an arc of L < n categories holds two that are d apart in max(L − d, 0) places on one side
-        # and max(L − n + d, 0) on the other
+        # arcs of L < n categories that hold two given ones, d apart: max(L − d, 0) contain the
+        # short way between them, max(L − n + d, 0) the other way
         one, other = self.size - 1 - apart, apart - 1
         shared = one * (one + 1) // 2 + other * (other + 1) // 2 + 1
         return shared.astype(np.float64)

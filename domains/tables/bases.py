@@ -14,26 +14,26 @@ from ..floats import MOST_NUMBERS, Array
 from ..records import dense, own_array
 from ..stored import Storable, schema_name
 
-_APART = 1e-8  # least squared distance of two categories, as a part of the largest square
+_APART = 1e-8  # least squared distance of two columns of W, relative to the largest square
 
 _MOST_NAMED = 3  # largest number of categories in the label of a group
 
 
 class AbstractBase(Storable, abc.ABC):
-    """A workload W over the categories of one attribute, a row per query and a column per category.
+    """A workload W over the categories of one attribute: a row per query, a column per category.
 
     Bases of the same class and arguments are equal, and attributes with equal bases are solved
-    once. A base of your own is a frozen dataclass with ``size``, ``queries`` and ``toarray``; most
-    bases need no class of their own: see :class:`Base`. With ``stored_as = "around"``, schema files
-    may say ``base = "around"``, or ``{kind = "around", reach = 2}`` if the constructor takes more
-    than ``size``, and saved releases and noise refer to the base by that name. Without a name,
+    once. A base of your own is a frozen dataclass with ``size``, ``queries`` and ``toarray``; for
+    most queries :class:`Base` is enough. With ``stored_as = "around"``, schema files may say
+    ``base = "around"``, or ``{kind = "around", reach = 2}`` for a constructor with arguments
+    besides ``size``, and saved releases and noise refer to the base by that name. Without a name,
     releases hold its matrix, and its noise cannot be saved.
 
     Attributes:
         size: number of categories n.
-        is_ordered: whether queries depend on the order of categories, in which a catch-all for all
-            other values has no place. A class that does not set it is refused for an attribute
-            with a catch-all.
+        is_ordered: whether queries depend on the order of categories. A catch-all for all other
+            values has no place in an order, so a base that is ordered, or does not say, is refused
+            for an attribute with a catch-all.
 
     >>> isinstance(gn.Prefix(4), gn.domains.AbstractBase)
     True
@@ -63,7 +63,7 @@ class AbstractBase(Storable, abc.ABC):
         return False
 
     def options(self) -> dict[str, Any]:
-        """Return its options in schema files, beside its name: text, numbers and lists.
+        """Return the base's options in schema files, except its name: text, numbers and lists.
 
         >>> Bins(9, [2, (3, 6)]).options()
         {'widths': [2, [3, 6]]}
@@ -86,10 +86,10 @@ class AbstractBase(Storable, abc.ABC):
     def _of_cells(
         cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
     ) -> Self:
-        """Return the base that a schema file describes, for cells that stand for ``numbers``.
+        """Return the base that a schema file describes; ``numbers`` has one for each cell.
 
         Raises:
-            TypeError: the base does not have one of the options.
+            TypeError: the base has no such option.
         """
         own = {name: _tuples(value) for name, value in options.items()}
         return cls(**{"size": size}, **own)  # if ``own`` has a size too, this is a TypeError
@@ -111,14 +111,13 @@ class AbstractBase(Storable, abc.ABC):
 
     @final
     def answer(self, values: "ArrayLike", axis: int = 0) -> NDArray[Any]:
-        """Return the queries' answers along one axis of an array, where q answers replace n
-        entries.
+        """Return the answers to the queries along one axis of an array: q in place of n entries.
 
-        Integers stay exact integers if W holds zeros and ones. The identity returns ``values``
-        itself.
+        If W is all zeros and ones, answers to integers are exact integers. The identity returns
+        ``values`` itself.
 
         Raises:
-            DimensionError: other than n entries along the axis.
+            DimensionError: the axis has not n entries.
 
         >>> Ranges(3).answer([10, 20, 30])
         array([10, 30, 60, 20, 50, 30])
@@ -150,7 +149,7 @@ class AbstractBase(Storable, abc.ABC):
         return tuple(f"query {k}" for k in range(1, self.queries + 1))
 
     def _columns(self, codes: NDArray[np.int64]) -> Array:
-        """Return every record's column of W as a row, shape (len(codes), q)."""
+        """Return, for every record's category, its column of W as a row: (len(codes), q)."""
         return self.toarray()[:, codes].T
 
 
@@ -161,7 +160,7 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return first and last category of every run; last >= n means that it continues from 0."""
+        """Return first and last category of every run; last >= n if the run passes the end."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -201,12 +200,7 @@ class AbstractRuns(AbstractBase):
 @final
 @dataclass(frozen=True)
 class Identity(AbstractBase):
-    """The count of every category by itself.
-
-    >>> Identity(2).toarray()
-    array([[1., 0.],
-           [0., 1.]])
-    """
+    """The count of each category."""
 
     size: int
 
@@ -283,13 +277,7 @@ class Total(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Prefix(AbstractRuns):
-    """The count up to each category in their order: a CDF that is not normalised.
-
-    >>> Prefix(3).toarray()
-    array([[1., 0., 0.],
-           [1., 1., 0.],
-           [1., 1., 1.]])
-    """
+    """The count of all categories up to each one, in their order: a CDF that is not normalised."""
 
     size: int
 
@@ -308,7 +296,7 @@ class Prefix(AbstractRuns):
     def gram(self) -> Array:
         check_entries(self, self.size)
         places = np.arange(self.size)
-        # count the prefixes that contain both categories: they end at the later one or after it
+        # the prefixes that contain both categories are those that end at or after the later one
         return np.asarray(self.size - np.maximum.outer(places, places), dtype=np.float64)
 
     def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
@@ -347,8 +335,8 @@ class Ranges(AbstractRuns):
     def gram(self) -> Array:
         check_entries(self, self.size)
         places = np.arange(self.size)
-        # ranges that contain both categories start at or before the earlier, and end at or after
-        # the later
+        # the ranges that contain both categories start at or before the earlier one, and end at or
+        # after the later one
         before, after = (
             np.minimum.outer(places, places) + 1,
             self.size - np.maximum.outer(places, places),
@@ -363,8 +351,8 @@ class Bins(AbstractRuns):
 
     Args:
         size: number of categories.
-        widths: for every level, the width of its bins (the last may be narrower), or its cuts: the
-            first category of every bin but the first.
+        widths: one entry for every level: the width of all bins (the last may be narrower), or a
+        tuple with the first category of every bin except the first.
 
     >>> Bins(3, [1, 2]).toarray()
     array([[1., 0., 0.],
@@ -436,7 +424,7 @@ class Bins(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Windows(AbstractRuns):
-    """The count of every run of ``width`` categories on a circle, as hours of a day or months.
+    """The count of every run of ``width`` categories on a circle, such as hours or months.
 
     >>> Windows(3, 2).toarray()
     array([[1., 1., 0.],
@@ -472,8 +460,7 @@ class Windows(AbstractRuns):
         check_entries(self, self.size)
         places = np.arange(self.size)
         apart = np.abs(np.subtract.outer(places, places))
-        # windows that contain both categories reach from one to the other either way round the
-        # circle
+        # windows that contain both categories also contain one of the two arcs between them
         shared = np.maximum(self.width - apart, 0) + np.maximum(self.width - (self.size - apart), 0)
         return shared.astype(np.float64)
 
@@ -481,10 +468,10 @@ class Windows(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Moments(AbstractBase):
-    """Sums of powers of numbers; each category stands for one, such as the middle of its bin.
+    """Sums of powers of numbers, one number for each category, such as the middle of its bin.
 
-    The error of a sum is measured in its own unit, so the highest power dominates a workload's
-    error; separate tables with weights balance the powers.
+    The error of a sum is measured in the unit of that sum, so the highest power dominates the error
+    of a workload. Separate tables with weights balance the powers.
 
     >>> Moments([1, 2, 4], degrees=[0, 1]).toarray()
     array([[1., 1., 1.],
@@ -535,7 +522,7 @@ class Moments(AbstractBase):
         return cls(**{"values": numbers() if "values" not in options else (), **options})
 
     def toarray(self) -> Array:
-        # Python's powers are exact if a double can hold the result, unlike numpy's
+        # Python's powers are exact if a double can hold the result; numpy's may not be
         return np.array([[value**degree for value in self.values] for degree in self.degrees])
 
     def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
@@ -547,7 +534,7 @@ class Moments(AbstractBase):
 class Leading(AbstractBase):
     """The queries of a base about the first categories; later categories are in no query.
 
-    It is used for a catch-all after numbers, which has no place in their order.
+    The later category is for example a catch-all, which has no place in the order of numbers.
 
     Args:
         base: the queries about the first categories.
@@ -681,7 +668,7 @@ class Base(AbstractBase):
 
     Args:
         matrix: shape (queries, categories), finite; copied to read-only float64. A scipy.sparse
-            matrix is written out, up to a gigabyte.
+        matrix is converted to a dense one, up to a gigabyte.
 
     >>> Base([[1, -1, 0], [0, 1, -1]])
     Base(2 queries of 3 categories)
@@ -716,16 +703,16 @@ class Base(AbstractBase):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with lists instead of tuples and arrays, and numbers of Python."""
+    """Return a value with lists instead of tuples and arrays, and Python's own numbers."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return int(value)  # as in TOML, so that a plan made from the file is the same plan
+        return int(value)  # as TOML reads it, so that a plan made from the file is the same plan
     return list(map(_plain, value)) if isinstance(value, tuple | list) else value
 
 
 def _tuples(value: Any) -> Any:
-    """Return a value with tuples in place of lists, so that a frozen dataclass has a hash."""
+    """Return a value with tuples instead of lists, so that a frozen dataclass has a hash."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
@@ -762,7 +749,7 @@ def _numbers(expected: str, values: "ArrayLike", ndim: int) -> Array:
 
 
 def _check_magnitude(name: str, W: Array) -> None:
-    """Refuse a matrix whose largest entry would overflow or underflow when squared."""
+    """Refuse a matrix whose largest entry, squared, would overflow or underflow."""
     if not 1e-100 <= np.abs(W).max() <= 1e100:
         raise InvalidDomainError(
             f"{name}: expected a largest entry between 1e-100 and 1e100; hint: another unit"
@@ -770,7 +757,7 @@ def _check_magnitude(name: str, W: Array) -> None:
 
 
 def settle_size(base: AbstractBase) -> None:
-    """Check the number of categories, and make it an int."""
+    """Check the number of categories, and store it as an int."""
     name = type(base).__name__
     (size,) = _integers(f"{name}: expected a number of categories", [base.size])
     if size < 1:
@@ -779,7 +766,7 @@ def settle_size(base: AbstractBase) -> None:
 
 
 def check_apart(base: AbstractBase, gram: Array) -> None:
-    """Refuse queries that do not distinguish categories: products and differences lose digits."""
+    """Refuse queries that hardly distinguish categories: differences would lose digits."""
     apart = float((np.diag(gram) + gram[0, 0] - 2 * gram[0]).max())
     if len(gram) > 1 and apart <= _APART * float(np.abs(gram).max()):
         raise InvalidDomainError(
@@ -789,7 +776,7 @@ def check_apart(base: AbstractBase, gram: Array) -> None:
 
 
 def check_entries(base: AbstractBase, rows: int) -> None:
-    """Raise DomainTooLargeError for a matrix with a column per category that memory cannot hold."""
+    """Raise DomainTooLargeError if a matrix of ``rows`` × categories does not fit into memory."""
     if rows * base.size > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{type(base).__name__}: a matrix of {rows} × {base.size} numbers needs more than "

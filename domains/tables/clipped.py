@@ -17,22 +17,24 @@ from .bases import AbstractBase
 class Clipped(AbstractBase):
     """Counts and sums of numbers that are clipped to ``[low, high]``.
 
-    Its categories are virtual. A number x, with ``t = (x − low) / (high − low)``, has the weight
-    ``1 − t`` on the first and t on the second. If squares are summed, there are three categories,
-    on which x has the weights ``(1 − t)²``, ``2t(1 − t)`` and ``t²`` (Bernstein 1912). A record is
-    then a convex combination of categories, and noise that protects every category protects it.
-    Without squares, every category is a possible record, and nothing is lost. With squares, the
-    middle one is not, and the set is slightly larger than necessary.
+    The categories are virtual. A number x, with ``t = (x − low) / (high − low)``, has the weight
+    ``1 − t`` on the first category and t on the second. If squares are summed, there are three
+    categories, with weights ``(1 − t)²``, ``2t(1 − t)`` and ``t²`` of x (Bernstein 1912). A
+    record is then a convex combination of categories, so that noise that protects every category
+    also protects the record. Without squares, every category is a possible record, so the noise is
+    not larger than necessary. With squares, the middle category is no possible record, and noise
+    is slightly larger than necessary.
 
     Args:
         low: the value that replaces smaller numbers.
         high: the value that replaces larger numbers.
         degrees: 0 for the count, 1 for the sum, 2 for the sum of squares.
-        size: number of categories: two, or three with squares, and one more if records without a
-            number have a category of their own, whose count is then a query too.
-        squares: whether there are three categories, as squares require.
+        size: number of categories: two, or three with squares. One more is a category for records
+            without a number; the count of that category is then a query too.
+        squares: whether there are three categories, which degree 2 requires.
         unit: sums are measured in this unit, squares in its square.
-        about: sums are of the numbers less this one: the middle of the interval serves means best.
+        about: this number is subtracted before summing; the middle of the interval is best for
+            means.
 
     Raises:
         InvalidDomainError: not ``low < high``, both finite; other degrees; another size.

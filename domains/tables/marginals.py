@@ -27,12 +27,13 @@ _SUBSETS = 2**22  # largest number of marginals that are listed
 class Marginals(AbstractTables):
     """All points ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
 
-    Coordinates are the cells of the marginal tables: subsets in the order given, each in C order.
+    Coordinates are the cells of the marginal tables: table by table in the order of ``subsets``,
+    and in C order in each.
 
     Args:
         sizes: number of categories of every attribute, each >= 1.
         subsets: attribute subsets, each an iterable of attribute indices; ``()`` is the total.
-            Stored sorted, repeats dropped, in the caller's order.
+        Stored as sorted tuples in the caller's order, without duplicates.
         weights: error priority of every subset, positive and finite; ones if omitted. They scale
             the coordinates of the set, never the tables that are released.
 
@@ -115,7 +116,7 @@ class Marginals(AbstractTables):
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The subsets with their attributes' bases, all identities, as in :class:`Products`."""
+        """The subsets, as in :class:`Products`: pairs of an attribute and an identity base."""
         # each pair is built once, since there may be a million subsets
         pairs = [(i, Identity(n)) for i, n in enumerate(self.sizes)]
         return tuple([tuple([pairs[i] for i in subset]) for subset in self.subsets])
@@ -133,7 +134,7 @@ class Marginals(AbstractTables):
         return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the nonzero coordinate for every record and subset, shape (n, subsets)."""
+        """Return the index of the nonzero coordinate of every record in every subset."""
         columns = np.empty((len(records), len(self.subsets)), dtype=np.int64)
         for j, (subset, (_, _, block)) in enumerate(zip(self.subsets, self.blocks(), strict=True)):
             cell = np.zeros(len(records), dtype=np.int64)
@@ -175,8 +176,7 @@ class Marginals(AbstractTables):
             columns = self._columns(
                 codes_between(start, min(start + step, self.cardinality), self.sizes)
             )
-            # a point has one nonzero coordinate per subset: gather those instead of multiplying by
-            # zeros
+            # a point has one nonzero coordinate per subset: read those entries of the form alone
             blocks = form[columns[:, :, None], columns[:, None, :]]
             values = (
                 constant

@@ -1,4 +1,4 @@
-"""Products of one-attribute queries: the contribution of a record to prefix sums, ranges, bins."""
+"""Products of one-attribute queries: what one record adds to prefix sums, ranges, bins."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,21 +24,22 @@ _CHUNK_ENTRIES = 2**22
 class Products(AbstractTables):
     """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})_{S in subsets}`` over records x in [n_1] × … × [n_m].
 
-    Coordinates are queries: subsets in the order given, each the product of its attributes' queries
-    in C order. ``Marginals(sizes, …)`` are products of identities.
+    W_i is the base of attribute i, and w_S the weight of a subset. Coordinates are queries: subset
+    by subset in the order given, and in C order over the queries of the attributes.
+    ``Marginals(sizes, …)`` are products of identities.
 
     Args:
         bases: one per attribute: :class:`Identity`, :class:`Prefix`, :class:`Ranges`,
             :class:`Bins`, :class:`Windows`, :class:`Moments`, or any matrix as a :class:`Base`.
         subsets: attribute subsets, each an iterable of attribute indices, or a mapping from indices
-            to bases that replace the attributes' own; ``()`` is the total. Stored as ``terms``:
-            sorted pairs of an attribute and its base, without repeats and totals.
+        to bases that replace those in ``bases``; ``()`` is the total. Stored as ``terms``: sorted
+        pairs of an attribute and its base, without attributes whose base is :class:`Total`.
         weights: error priority of every subset, positive and finite; ones if omitted. They scale
             the coordinates of the set, never the answers that are released.
 
     Raises:
-        InvalidDomainError: no attributes, no subsets, one twice, an unknown attribute, bases of
-            different sizes for one attribute, bad weights.
+        InvalidDomainError: no attributes, no subsets, a subset twice, an unknown attribute, bases
+        of different sizes for one attribute, bad weights.
 
     >>> K = Products([Prefix(3), Identity(2)], [(0, 1), {0: Ranges(3)}])
     >>> K.sizes, K.dim, K.cardinality
@@ -90,7 +91,7 @@ class Products(AbstractTables):
     def _term(
         own: tuple[AbstractBase, ...], subset: Iterable[int] | Mapping[int, AbstractBase]
     ) -> Term:
-        """Return the attributes of a subset with their bases, leaving out totals."""
+        """Return the (attribute, base) pairs of a subset, without bases that are :class:`Total`."""
         if not isinstance(subset, Iterable):
             raise InvalidDomainError(
                 f"Products: expected subsets like [(0, 1), {{2: Prefix(5)}}], got "
@@ -113,7 +114,7 @@ class Products(AbstractTables):
         return tuple((i, chosen[i]) for i in sorted(chosen) if not isinstance(chosen[i], Total))
 
     def _stored(self) -> dict[str, Any]:
-        # bases other than the attributes' own are stored explicitly
+        # store a base only where it is not the one in ``bases``
         terms = tuple(
             tuple(i if base == self.bases[i] else (i, base) for i, base in term)
             for term in self.terms
@@ -131,7 +132,7 @@ class Products(AbstractTables):
         return Marginals(self.sizes, self.subsets)
 
     def _chunks(self, name: str) -> Iterator[Array]:
-        """Yield the points of all records, in chunks."""
+        """Yield the points of all records, as rows, in chunks."""
         self._check_entries(name, _ORACLE_ENTRIES, "drop attributes that are not asked about")
         step = max(1, _CHUNK_ENTRIES // self.dim)
         for start in range(0, self.cardinality, step):

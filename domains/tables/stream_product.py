@@ -1,4 +1,4 @@
-"""Kronecker products of finite sets, one of them or more over time; they are not written out."""
+"""Kronecker products of finite sets, one or more of them over time, without their matrix."""
 
 import math
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ from ..sets.stream import StreamWorkload
 from .marginals import Marginals
 from .products import Products
 
-_MOST_LISTED = 2**24  # number of numbers in a list of points: 128 MB
-_MOST_LISTED_QUERIES = 2**18  # the same for queries about several attributes: seconds
+_MOST_LISTED = 2**24  # largest number of numbers in a list of points: 128 MB
+_MOST_LISTED_QUERIES = 2**18  # the same for queries about several attributes: some seconds of work
 
 
 @final
@@ -27,15 +27,15 @@ class StreamProduct(AbstractFiniteDomain):
 
     At least one of them is a workload over time.
 
-    A contribution at a tick is a record of the other sets. At each tick, the workload over time is
-    answered for each of their answers. ``kron`` makes such products.
+    One person contributes, at one tick, a record of the other sets. Each linear query about such
+    records is followed over time by the workload over time. ``kron`` makes such products.
 
     Args:
         parts: K_1, …, K_m, each a ``StreamWorkload``, a ``FiniteSet``, ``Marginals`` or
             ``Products``.
 
     Raises:
-        InvalidDomainError: other parts, fewer than two, or none over time.
+        InvalidDomainError: other parts, fewer than two, or no workload over time.
 
     >>> weekly = StreamProduct(
     ...     (
@@ -105,14 +105,14 @@ class StreamProduct(AbstractFiniteDomain):
 
 
 def is_part(domain: AbstractDomain) -> bool:
-    """Return whether a domain can be a part of a product of streams."""
+    """Return whether a domain can be a factor of a :class:`StreamProduct`."""
     return isinstance(domain, StreamWorkload | FiniteSet | Marginals | Products)
 
 
 def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
     """Return the Kronecker product of finite sets, one of them a workload over time, or None.
 
-    Few queries about several attributes are listed as points, which gives a narrower bracket.
+    A :class:`Products` with few queries becomes a finite set, which gives a narrower bracket.
     """
     parts: list[AbstractFiniteDomain] = []
     for domain in domains:

@@ -1,4 +1,4 @@
-"""The base of marginals and products: one record's contribution to queries about tables."""
+"""The base class of marginals and products: what one record adds to queries about tables."""
 
 import abc
 import math
@@ -24,13 +24,13 @@ Term = tuple[tuple[int, AbstractBase], ...]
 
 
 class AbstractTables(AbstractFiniteDomain):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x: one block for every term.
+    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x: one block of coordinates per term.
 
     Attributes:
         sizes: number of categories of every attribute.
-        terms: for every table, sorted pairs of an attribute and its base of queries.
-        subsets: attributes of every term.
-        weights: error priority of every term.
+        terms: for every table, sorted pairs of an attribute i and its base W_i.
+        subsets: the attributes S of every term.
+        weights: the error priority w_S of every term.
     """
 
     sizes: tuple[int, ...]
@@ -41,11 +41,11 @@ class AbstractTables(AbstractFiniteDomain):
     @property
     @abc.abstractmethod
     def tables(self) -> "Marginals":
-        """The tables of cells that answer the queries, each once, in the order of the terms."""
+        """The marginal tables that contain the answers, each once, in the order of the terms."""
 
     @property
     def is_cells(self) -> bool:
-        """Whether all queries are cells, so that those about one table are interchangeable."""
+        """Whether all queries are cells; the queries about one table are then interchangeable."""
         return all(base.is_identity for term in self.terms for _, base in term)
 
     @property
@@ -74,7 +74,7 @@ class AbstractTables(AbstractFiniteDomain):
         return math.prod([self.sizes[i] for i in subset])
 
     def embed(self, codes: "ArrayLike") -> Array:
-        """Return rows of K for integer records.
+        """Return the points of integer records, as rows.
 
         Args:
             codes: shape (n, attributes), ``0 <= codes[:, i] < sizes[i]``.
@@ -110,7 +110,7 @@ class AbstractTables(AbstractFiniteDomain):
         return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check_entries(self, function: str, most: int, hint: str) -> None:
-        """Raise DomainTooLargeError if more numbers than ``most`` would be computed."""
+        """Raise DomainTooLargeError if records × coordinates are more numbers than ``most``."""
         if self.cardinality * self.dim > most:
             records, dim = (
                 f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim)
@@ -137,7 +137,7 @@ class AbstractTables(AbstractFiniteDomain):
 
 
 def checked_weights(who: str, weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    """Return a positive weight for every subset, ones if none are given; refuse other weights."""
+    """Return one positive weight per subset, ones by default; refuse other weights."""
     try:
         scale: tuple[Any, ...] = (
             tuple(float(w) for w in weights) if weights is not None else (1.0,) * count

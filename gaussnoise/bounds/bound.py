@@ -24,7 +24,7 @@ Unbiased = Literal["empirical", "distributional"]
 
 _MARGIN = 1e-12
 _BELOW = 1 - 1e-9
-_MOST_TIMES = 10_000  # multiples of a scale that are tried; the best is about 1/√(2ρ) for small ρ
+_MOST_TIMES = 10_000  # largest multiple of a scale tried; about 1/√(2ρ) is best for small ρ
 
 
 @final
@@ -32,31 +32,31 @@ _MOST_TIMES = 10_000  # multiples of a scale that are tried; the best is about 1
 class Bound:
     """A proof that no unbiased private mechanism has a smaller error.
 
-    Made by :func:`lower_bound`. Mechanisms need not add noise at all; only their mean must be right
-    on every data set.
+    :func:`lower_bound` makes it. It covers mechanisms that do not add noise, too: only their mean
+    must be right on every data set.
 
     Attributes:
         error: no unbiased mechanism has a smaller ``‖sd‖_p`` at the data sets that ``explain()``
             names; in units of the mean (of the sum under add-remove). Every query of
             :class:`Products` counts with the root mean square of its table, as in
             :func:`optimal_noise`.
-        gamma_lower: certified lower end of γ° of ``reachable``, the set of moves to neighbours that
-            the proof uses.
-        reachable: the formula of this set of moves, as text.
+        gamma_lower: certified lower bound on γ° of ``reachable``: the set of changes x − y, by one
+            record, that the proof uses.
+        reachable: the formula of this set, as text.
         spectrum: the eigenvalues that sum to ``gamma_lower``, and the multiplicity of each.
         privacy: the privacy guarantee of the mechanisms.
         guarantee: the guarantee that the proof uses. It differs from ``privacy`` where the proof
             resamples data for "distributional".
         n: number of records; None for sums.
         p: error norm.
-        gap: relative bound on how far ``gamma_lower`` is below γ°; NaN where no upper end was
+        gap: relative bound on how far ``gamma_lower`` is below γ°; NaN where no upper bound was
             computed.
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of the
-            distribution from which they were drawn.
+            distribution from which the data were drawn.
         private: whether the bound was computed from data, and must not be published.
-        least: smallest number of records for which it is proven: the records of one person.
-        deviation: standard deviation of the draws' own mean, ``√(tr(W cov P)/n)``, if a
-            distribution P was given; ``error²`` includes its square.
+        least: smallest number of records for which the bound is proven: the records of one person.
+        deviation: standard deviation of the mean of n draws from the distribution P, ``√(tr(W cov
+            P)/n)``, if P was given; ``error²`` includes its square.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(0.1), n=100)
     >>> print(bound)
@@ -78,7 +78,7 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` holds only for the worse of a data set and its neighbours."""
+        """Whether ``error`` holds only for the larger error of a data set and its neighbours."""
         return known_chi_squared(self.privacy) is None
 
     @cached_property
@@ -92,9 +92,9 @@ class Bound:
         return math.hypot(moves, self.deviation) * (1 - _MARGIN)
 
     def neighbor_error(self, error: float) -> float:
-        """Return the least error at the worst neighbour, given the error of this data set.
+        """Return the least error at the worst neighbour, given the error at the data set itself.
 
-        It is for guarantees under which a single data set has no bound.
+        It is defined for guarantees under which a single data set has no bound.
 
         A mechanism may answer one data set without noise, but then its error at a neighbour is
         large (Nikolov & Tang 2023, Theorem 53).
@@ -123,13 +123,13 @@ class Bound:
         return TradeOff.of(self.guarantee).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
-        """Return the ratio of an error to the proven bound; one if there is no error."""
+        """Return ``error`` divided by the proven bound; 1 if ``error`` is zero."""
         if error == 0:
             return 1.0
         return error / self.error if self.error > 0 else math.inf
 
     def sentence(self, error: float) -> str:
-        """Return ``error`` compared with the bound, in words."""
+        """Return a sentence that compares ``error`` with the bound."""
         known = (
             f"certified within a factor {self.factor(error):.4g} of the best any unbiased "
             "mechanism can do"
@@ -145,10 +145,10 @@ class Bound:
         )
 
     def as_dict(self, error: float) -> dict[str, object]:
-        """Return the bound and ``error`` compared with it, for a release's record.
+        """Return the bound, and its comparison with ``error``, for the record of a release.
 
         Raises:
-            ParameterError: the bound was computed from data, or the error is less than the bound.
+            ParameterError: the bound was computed from data, or ``error`` is less than the bound.
         """
         if self.private:
             raise ParameterError(
@@ -185,7 +185,7 @@ class Bound:
         )
 
     def explain(self) -> str:
-        """Return the bound, the data sets for which it holds, and its theorems, as text."""
+        """Return, as text, the bound, the data sets for which it holds, and the theorems used."""
         lines = [
             f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps "
             f"{self.privacy}"
@@ -241,16 +241,16 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for a distribution's mean shuffles data, and does not resample them."""
+        """Whether the proof for a distribution's mean shuffles data instead of resampling them."""
         return not self.at_neighbor and self.guarantee == self.privacy
 
 
 def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> AbstractPrivacy:
     r"""Return the guarantee of a mechanism that is unbiased for the mean of the data.
 
-    For "distributional" it is another mechanism than the given one. Let M take n records and be
-    unbiased for the mean μ(P) of every distribution P on K from n independent draws. Let M̃ shuffle
-    the records first, uniformly over the n! orders, and then apply M.
+    For "distributional" this is not the given mechanism M but another one, M̃. Let M take n records
+    and be unbiased for the mean μ(P) of every distribution P on K from n independent draws. Let M̃
+    shuffle the records first, uniformly over the n! orders, and then apply M.
 
     M̃ is as private as M: in each order, neighbours stay neighbours, and the outputs for two
     neighbours are mixtures over the same orders. χ² is jointly convex, so it is at most the largest
@@ -258,20 +258,20 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
 
     M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be the
     difference between the mean of M̃ and that of the data. For data that consist of these records,
-    m depends only on the vector c of how often each occurs. For P = Σ p_j δ_{a_j} the mean of M̃
-    over n draws is that of M, since the draws are exchangeable. So it is μ(P), and so is the mean
-    of the data's mean. Hence ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, as
-    the left side is homogeneous of degree n, for every p >= 0. A polynomial that vanishes there has
-    zero coefficients, so all m(c) are zero. For all K, a data set of n records has at most n
-    different ones, so that this covers every data set.
+    m depends only on the vector c of how often each occurs. For P = Σ p_j δ_{a_j}, M̃ has the same
+    mean over n draws as M, since the draws are exchangeable: it is μ(P). The mean of the data has
+    the same mean over n draws, μ(P). Hence ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum
+    one and, as the left side is homogeneous of degree n, for every p >= 0. A polynomial that
+    vanishes there has zero coefficients, so all m(c) are zero. A data set of n records has at most
+    n different ones, so this covers every data set.
 
     So the covariances Σ_X of M̃ at data X obey all bounds for empirically unbiased mechanisms, with
-    the same constants. M has the covariance of M̃ at every P, and by the law of total variance
-    ``Σ_P = E Σ_X + cov(P)/n``. So for every W, ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``.
-    The weights W must be the same for all X.
+    the same constants. At every P, M and M̃ have the same covariance Σ_P, and by the law of total
+    variance ``Σ_P = E Σ_X + cov(P)/n``. So ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n`` for
+    every W that is the same for all X.
 
-    This bounds the error at P by errors at data sets, so that every data set must have a bound
-    under the guarantee. For other guarantees, data are resampled: see :func:`resampled`.
+    This bounds the error at P by errors at data sets, so every data set must have a bound under the
+    guarantee. For other guarantees, data are resampled: see :func:`resampled`.
 
     Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59, which have a larger ε.
     """
@@ -281,12 +281,12 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
 
 
 def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
-    r"""Return the guarantee of a mechanism that is applied to n draws from n records.
+    r"""Return the guarantee, at n records, of a mechanism that is applied to n draws from them.
 
-    Exchange one draw after the other. Each draw is the changed record with probability 1/n, so that
-    by subsampling each step is ``(ln(1 + (e^ε − 1)/n), δ/n)``-private (advanced joint convexity:
-    Balle, Barthe & Gaboardi 2018). By composition n steps give ``ε' = n ln(1 + (e^ε − 1)/n)``, ``δ'
-    = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays unchanged.
+    Between neighbours, replace one draw after the other. Each draw is the changed record with
+    probability 1/n, so each step is ``(ln(1 + (e^ε − 1)/n), δ/n)``-private by subsampling (advanced
+    joint convexity: Balle, Barthe & Gaboardi 2018). Composition of n steps gives ``ε' = n ln(1 +
+    (e^ε − 1)/n)`` and ``δ' = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays unchanged.
 
     Raises:
         ParameterError: no such guarantee is known, or it is too weak for any bound.
@@ -295,7 +295,7 @@ def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
 
 
 def _resampled(privacy: AbstractPrivacy, n: int) -> tuple[AbstractPrivacy, str]:
-    """Return the guarantee of :func:`resampled`, and the name of the rule."""
+    """Return the guarantee of :func:`resampled`, and the name of the rule that gives it."""
     found = privacy.resampled(n)
     if found is None:
         raise ParameterError(
@@ -313,14 +313,14 @@ def bound_of(
     unbiased: Unbiased = "empirical",
     rows: int = 1,
 ) -> Bound:
-    """Return the bound that holds for all data, from solved noise.
+    """Return the bound that holds for all data, from the optimal noise.
 
     Args:
         noise: the optimal noise of the domain under the relation.
         privacy: the privacy guarantee of the mechanisms.
         n: number of records, for means; None for sums.
         unbiased: as in :func:`lower_bound`.
-        rows: the largest number of records of one person, when persons are protected.
+        rows: the largest number of records of one person, if persons are protected.
 
     Returns:
         A :class:`Bound`.
@@ -356,11 +356,12 @@ def bound_of(
             Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased
         )
     proof = Proof.of(noise)
-    # the difference of two independent draws from the certificate of γ_p(K) has twice its
-    # covariance, so that γ°(K − K) >= √2 γ_p(K)
+    # The difference of two independent draws from the measure behind γ_p(K) has twice its
+    # covariance: γ°(K − K) >= √2 γ_p(K).
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
-    # Guarantees without χ² need one measure for all data. At p > 2, local privacy and mixtures of
-    # data need the same coordinate weights for all data; in tables, all records have the same.
+    # Guarantees without χ² need one measure for all data. For p > 2, local privacy and
+    # distributions also need the same coordinate weights for all data; tables have these, since
+    # all records are alike.
     common = noise.certificate.is_of_alike_records
     mixed = privacy.noise == "local" or (unbiased == "distributional" and not common)
     weaker = known_chi_squared(privacy) is None or (mixed and noise.p > 2)
@@ -368,16 +369,14 @@ def bound_of(
     if one is not None and one.gamma_lower > share * noise.gamma_lower:
         least = "{±(x − y)} of any one record x, where that is least"
         return bound_from(one, noise.p, privacy, n, 1.0, least, unbiased)
-    if (
-        noise.shifted and noise.gamma > 0
-    ):  # γ°((K − K)/2) <= γ_p(K), which is √2 times the claimed bound on it
+    if noise.shifted and noise.gamma > 0:  # γ°((K − K)/2) <= γ_p(K), and √2 γ_p(K)/2 is the claim
         proof = proof._replace(gap=math.sqrt(2) * (1 + noise.gap) - 1)
     half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
     return bound_from(proof, noise.p, privacy, n, rows * share, half, unbiased, least=rows)
 
 
 def _has_sums(domain: object) -> bool:
-    """Return whether a domain has sums of numbers, so that its records are not all alike."""
+    """Return whether sums of numbers are asked for, so that not all records are alike."""
     terms = domain.terms if isinstance(domain, AbstractTables) else ()
     return any(isinstance(base, Clipped) for term in terms for _, base in term)
 
@@ -392,12 +391,13 @@ def _in_proportion(
 ) -> Bound:
     """Return the bound where budgets ``P = ρ (1 + Σ_j u_j²)`` grow with numbers ``v_j = u_j T_j``.
 
-    A record of budget P moves the mean of an unbiased mechanism by its point φ, and
+    A record of budget P changes the mean of an unbiased mechanism by its point φ, and
     ``φ' M⁺ φ <= χ² <= e^{2P} − 1`` with the mechanism's covariance M (Hammersley–Chapman–Robins).
-    So M covers the points ``φ / √(e^{2P} − 1)``, where Gaussian noise of the same budgets covers
-    ``φ / √(2P)``. Counts are covered for records of u = 0, and sums of number j for records of
-    one whole u_j, as a projection of M is the covariance of the sums alone. Total variances of
-    these blocks add up, so that the lower ends of the blocks, with a factor each, prove the bound.
+    So M covers the points ``φ / √(e^{2P} − 1)``, whereas Gaussian noise of the same budgets covers
+    ``φ / √(2P)``. For the block of counts, records with u = 0 suffice; for the sums of number j,
+    records with one integer u_j, since a projection of M is the covariance of these sums. The total
+    variances of the blocks add up, so the blocks' lower bounds, each times its factor, prove the
+    bound.
 
     For persons of k rows, noise is for rows of scales T_j/k: in its units, a person's k rows
     without numbers are k points of counts, and one row of ``u_j T_j`` is k u_j points of sums.
@@ -405,7 +405,7 @@ def _in_proportion(
     certificate, rho = noise.certificate, privacy.to_zcdp().rho
     if not isinstance(certificate, ApartCertificate) or noise.p != 2:
         raise ParameterError("bound: expected noise for budgets that grow with numbers")
-    # u² (e^{2ρ} − 1) / (e^{2ρ(1 + u²)} − 1); whole multiples of T_j are numbers in any unit
+    # u² (e^{2ρ} − 1) / (e^{2ρ(1 + u²)} − 1) for u = 1, 2, …: a number j·T_j exists in any unit
     least, squares = math.expm1(-2 * rho), [u * u for u in range(1, _MOST_TIMES)]
     shares = [s * math.exp(-2 * rho * s) * least / math.expm1(-2 * rho * (1 + s)) for s in squares]
     factor = min(math.sqrt(max(shares)), 1.0) * (1 - _MARGIN)
@@ -430,7 +430,7 @@ def bound_from(
     deviation: float = 0.0,
     guarantee: AbstractPrivacy | None = None,
 ) -> Bound:
-    """Return a bound from the proof for a set, if ``share`` times this set is reachable."""
+    """Return a bound from the proof for a set, where records reach ``share`` times the set."""
     values, counts = proof.spectrum
     guarantee = guarantee or proven(privacy, n, unbiased)
     return Bound(

@@ -1,4 +1,4 @@
-"""The door that certifies strategies: matrices, streams, and tables that another tool released."""
+"""The public function that certifies strategies: matrices, streams, and measured tables."""
 
 import math
 from typing import Any
@@ -29,9 +29,9 @@ from .strategy import StrategyCertificate
 
 Array = NDArray[np.float64]
 
-_RESIDUAL = 1e-9  # share of a query that may be outside the strategy's row space, as rounding
-_ROUNDING = 16 * EPS  # relative error of a squared length, for each tick of a person and in all
-_DOUBT = 1e-6  # largest relative error of deviations that the conditioning of a strategy may cause
+_RESIDUAL = 1e-9  # part of a query outside the strategy's row space that counts as rounding
+_ROUNDING = 16 * EPS  # relative rounding error of a squared length
+_DOUBT = 1e-6  # largest relative error of deviations that an ill-conditioned strategy may cause
 
 
 def certify(
@@ -46,34 +46,35 @@ def certify(
     p: float = 2,
     tol: float = 1e-6,
 ) -> StrategyCertificate | TableCertificate:
-    """Compare anyone's strategy C for a workload A with the best possible noise.
+    """Compare any strategy C for a workload A with the best possible noise.
 
-    The strategy's outputs are C x + noise, independent in every output, for a histogram x (a sum
-    of records, where a domain is given); the answers are the best linear unbiased estimate of A x
-    from *all* outputs. All outputs are accounted together. Tables that another tool measured are a
+    The strategy's outputs are C x plus independent noise, for a histogram x (a sum of records, if a
+    domain is given). The answers are the best linear unbiased estimate of A x from *all* outputs,
+    and the privacy loss is that of all outputs together. Tables that another tool measured are a
     strategy as well: no matrix is written out for them.
 
     Args:
-        strategy: C, shape (outputs, cells), at any scale, of any rank: its sensitivity is computed.
-            Or the first column of a lower-triangular Toeplitz matrix, shape (k,), k <= cells; or an
-            object with ``materialize(n)``, ``materialize()`` or ``toarray()``, such as the matrices
-            of jax_privacy. Or measured tables of counts: ``{("age", "sex"): standard_deviation}``,
-            with a list for tables that were measured several times; a list of mbi's
-            ``LinearMeasurement``; a contingency table of OpenDP. Their noise is taken to be
-            Gaussian.
+        strategy: C, shape (outputs, cells), of any scale and rank, since its sensitivity is
+        computed. Or the first column of a lower-triangular Toeplitz matrix, shape (k,), k <=
+        cells; or an object with ``materialize(n)``, ``materialize()`` or ``toarray()``, such as
+        the matrices of jax_privacy. Or measured tables of counts: ``{("age", "sex"):
+        standard_deviation}``, with a list for a table that was measured several times; a list of
+        mbi's ``LinearMeasurement``; a contingency table of OpenDP. The noise of these tables is
+        assumed to be Gaussian.
         workload: A, shape (queries, cells), in the row space of C; or an object with ``toarray()``.
-            For measured tables: the sets of attributes whose tables are the answers, by default
-            all that were measured.
+        For measured tables: the attribute sets of the tables that are estimated, by default
+        all measured ones.
         neighbors: "add-remove", "replace" or a policy graph on the cells, as in
-            :func:`optimal_noise`. Where the number of records is public, it is used as known.
-        participation: for data that arrive over time, who takes part when; A is then lower
-            triangular of shape (n, n), with no zero on the diagonal, and column i of both matrices
-            belongs to tick i. Whether tick t's answer needs later outputs is not checked. If
-            omitted, that of a generator which :func:`~gaussnoise.streams.noise` made.
+            :func:`optimal_noise`. If the number of records is public, estimates use it.
+        participation: for data that arrive over time, the ticks that one person may occupy. A is
+        then lower triangular, (n, n), with no zero on the diagonal, and column i of A and of C
+        belongs to tick i. Whether the answer at tick t needs later outputs is not checked. If
+        omitted and the strategy is a generator from :func:`~gaussnoise.streams.noise`, the
+        participation of that generator.
         domain: the set K of records, whose coordinates are the columns of both matrices; if
             omitted, a record is in one cell.
-        standard_deviation: that of the noise of all outputs, or of each, shape (outputs,): it
-            decides their relative accuracy and ``rho``.
+        standard_deviation: of the noise of all outputs, or of each, shape (outputs,). The
+        relative accuracy of outputs and ``rho`` depend on it.
         sizes: for measured tables alone, the number of categories of every attribute: a mapping, a
             :class:`Schema`, or a domain of mbi.
         p: error norm in [2, ∞].
@@ -89,8 +90,8 @@ def certify(
         InvalidDomainError: the workload is no matrix of finite numbers; for ``participation``, it
             is not lower triangular, or the patterns are over other ticks.
 
-    Source: the lower end is that of :func:`gaussnoise.optimal_noise` (Nikolov & Tang 2023, Theorem
-    26; for repeated participation, see ``ParticipationCertificate``).
+    Source: the lower bound is that of :func:`gaussnoise.optimal_noise` (Nikolov & Tang 2023,
+    Theorem 26; for repeated participation, see ``ParticipationCertificate``).
 
     >>> tree = np.vstack([np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]]])
     >>> found = gn.certify(tree, np.tril(np.ones((4, 4))))
@@ -134,7 +135,7 @@ def _certify_matrix(
     p: float,
     tol: float,
 ) -> StrategyCertificate:
-    """Return the certificate of a matrix."""
+    """Return the certificate of a strategy that is a matrix."""
     if participation is not None:
         check_participation("certify", participation)
         if neighbors != "add-remove" or domain is not None:
@@ -187,7 +188,7 @@ def _certify_matrix(
             "certify: the error, or the sensitivity, is zero, beyond the largest double or below "
             "the least; hint: rescale the workload, or the strategy"
         )
-    best = solved(target, p, relation, tol)  # the sentences state its gap
+    best = solved(target, p, relation, tol)  # its gap is stated in the sentences
     return StrategyCertificate(
         error,
         best.gamma_lower,
@@ -201,10 +202,10 @@ def _certify_matrix(
 
 
 def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, float]:
-    """Return a factor of the estimate's covariance for unit noise on C x, and its scale.
+    """Return F and its scale with F F' = ``A (C'C)⁺ A'``: the estimate's covariance, unit noise.
 
-    The covariance is ``A (C'C)⁺ A'``. Where the numbers of records are public, only differences of
-    cells matter, so that their means are subtracted. The factor is enlarged by its rounding.
+    If the number of records is public, only differences of cells matter, and the means of rows are
+    subtracted first. The factor is enlarged by a bound on its rounding.
     """
     W, size = _unit(A)
     if relation == "add-remove" and _is_triangular(C, A):
@@ -220,7 +221,7 @@ def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, fl
 
 
 def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> Array:
-    """Return W C⁺, in coordinates of C's left singular vectors."""
+    """Return W C⁺ in coordinates along C's left singular vectors."""
     whole = float(np.linalg.norm(C))
     C, centered = _centered(C, relation), _centered(W, relation)
     _, values, axes = np.linalg.svd(C, full_matrices=False)
@@ -248,7 +249,7 @@ def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> A
 
 
 def _centered(matrix: Array, relation: Relation | None) -> Array:
-    """Return the matrix without the means over cells between which records can move."""
+    """Return the matrix less the mean of each row over cells that replaced records may reach."""
     if relation is None or relation == "add-remove":
         return matrix
     labels = np.zeros(matrix.shape[1], dtype=np.intp)
@@ -267,22 +268,22 @@ def _singular() -> ParameterError:
 
 
 def _unit(matrix: Array) -> tuple[Array, float]:
-    """Return the matrix divided by a power of two, with entries of at most about one; the power."""
+    """Return the matrix divided by a power of two, entries at most about one, and the power."""
     size = power_of_two(np.abs(matrix).max(initial=0.0))
     return matrix / size, size
 
 
 def _lost(sizes: Array, terms: int) -> float:
-    """Return a bound on the change of a difference of two columns of outputs by rounding.
+    """Return a bound on the rounding of the length of a difference of two columns.
 
-    Sizes bound the outputs, each the sum of ``terms`` products of rounded numbers. Where
-    large outputs cancel, the bound is not small in relation to the difference.
+    ``sizes`` bound the outputs, each the sum of ``terms`` products of rounded numbers. Where large
+    outputs cancel, the bound is large in relation to the difference.
     """
     return 2 * (terms + 2) * EPS * float(np.linalg.norm(sizes, axis=0).max())
 
 
 def _largest_move(C: Array, relation: Relation, domain: AbstractDomain | None) -> float:
-    """Return a proven bound on the length of one record's move of the outputs."""
+    """Return a proven bound on the length of the change of all outputs that one record makes."""
     if domain is not None:
         reach = domain - domain if relation == "replace" else domain
         around = math.sqrt(reach.max_quadratic(np.eye(reach.dim)).upper_bound)
@@ -298,10 +299,10 @@ def _largest_move(C: Array, relation: Relation, domain: AbstractDomain | None) -
 
 
 def sensitivity_of(C: Array, who: AbstractPatterns) -> float:
-    """Return a proven bound on the length of one person's move of the strategy's answers."""
+    """Return a proven bound on the length of the change of all outputs that one person makes."""
     (unit, size), rounding = _unit(C), 1 + who.most * len(C) * _ROUNDING
     if not _is_triangular(C, C):
-        # C = Q L: the columns of the lower-triangular L have the inner products of those of C
+        # C = Q L: the lower-triangular L has the same inner products of columns as C
         triangle = np.flip(np.linalg.qr(unit[:, ::-1])[1])
         rounding += 2 * who.most * C.size * _ROUNDING
         if triangle.shape != (C.shape[1],) * 2 or not triangle.diagonal().all():
@@ -312,7 +313,7 @@ def sensitivity_of(C: Array, who: AbstractPatterns) -> float:
 
 
 def _is_triangular(C: Array, A: Array) -> bool:
-    """Return whether C is square, lower triangular, without zeros on its diagonal."""
+    """Return whether C is square, as wide as A, lower triangular, with no zero on the diagonal."""
     n = A.shape[1]
     return C.shape == (n, n) and not np.triu(C, 1).any() and bool(C.diagonal().all())
 
@@ -337,7 +338,7 @@ def _matrix(strategy: Any, n: int) -> Array:
     if hasattr(given, "materialize"):
         try:
             given = given.materialize(n)
-        except TypeError:  # it knows its own size
+        except TypeError:  # an object that knows its own size
             given = given.materialize()
     try:
         array = np.asarray(dense(given), dtype=np.float64)
@@ -364,7 +365,7 @@ def _matrix(strategy: Any, n: int) -> Array:
 
 
 def _not_finite(array: Array) -> str:
-    """Return in words the first number that is not finite, and its place; "" if there is none."""
+    """Return the first number that is not finite, and where it is, in words; "" if all are."""
     places = np.argwhere(~np.isfinite(array))
     if not len(places):
         return ""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_MOST_PAIRS = 4000  # number of points up to which all differences are computed
+_MOST_PAIRS = 4000  # largest number of points for which all differences are computed
 _OPTIMAL = "optimal Gaussian"
 
 
@@ -54,7 +54,7 @@ class Comparison:
     """Mechanisms under one privacy budget, in order of their error.
 
     Attributes:
-        ways: the rows of a table: name, error, note.
+        ways: the compared mechanisms.
         bound: the lower bound for all unbiased mechanisms; None under policy graphs.
         privacy: the budget.
         p: error norm.
@@ -71,7 +71,7 @@ class Comparison:
     p: float
 
     def columns(self) -> dict[str, list]:
-        """Return the columns name, error, error over the least, error over the bound, and note."""
+        """Return columns: name, error, error over the least error, error over the bound, note."""
         least = min(way.error for way in self.ways)
         return {
             "way": [way.name for way in self.ways],
@@ -138,27 +138,27 @@ def compare(
     tol: float = 1e-4,
     covariance: Covariance | None = None,
 ) -> Comparison:
-    """Compare the optimal Gaussian with spherical, independent and Laplace noise, and the bound.
+    """Compare optimal Gaussian noise with spherical, independent and Laplace noise, and a bound.
 
-    Laplace noise is added to the answers or, where the error is smaller, to the numbers of records
-    at the listed points. Under (ε, δ) with a small δ, it can have the least error of all on
-    workloads of few cells.
+    Laplace noise is added to the answers or, if the error is then smaller, to the number of records
+    at each listed point. Under (ε, δ) with a small δ, it can have the least error of all mechanisms
+    on workloads of few cells.
 
-    All protect the same neighbours. The Gaussians spend the same ρ. Laplace noise is ε-private with
-    an ε that implies the budget: the ε of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) for zCDP
-    (Bun & Steinke 2016, Proposition 3.3), √(2α) for KL, and for GDP and TV the largest ε for which
-    randomised response satisfies them, since no ε-private mechanism is easier to distinguish. If no
-    ε is known for a guarantee of your own, Laplace noise is left out. Errors are those of
-    continuous noise.
+    All mechanisms protect the same neighbours, and all Gaussian ones have the same ρ. Laplace noise
+    is ε-private with an ε that implies the budget: the ε of :class:`PureDP` and :class:`ApproxDP`,
+    √(2ρ) for zCDP (Bun & Steinke 2016, Proposition 3.3), √(2α) for KL, and for GDP and TV the
+    largest ε for which randomised response satisfies them, since its outputs are the easiest to
+    distinguish of all ε-private mechanisms. If no ε is known for a guarantee of your own, Laplace
+    noise is left out. Errors are those of continuous noise.
 
     Args:
         domain: K.
-        privacy: a budget; :class:`PureDP` for Laplace noise alone.
+        privacy: a budget. Under :class:`PureDP`, only Laplace noise is compared.
         n: number of records, for means; forbidden for sums.
         p: error norm in [2, ∞].
         neighbors: as in :func:`optimal_noise`.
         tol: relative gap of all optimisations.
-        covariance: a :class:`Covariance` of one's own, to compare as well; its shape alone.
+        covariance: a :class:`Covariance` of your own, to compare as well, at any scale.
 
     Returns:
         A :class:`Comparison`; print or plot it.
@@ -199,7 +199,7 @@ def compare(
         ways.append(
             Way("spherical Gaussian", euclidean * domain.dim ** (1 / p) * per, "ℓ₂ sensitivity")
         )
-        # the least ‖σ‖_p with Σ (width/σ)² <= 1
+        # the σ of least ‖σ‖_p with Σ (width/σ)² <= 1
         split = float((widths ** (2 / (1 + 2 / p))).sum() ** (0.5 + 1 / p))
         ways.append(
             Way("independent Gaussians", split * per, "budget split over coordinates at its best")
@@ -214,8 +214,8 @@ def compare(
                 Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)")
             )
     epsilon = _epsilon(privacy)
-    # Laplace noise is equal in all coordinates, or has the least ‖σ‖_p with Σ width/σ <= ε, or is
-    # added to the numbers of records at the points.
+    # Three ways: equal Laplace noise in all coordinates; the scales σ of least ‖σ‖_p with
+    # Σ width/σ <= ε; noise on the number of records at each point.
     laplace = {
         "ℓ₁ sensitivity": manhattan * domain.dim ** (1 / p),
         "ε split over coordinates at its best": float(
@@ -238,7 +238,7 @@ def compare(
 
 
 def _epsilon(privacy: AbstractPrivacy) -> float | None:
-    """Return an ε whose ε-differential privacy implies the budget, or None if none is known."""
+    """Return an ε such that ε-differential privacy implies the budget, or None if none is known."""
     try:
         return privacy.to_epsilon()
     except NotAvailableError:
@@ -248,10 +248,9 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """Return ``‖sd‖_p`` of answers computed from the points' counts, with noise of variance one.
+    """Return ``‖sd‖_p`` of answers computed from noisy counts of the points, at unit variance.
 
-    If the number of records is public, only differences of points matter, so that their mean is the
-    origin.
+    If the number of records is public, only differences of points matter: the mean is subtracted.
     """
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
@@ -263,7 +262,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return bounds on neighbours' moves: by coordinate, shape (d,), in ℓ₂ norm, and in ℓ₁ norm."""
+    """Return bounds on changes by one record: per coordinate, shape (d,), in ℓ₂, and in ℓ₁ norm."""
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
     members = domain._listed()
@@ -295,7 +294,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
 
 
 def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return these bounds for tables, where records without a common value share the total only."""
+    """Return the bounds of :func:`_sensitivities` for tables."""
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)

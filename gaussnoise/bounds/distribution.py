@@ -1,4 +1,4 @@
-"""The error at one distribution of mechanisms that are unbiased for n draws from every one."""
+"""The error at one distribution, of mechanisms that are unbiased for every distribution."""
 
 import math
 from contextlib import suppress
@@ -16,7 +16,7 @@ from .local_design import local_proof
 from .proof import Proof
 
 _MARGIN = 1e-12
-_MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # largest data whose own moves are computed: seconds
+_MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # limits for a measure per record: seconds
 
 
 def at_distribution(
@@ -25,18 +25,19 @@ def at_distribution(
     """Return the best proven bound at P, the distribution of the records in ``rows``.
 
     With the shuffled mechanism of :func:`proven`, ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov
-    P)/n`` for every ``‖w‖_{s*} <= 1``, where X is n draws from P. Let S be the moves of all the
-    records. The moves S_X are S if X has all records, with a probability ``q >= 1 − Σ (1 −
-    f_i)^n``. In any case S ⊆ 2 hull S_X: a move x − y is the sum of x − x' and x' − y for an x' in
-    X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. It is also at least ``Σ f_i γ_W(S_i)²``, from
-    the moves of the first draw alone. The bound for all P holds too. Under pure privacy the data
-    may be resampled instead, at a larger ε.
+    P)/n`` for every ``‖w‖_{s*} <= 1``, W = diag(w), s* = p/(p − 2), where X is n draws from P, and
+    S_X the set of differences x − y over x in X and y in K (γ_W: see :func:`local_proof`). Let S be
+    the same set for all the records. S_X = S if X has all records, with probability ``q >= 1 − Σ (1
+    − f_i)^n`` for frequencies f_i. In any case S ⊆ 2 hull S_X: x − y is the sum of x − x' and x' −
+    y for an x' in X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. It is also at least ``Σ f_i
+    γ_W(S_i)²``, from the differences x_i − y of the first draw alone. The bound for all P also
+    holds. Under pure privacy the data may be resampled instead, at a larger ε.
 
     Args:
         domain: K.
         rows: shape (k, d), distinct.
         counts: shape (k,), the number of records equal to each row.
-        proof: the proof for S, or for the moves of some of the records.
+        proof: the proof for S, or for the differences of some of the records.
         p: error norm.
         free: the bound that holds for all P; at p = 2, it has the same weights.
     """
@@ -62,7 +63,7 @@ def at_distribution(
         )
         bounds.append(bound)
     if n == counts.sum():
-        with suppress(ParameterError):  # there may be none, or one too weak for any bound
+        with suppress(ParameterError):  # no guarantee is known, or it is too weak for any bound
             guarantee, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
             bounds.append(
                 bound_from(
@@ -81,8 +82,8 @@ def at_distribution(
 
 
 def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
-    """Return ``√tr(W cov P)``, rounded down; zero where W is not known."""
-    moved = rows - rows[0]  # the records' common part cancels before rounding
+    """Return ``√tr(W cov P)``, rounded down; zero if W is not known."""
+    moved = rows - rows[0]  # subtract a common part before rounding
     size = float(np.abs(moved).max())
     if size == 0 or weights is None:
         return 0.0

@@ -20,8 +20,8 @@ from .moves import moves, records_of
 from .neighbors import known_chi_squared, known_epsilon_delta
 from .proof import Proof, proof_of
 
-_MOST_LOCAL_RECORDS = 500  # number of records, each with its own directions: a minute
-_MOST_LOCAL_ENTRIES = 2**19  # number of entries in the matrices of all records
+_MOST_LOCAL_RECORDS = 500  # largest number of records with a measure each: a minute
+_MOST_LOCAL_ENTRIES = 2**19  # largest number of entries in the matrices of all records
 _MOST_RECORDS = 2**63  # largest n
 
 
@@ -38,21 +38,22 @@ def lower_bound(
 ) -> Bound:
     r"""Return the error that no unbiased private mechanism can beat, with a proof.
 
-    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and ``γ°_p(S_X) / (nχ)`` at
-    the data set X, where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed
-    points, and for tables of up to about eleven attributes, the first bound is raised to the least
-    value of the second one over data with a single distinct point. Under add-remove it is ``γ°_p(K
-    ∪ −K) / χ`` for sums, for all data. χ² is the largest χ² divergence between outputs on
-    neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
+    Here γ°_p(S) is the least ``‖sd(M)‖_p`` of a covariance M that covers S (``optimal_noise``), and
+    χ² the largest χ² divergence between outputs on neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or
+    ``e^{μ²} − 1``. Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and
+    ``γ°_p(S_X) / (nχ)`` at the data set X, where ``S_X = {±(x − y)}`` over records x of X and all y
+    in K. For few listed points, and for tables of up to about eleven attributes, the first bound is
+    raised to the least value of the second one over data with a single distinct point. Under
+    add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ`` for all data.
 
     Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
-    one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, where W are the weights behind γ.
+    one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the coordinate weights of the proof.
 
-    Under local privacy, √n takes the place of n. At X, the root mean square over records of
-    ``γ°_p({±(x_i − y)})``, with the same coordinate weights for all, takes the place of γ°.
+    Under local privacy, √n replaces n. At X, γ° is replaced by the root mean square over records of
+    ``γ°_p({±(x_i − y)})``, with the same coordinate weights for all records.
 
     Under (ε, δ), total variation and KL privacy, some data sets can be answered without error. The
-    bound is then on the larger error at the data set and its neighbours, see
+    bound is then on the largest error among the data set and its neighbours: see
     :meth:`Bound.neighbor_error`.
 
     Args:
@@ -68,12 +69,12 @@ def lower_bound(
             sets have the same bound, and ``data`` is refused.
         unbiased: "empirical", for the mean of the records; "distributional", for the mean of any
             distribution on K from which they are n independent draws (not under :class:`KL`).
-            ``data`` then give that distribution, as equally likely records, and the variance of its
-            draws is part of the bound.
+            If ``data`` are given, they are that distribution (all records equally likely), and the
+            variance of its draws is part of the bound.
         tol: relative gap of the certificate that proves the bound.
 
     Returns:
-        A :class:`Bound`; its ``error`` is a lower end.
+        A :class:`Bound`; its ``error`` is a lower bound.
 
     Raises:
         ParameterError: no bound is known for the combination; the message says why.
@@ -85,7 +86,7 @@ def lower_bound(
     add-remove, the trade-off, distributions without a larger ε, and local privacy at X are ours.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), n=100)
-    >>> print(f"{bound.error:.6f}")  # of data that are all one cell
+    >>> print(f"{bound.error:.6f}")  # at data that are all in one cell
     0.049080
     >>> at = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), data=[0, 1, 2, 3] * 25)
     >>> print(f"{at.error:.6f}", at.private)
@@ -124,7 +125,7 @@ def _at(
     rows, counts = records_of(domain, data)
     if not isinstance(
         domain, AbstractFiniteDomain
-    ):  # moves and variances do not depend on the position of K
+    ):  # differences and variances do not depend on the position of K
         domain, shift = domain._apart()
         rows = rows - shift
     records = int(counts.sum())
@@ -155,7 +156,7 @@ def _at(
 
 
 def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return γ° of moves from private records; error messages do not show their sizes."""
+    """Return γ° of differences x − y of private records x; error messages do not show sizes."""
     try:
         return proof_of(domain, reach, p, tol)
     except (GaussNoiseError, ArithmeticError) as error:

@@ -1,4 +1,4 @@
-"""The mechanism that stores one data set, which shows that (ε, δ) gives some data sets no bound."""
+"""A mechanism that stores one data set: under (ε, δ), some data sets have no lower bound."""
 
 from dataclasses import dataclass
 from typing import final
@@ -17,10 +17,10 @@ from ..records import as_array
 class HardCodedMechanism:
     r"""An unbiased (0, δ)-private mean without error at one data set, as a counterexample.
 
-    It answers μ(X₀) with probability 1 − δ, and otherwise ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which
-    reveals everything about the data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) −
-    μ(X₀))'``: zero at X₀, huge at its neighbours. It releases nothing; :meth:`simulate` shows its
-    answers.
+    Let μ be the mean. The answer is μ(X₀) with probability 1 − δ, and otherwise ``μ(X₀) + (μ(X) −
+    μ(X₀))/δ``, which reveals the mean exactly. At X the covariance is ``(1 − δ)/δ (μ(X) −
+    μ(X₀))(μ(X) − μ(X₀))'``: zero at X₀, large at its neighbours. The class releases nothing;
+    :meth:`simulate` shows answers.
 
     Args:
         favourite: X₀, records as rows, shape (n, d).
@@ -60,7 +60,7 @@ class HardCodedMechanism:
         return rows.mean(axis=0) - known.mean(axis=0)
 
     def covariance(self, data: "ArrayLike") -> Array:
-        """Return the answer's covariance at a data set, shape (d, d). NOT PRIVATE."""
+        """Return the covariance of the answer at a data set, shape (d, d). NOT PRIVATE."""
         move = self._move(data)
         return (1 - self.delta) / self.delta * np.outer(move, move)
 
@@ -69,7 +69,7 @@ class HardCodedMechanism:
         return float(np.linalg.norm(np.sqrt(np.diag(self.covariance(data))), p))
 
     def simulate(self, data: "ArrayLike", rng: np.random.Generator, size: int) -> Array:
-        """Return independent answers, shape (size, d), with a seeded coin: NOT PRIVATE."""
+        """Return independent answers, shape (size, d), with coins of ``rng``: NOT PRIVATE."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         told = rng.binomial(1, self.delta, size)

@@ -1,4 +1,4 @@
-"""Lower bounds under local privacy at one data set, where every record has its own moves."""
+"""Lower bounds under local privacy at one data set, with a measure for every record."""
 
 import math
 
@@ -13,35 +13,39 @@ from ..numerics.rounding import ROUNDING_MARGIN
 from .proof import Proof, evened, tables_of
 
 _ROUNDS = 40
-_STEPS = 20  # number of steps of the weights between calls of the oracle
-# A round with less relative gain than _CLOSE is idle; _IDLE idle rounds end the search.
+_STEPS = 20  # steps of the weights between two calls of the oracle
+# a round that gains less than the share _CLOSE is idle; _IDLE idle rounds end the search
 _CLOSE, _IDLE = 1e-4, 3
-_CLIMBS = 3  # climbs start from this many axes of the form, in both directions
-_FLOOR = 1e-12  # share of the largest eigenvalue: smaller ones count as directions without points
-_TRIED = 0.1  # share of a record's weight with which its newest point starts
+_CLIMBS = 3  # ascents start from this many axes of the form, in both directions
+_FLOOR = 1e-12  # relative to the largest eigenvalue; below it, directions count as without points
+_TRIED = 0.1  # share of a record's weight that its newest point gets
 
 
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
-    r"""Return a lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, ``‖w‖_{s*} <= 1``.
+    r"""Return a lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
 
-    Here f_i is record i's share, and ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``,
-    where C is the second moment of a measure on S. An estimate f of independent messages has ``Σ_X
-    ⪰ Σ_i V_i``, where V_i is the covariance of E[f | message i]. This conditional mean is, up to a
-    constant, an unbiased estimate of x_i/n from one private message. Hence ``tr(W V_i) >= γ_w(x_i −
-    K)² / (nχ)²``, and the largest ``Σ_j w_j Σ_jj`` is ``‖sd(Σ_X)‖_p²``. One measure for all records
-    together would claim too much: records share the weights w, but not the direction in which a
-    message varies.
+    Here f_i is the share of records equal to row i, W = diag(w), and ``γ_w(S)`` the largest
+    ``tr((W^{1/2} C W^{1/2})^{1/2})`` over second moments C of measures on S. The proof that no
+    ``‖sd‖_p²`` at the data X is smaller than the square of this, over (nχ)² (χ as in
+    :func:`lower_bound`), has three steps:
 
-    The bound is found by multiplicative steps on the measures and w, and on points of K far from
-    every record. Every intermediate result proves a bound; the best is kept.
+    * For an estimate f with covariance Σ_X from independent messages, ``Σ_X ⪰ Σ_i V_i``, V_i the
+      covariance of E[f | message i].
+    * Up to a constant, E[f | message i] is an unbiased estimate of x_i/n from one private message.
+      Hence ``tr(W V_i) >= γ_w(x_i − K)² / (nχ)²``.
+    * The largest ``tr(W Σ_X)`` over w is ``‖sd(Σ_X)‖_p²``.
+
+    Records share the weights w, but each has its own measure: one measure for all would claim too
+    much. The search takes multiplicative steps on the measures and w, and adds points of K that are
+    far from a record. Every intermediate result proves a bound; the best is kept.
 
     Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection. Their
-    Theorem 55 then uses half of the width of K instead of the moves of each record.
+    Theorem 55 then uses half of the width of K instead of the differences of each record.
     """
     shares = counts / counts.sum()
     axes = np.vstack([np.eye(domain.dim), -np.eye(domain.dim)])
     ends = np.unique([domain.support_point(axis) for axis in axes], axis=0)
-    points = rows[:, None, :] - ends  # (records, moves, d)
+    points = rows[:, None, :] - ends  # (records, points, d)
     size = float(np.abs(points).max())
     if size == 0:
         return Proof(0.0, (np.zeros(1), np.ones(1)), weights=np.zeros(domain.dim))
@@ -52,12 +56,12 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
     for _ in range(_ROUNDS):
         for _ in range(_STEPS):
             forms, ratios = _gradients(points / size, weights, w)
-            # multiplicative step: every weight times its derivative, which is proportional to z'Hz
+            # multiplicative step: each weight times its derivative, proportional to z'Hz for its
+            # point z and the form H
             weights = weights * np.einsum("rij,rij->ri", points / size @ forms, points / size)
             weights /= weights.sum(axis=1, keepdims=True)
             if p > 2:
-                # gains are w times the gradient of Σ f γ², and proportional to w^{s*} at the
-                # maximum
+                # gains are w times the gradient of Σ f γ²; at the maximum, proportional to w^{s*}
                 gains = evened((shares * ratios.sum(axis=1)) @ ratios, tables)
                 w = (gains / gains.sum()) ** dual_power(p)
         proven = [
@@ -79,7 +83,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
 
 def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """Return a member y of K with a large ``(y − x)' H (y − x)``; for bodies, by climbing."""
+    """Return a member y of K with a large ``(y − x)' H (y − x)``; by ascents if K is a body."""
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
     best, value = start, float((start - row) @ form @ (start - row))
@@ -94,7 +98,7 @@ def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array
 
 
 def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
-    """Return ``W^½ (W^½ C W^½)^{-½} W^½`` and the diagonal of ``(W^½ C W^½)^½`` for all records."""
+    """Return ``W^½ (W^½ C W^½)^{-½} W^½`` and the diagonal of ``(W^½ C W^½)^½`` for each record."""
     root = np.sqrt(w)
     scaled = np.sqrt(weights)[:, :, None] * points * root
     values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)

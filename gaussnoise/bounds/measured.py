@@ -1,4 +1,4 @@
-"""Certificates of tables that another tool measured, through the algebra of marginals."""
+"""Certificates of tables that another tool measured, in closed form as for marginals."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,11 +30,11 @@ from .strategy import AbstractStrategyCertificate
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
 
-_CELLS = ("DatavectorQuery", "datavector")  # the names that versions of mbi give the cells' query
+_CELLS = ("DatavectorQuery", "datavector")  # mbi's names for a query that counts cells
 
 
 class Measured(NamedTuple):
-    """One noisy table: its attributes, the standard deviation of its cells, and their values."""
+    """One noisy table: its attributes, the standard deviation of its cells, and its values."""
 
     names: Names
     standard_deviation: float
@@ -44,21 +44,22 @@ class Measured(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class TableCertificate(AbstractStrategyCertificate):
-    """The joint cost and the error of tables that another tool measured, after least squares.
+    """The privacy loss and the error of tables that another tool measured, after least squares.
 
     Attributes:
         error: upper bound on ``‖sd‖_p`` of all cells of the workload's tables at ρ = 1/2: their
-            deviations at the stated noise times ``sensitivity``.
-        lower: certified lower bound on this error for every noise, of any kind.
-        sensitivity: the largest move of one record, in standard deviations, rounded up.
+            standard deviations at the stated noise, times ``sensitivity``.
+        lower: certified lower bound on this error for noise of any kind.
+        sensitivity: the largest change of all measured cells by one record, in standard deviations
+            of their noise (ℓ₂ norm), rounded up.
         p: the norm of the error.
         neighbors: "add-remove" or "replace".
         optimal: the best known noise, with the certificate behind ``lower``.
-        covariance: that of the least-squares tables, in the order of ``names``, exact: no matrix is
-            formed unless it is asked for.
+        covariance: of the least-squares tables, in the order of ``names``; its matrix is formed
+        only if it is asked for.
         names: the attributes of each table of the workload.
-        tables: the least-squares tables, by their attributes, where the measurements have values
-            and records are added or removed; else empty.
+        tables: the least-squares tables, by their attributes, if the measurements have values and
+            records are added or removed; else empty.
 
     >>> found = gn.certify({("a", "b"): 2.0, ("a",): 1.0}, sizes={"a": 3, "b": 2})
     >>> print(f"rho = {found.rho:.3f}, {found.factor:.3f} times the best")
@@ -84,10 +85,10 @@ class TableCertificate(AbstractStrategyCertificate):
         return who, "The noise of all measurements is taken to be Gaussian."
 
     def columns(self) -> dict[str, list]:
-        """Return a row for each table, at the same joint privacy loss.
+        """Return one row for each table; both noises compared have the same total privacy loss.
 
-        The columns are its attributes, its number of cells, their standard deviation after least
-        squares, that of the best noise known, and the ratio of both.
+        The columns are the attributes, the number of cells, their standard deviation after least
+        squares, their standard deviation with the best noise known, and the ratio of the two.
         """
         own, best = (
             noise.deviations if isinstance(noise, MarginalCovariance) else np.zeros(0)
@@ -106,7 +107,7 @@ class TableCertificate(AbstractStrategyCertificate):
 
 
 def is_measured(strategy: object) -> bool:
-    """Return whether a strategy is a collection of noisy tables, and no matrix."""
+    """Return whether a strategy is a collection of noisy tables, not a matrix."""
     if isinstance(strategy, Mapping) or hasattr(strategy, "by_clique"):
         return True
     if hasattr(strategy, "marginals") and hasattr(strategy, "keys"):
@@ -144,7 +145,7 @@ def certify_tables(
     for k, one in enumerate(measured):
         S = tuple(sorted(at[name] for name in one.names))
         for T in subsets_of(tuple(i for i in S if i in live)):
-            # sums over the cells of S \ T have as many times the variance
+            # a cell of T is the sum of cells(S)/cells(T) cells of S: variances add up
             spread = one.standard_deviation**2 * (domain.cells(S) / domain.cells(T))
             parts.setdefault(T, []).append((1 / spread, k))
     needed = residual_subsets(domain.subsets, domain.sizes)
@@ -193,7 +194,7 @@ def certify_tables(
 
 
 def _largest_move(measured: Sequence[Measured], cells: int) -> float:
-    """Return the largest move in standard deviations; ``cells`` of every table change by one."""
+    """Return the largest change by one record in standard deviations, rounded up."""
     squared = sum((cells / Fraction(one.standard_deviation) ** 2 for one in measured), Fraction(0))
     root = math.sqrt(rounded_up(squared))
     while Fraction(root) ** 2 < squared:
@@ -208,7 +209,7 @@ def _residuals(
     parts: Mapping[Subset, list[tuple[float, int]]],
     precisions: Mapping[Subset, float],
 ) -> dict[Subset, Array]:
-    """Return the mean of the measurements of every residual, weighted by their precision."""
+    """Return the measured residual of every subset: a mean weighted by precision."""
     arrays = []
     for one in measured:
         shape = [domain.sizes[at[name]] for name in one.names]
@@ -232,7 +233,7 @@ def _residuals(
 
 
 def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> Array:
-    """Return a table from its residuals, each spread evenly over the other attributes."""
+    """Return a table as the sum of its residuals, each spread evenly over the other attributes."""
     table = np.zeros([domain.sizes[i] for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -243,7 +244,7 @@ def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> A
 
 
 def _listed(measurements: Any) -> Iterator[Measured]:
-    """Yield every measurement of a mapping, of mbi's list, or of a contingency table of OpenDP."""
+    """Yield the measurements of a mapping, of mbi's list, or of a contingency table of OpenDP."""
     given = getattr(measurements, "marginals", measurements)
     given = getattr(given, "by_clique", given)
     pairs = (
@@ -261,7 +262,7 @@ def _listed(measurements: Any) -> Iterator[Measured]:
 
 
 def _measured(names: Any, one: Any) -> Measured:
-    """Return one measurement: a standard deviation, or an object of mbi."""
+    """Return one measurement, from a standard deviation or from an object of mbi."""
     values, scale = None, one
     if hasattr(one, "stddev"):
         names, scale, values = one.clique, one.stddev, one.noisy_measurement
@@ -291,11 +292,11 @@ def _measured(names: Any, one: Any) -> Measured:
 
 def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
     """Return the number of categories of every attribute."""
-    if sizes is None and hasattr(measurements, "marginals"):  # a table of OpenDP
+    if sizes is None and hasattr(measurements, "marginals"):  # OpenDP's contingency table
         return {name: len(labels) for name, labels in measurements.keys.items()}
     if isinstance(sizes, Mapping):
         return dict(sizes)
-    for names, numbers in (("attributes", "shape"), ("names", "sizes")):  # mbi, a schema
+    for names, numbers in (("attributes", "shape"), ("names", "sizes")):  # mbi's domain, a schema
         if hasattr(sizes, numbers) and hasattr(sizes, names):
             return dict(zip(getattr(sizes, names), getattr(sizes, numbers), strict=True))
     raise ParameterError(
@@ -305,7 +306,7 @@ def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
 
 
 def _check_names(names: Names, at: Mapping[str, int]) -> None:
-    """Raise ParameterError unless all names are known, each once."""
+    """Raise ParameterError unless all names are known and distinct."""
     unknown = [name for name in names if name not in at]
     if unknown or len(set(names)) < len(names):
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Moves of the mean to a data set's neighbours, or a subset of them, which gives a bound too."""
+"""Differences of a data set's records from their replacements: the changes by one record."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from ..noise.problem import Relation
 from ..records import counts_of, real_rows
 
 _MOST_ENTRIES = 2**25
-_MOST_RECORDS = 64  # number of records that are used of data in a body, those far apart
+_MOST_RECORDS = 64  # number of records of data in a body that are used: those far apart
 
 
 def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]:
@@ -42,7 +42,10 @@ def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]
 
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
-    """Return ``{x − y}`` over records x of the data and their replacements y, up to sign."""
+    """Return ``{x − y}`` over records x of the data and their replacements y, up to sign.
+
+    If there are too many records, some are left out: a subset gives a valid bound too.
+    """
     members = domain._listed()
     if members is None:
         return domain - FiniteSet(_far(rows, _MOST_RECORDS))
@@ -71,7 +74,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
 
 
 def _far(rows: Array, most: int) -> Array:
-    """Return at most ``most`` of the rows, each farthest from those chosen before."""
+    """Return at most ``most`` of the rows, each farthest from those chosen before it."""
     if len(rows) <= most:
         return rows
     chosen = [int(np.argmax(((rows - rows.mean(axis=0)) ** 2).sum(axis=1)))]

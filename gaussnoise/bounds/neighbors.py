@@ -1,14 +1,14 @@
-r"""The least variance of two neighbours' outputs in one direction, for means at distance one.
+r"""The least variance of unbiased estimates at two neighbours, if their means are one apart.
 
-Let P and Q be the output distributions of a mechanism on two data sets, and f an unbiased estimate
-of one coordinate, with E_P f − E_Q f = 1. For every 0 < α < 1, by Cauchy's inequality for p − q
-against αp + (1 − α)q,
+Let P and Q, with densities p and q, be the output distributions of a mechanism on two data sets,
+and f an estimate of one coordinate with E_P f − E_Q f = 1. For every 0 < α < 1, by Cauchy's
+inequality for (p − q)/(αp + (1 − α)q) and f,
 
     α Var_P f + (1 − α) Var_Q f  >=  1/T_α − α(1 − α),      T_α = ∫ (p − q)² / (αp + (1 − α)q),
 
-with equality for some function f of the outcome. T_α is a divergence, so that it is largest for the
-least private pair. At α = 1 it is χ²(Q ‖ P), and the inequality is that of Hammersley, Chapman and
-Robins, Var_P f >= 1/χ².
+with equality for some function f of the outcome. T_α is a divergence, so it is largest for the
+least private pair. At α = 1, T_α is χ²(Q ‖ P), and the inequality is that of Hammersley, Chapman
+and Robins, Var_P f >= 1/χ².
 """
 
 import math
@@ -24,15 +24,15 @@ from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.testing import total_variation
 
 _DELTA = 1e-6  # δ of the (ε, δ) guarantee from which other bounds are derived
-_LEAST = 1e-200  # χ² and δ are raised to this, so that no result underflows
+_LEAST = 1e-200  # smaller χ² and δ are raised to this, so that no result underflows
 _MARGIN = 1e-12  # relative margin of every constant, for its rounding
-_MOST_OWN = 1e100  # error relative to the spectrum beyond which no bound on neighbours is claimed
-_SHARES = np.geomspace(1e-30, 0.5, 600)  # values of 1 − α, the neighbours' weight
+_MOST_OWN = 1e100  # largest error, relative to the spectrum, for which the neighbours get a bound
+_SHARES = np.geomspace(1e-30, 0.5, 600)  # values of 1 − α, the weight of the neighbours' variance
 _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
 def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
-    """Return the χ² of a guarantee, or the least that it implies, and the reason."""
+    """Return χ² of a guarantee, or the least χ² of those that it implies, and the reason."""
     own = privacy.chi_squared()
     if own is not None:
         return own
@@ -45,7 +45,7 @@ def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
 
 
 def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
-    """Return the (ε, δ) of a guarantee without χ², or its total variation as (0, δ)."""
+    """Return (ε, δ) of a guarantee without χ², or (0, its total variation); None if unknown."""
     own = privacy.epsilon_delta()
     if own is not None:
         return own
@@ -57,7 +57,7 @@ def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
 
 
 def chi_squared(privacy: AbstractPrivacy) -> float:
-    """Return the largest χ² between neighbours' outputs, which is infinite if supports differ.
+    """Return the largest χ² between neighbours' outputs; it is infinite if supports may differ.
 
     Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
     against N(0, 1) (GDP).
@@ -71,23 +71,24 @@ def chi_squared(privacy: AbstractPrivacy) -> float:
 
 @dataclass(frozen=True)
 class TradeOff:
-    r"""The trade-off of variances at two (ε, δ)-indistinguishable neighbours.
+    r"""The trade-off between the variances at two (ε, δ)-indistinguishable neighbours.
 
-    The worst pair of outputs has four outcomes (Kairouz, Oh & Viswanath 2015). For this pair the
-    inequality reads, with χ² = 4 sinh²(ε/2),
+    The worst pair of output distributions has four outcomes (Kairouz, Oh & Viswanath 2015). For it,
+    the inequality of the module's docstring is, with χ² = 4 sinh²(ε/2),
 
         α Var_P + (1 − α) Var_Q  >=  κ(α) = (1 − δ) α(1 − α) / (δ + α(1 − α) χ²).
 
-    Equality is possible. In several dimensions, take a measure λ on differences s_j of neighbours
-    X, X_j, coordinate weights W, and any 0 <= u <= 1 on the eigenvectors of ``(W^{1/2} C
-    W^{1/2})^{1/2}``, C = Σ λ_j s_j s_j', with eigenvalues σ. Apply the inequality to θ_j = T s_j,
-    where T has eigenvalues u/σ between the W^{1/2}, and sum:
+    Equality is possible. In several dimensions, let λ be a measure on the differences s_j between
+    the means of X and of its neighbours X_j, C = Σ λ_j s_j s_j', and W = diag(w) coordinate
+    weights. Let ``(W^{1/2} C W^{1/2})^{1/2}`` have eigenvalues σ, and choose 0 <= u <= 1 for each
+    eigenvector. Let T = W^{1/2} U W^{1/2}, where U has the same eigenvectors and the eigenvalues
+    u/σ. Apply the inequality to the directions θ_j = T s_j, and sum over j:
 
         α ‖sd(Σ_X)‖_p² + (1 − α) Σu² · max_j ‖sd(Σ_{X_j})‖_p²  >=  κ(α) (Σ u σ)²
 
     since tr(Σ_X T C T) <= tr(Σ_X W) <= ‖sd(Σ_X)‖_p² and θ'Σ_jθ <= ‖W^{-1/2} θ‖² tr(Σ_j W). With u =
-    1 the right side is κ(α) γ². It implies Nikolov & Tang (2023), Theorems 4, 51 and 52, which have
-    the least σ in place of γ/√rank.
+    1 the right side is κ(α) γ². This implies Nikolov & Tang (2023), Theorems 4, 51 and 52, which
+    have the least σ in place of γ/√rank.
     """
 
     epsilon: float
@@ -95,11 +96,11 @@ class TradeOff:
 
     @staticmethod
     def of(privacy: AbstractPrivacy) -> "TradeOff":
-        """Return the (ε, δ) of a guarantee without χ²; (0, 1) holds for every mechanism."""
+        """Return the trade-off of a guarantee without χ²; (0, 1) holds for every mechanism."""
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
     def kappa(self, other: Array | float) -> Array:
-        """Return κ at ``1 − α = other``.
+        """Return κ(α) at ``α = 1 − other``.
 
         >>> # the larger variance is at least the average
         >>> print(f"{TradeOff(1.0, 1e-6).kappa(0.5):.10f}")
@@ -114,7 +115,7 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the largest ‖sd‖_p at the data set and its neighbours."""
+        """Return a lower bound on the largest ‖sd‖_p among the data set and its neighbours."""
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         sums, squares = _clipped(spectrum, counts)
@@ -126,7 +127,7 @@ class TradeOff:
         return float(spectrum.max()) * math.sqrt(values.max())
 
     def neighbor(self, error: float, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the neighbours' largest ``‖sd‖_p``, given the data set's own."""
+        """Return a lower bound on the largest ‖sd‖_p at neighbours, given ``error`` at the data."""
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         size = float(spectrum.max())
@@ -141,7 +142,7 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """Return ``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)`` and several c.
+    """Return ``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)`` and several c; σ₁ is the largest σ.
 
     Directions of small eigenvalues add little to the first sum, but much to the second unless u is
     small there.

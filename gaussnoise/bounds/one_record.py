@@ -1,8 +1,8 @@
-"""The moves of data with a single distinct record, for a bound that holds for all data.
+"""The least γ° over data with a single distinct record, for a bound that holds for all data.
 
-The moves of other data include those of some record. So the bound of the record whose moves
-need the least noise holds for all data, and depends on none. In tables all records are
-equivalent. Fix one: the symmetries that keep it permute the other categories of every
+Data with more records allow these changes and more. So the bound for the record x with the least
+γ° of {±(x − y)} holds for all data, and does not depend on them. In tables all records are
+equivalent, so x may be fixed: the symmetries that keep it permute the other categories of every
 attribute, which leaves a small problem.
 """
 
@@ -22,10 +22,10 @@ from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.tables.residuals import Subset
 from .proof import Proof, proof_of
 
-# Limits for sets of which every point is tried as the only record, within a second.
+# Limits for sets of points, each of which is tried as the only record: within a second.
 _MOST_CENTERS, _MOST_ENTRIES = 48, 2**14
 _TOLERANCE = 1e-5
-# Limits for tables: number of patterns, and patterns times squared sizes of the blocks.
+# Limits for tables: the number of patterns, and patterns times squared sizes of the blocks.
 _MOST_PATTERNS, _MOST_WORK = 2**12, 2**24
 _STEPS, _CLOSE = 100, 1e-5
 
@@ -53,15 +53,16 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""Return the proof by the best measure on the patterns D in which y differs from x.
+    r"""Return the proof by the best measure on patterns D: the attributes where y differs from x.
 
-    The measure is uniform on the y of one pattern. Where y agrees with x, the zero-sum vector of an
-    attribute is the z_x of x. Elsewhere it is ``−z_x/(n − 1) + t``, with t orthogonal to z_x,
-    uniform, and of squared length 1 − 1/(n − 1)² times that of z_x. So the residual T of ``a_x −
-    a_y`` is a sum over the sets Q ⊆ T ∩ D of attributes that contribute their t. For one Q there
-    are ``Π_{i∈Q} (n_i − 2)`` equivalent dimensions. On each, the second moment is a matrix over the
-    T ⊇ Q: ``V V' / dim``, with a column of V for every D. The trace of its root is the nuclear norm
-    of V, up to a factor.
+    The measure is uniform on all y of one pattern. Let z_x be the zero-sum vector of x in an
+    attribute. If y agrees with x there, y has the same vector. If not, its vector is ``−z_x/(n − 1)
+    + t``, with t orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² times that of
+    z_x. So the residual T of ``a_x − a_y`` (points of x and y) is a sum over sets Q ⊆ T ∩ D:
+    attributes in Q contribute t, the others a multiple of z_x. For one Q there are ``Π_{i∈Q} (n_i −
+    2)`` equivalent dimensions. In each, the second moment is a matrix over the T ⊇ Q: ``V V' /
+    dim``, with a column of V for every D. The trace of its root is the nuclear norm of V, up to a
+    factor.
     """
     energies = _energies(certificate)
     if energies is None:
@@ -77,9 +78,7 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
     if sum(len(above) ** 2 for above in blocks.values()) * len(patterns) > _MOST_WORK:
         return None
     differs = np.array([[i in D for i in range(len(sizes))] for D in patterns])
-    turned = np.where(
-        differs, [-1 / max(n - 1, 1) for n in sizes], 1.0
-    )  # factor of z_x in the other record y
+    turned = np.where(differs, [-1 / max(n - 1, 1) for n in sizes], 1.0)  # factor of z_x in y
     matrices = []
     for Q, above in blocks.items():
         rest = [turned[:, [i for i in T if i not in Q]].prod(axis=1) for T in above]
@@ -96,8 +95,8 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
         for dim, V in matrices:
             _, sigma, right = np.linalg.svd(V * np.sqrt(shares), full_matrices=False)
             sigma = np.maximum(sigma - 8 * EPS * sigma[0], 0.0)
-            # gains are the shares times twice the derivative of the trace; at the maximum, they are
-            # proportional to the shares
+            # gains are the shares times twice the derivative of the trace: proportional to the
+            # shares at the maximum
             gains += math.sqrt(dim) * (sigma @ right**2)
             values.append(sigma / math.sqrt(dim))
             counts.append(np.full(len(sigma), float(dim)))

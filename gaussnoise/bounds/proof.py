@@ -1,6 +1,6 @@
-"""The proof of a bound: the numbers of a certificate, in the norm of errors on the domain.
+"""The numbers that prove a lower bound, in the error norm of the domain.
 
-In that norm, each query of products counts with its table's root mean square.
+In that norm, each query of :class:`Products` counts with the root mean square of its table.
 """
 
 import math
@@ -30,10 +30,10 @@ class Proof(NamedTuple):
     """The numbers of a certificate that a bound needs.
 
     Attributes:
-        gamma_lower: lower end of γ°.
+        gamma_lower: lower bound on γ°.
         spectrum: the eigenvalues that sum to it, and their multiplicities.
         gap: relative bound on how far ``gamma_lower`` is below γ°; NaN if unknown.
-        weights: weights of the coordinates, shape (d,); None where they are not listed.
+        weights: weights of the coordinates, shape (d,); None if they are not listed.
     """
 
     gamma_lower: float
@@ -43,20 +43,19 @@ class Proof(NamedTuple):
 
     @staticmethod
     def of(noise: OptimalNoise) -> "Proof":
-        """Return the numbers from the certificate of solved noise."""
+        """Return the proof that the certificate of optimal noise holds."""
         certificate = noise.certificate
         is_listed = isinstance(certificate, AxesCertificate | PointCertificate)
         weights = certificate.coordinate_weights if is_listed else None
         values, counts = certificate.spectrum()
         if isinstance(certificate, PointCertificate) and certificate.rows is None:
-            # rounding of the points may raise any eigenvalue by as much (Weyl's inequality):
-            # subtract it
+            # rounding of the points may raise every eigenvalue by this much (Weyl's inequality)
             values = np.maximum(values - max(float(values @ counts) - noise.gamma_lower, 0.0), 0.0)
         return Proof(noise.gamma_lower, (values, counts), noise.gap, weights)
 
 
 def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
-    """Return the group of coordinates with one dual weight: a query's table, else each alone."""
+    """Return a label per coordinate; coordinates of one table of :class:`Products` share it."""
     if isinstance(domain, Products):
         return np.repeat(
             np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms]
@@ -65,12 +64,12 @@ def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
 
 
 def evened(values: Array, tables: NDArray[np.intp]) -> Array:
-    """Return for every coordinate the mean over its table, shape (d,)."""
+    """Return for every coordinate the mean of ``values`` over its table, shape (d,)."""
     return (np.bincount(tables, values) / np.bincount(tables))[tables]
 
 
 def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return γ° of moves of a domain's records, in the norm of errors on the domain."""
+    """Return a lower bound on γ° of ``moves``, the changes by one record of a domain."""
     tables = tables_of(domain)
     if p > 2 and isinstance(moves, FiniteSet) and tables[-1] + 1 < len(tables):
         return _table_proof(moves.points, tables, p, tol)
@@ -80,13 +79,13 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
     """Return a lower bound on ``√max_w γ_w(±moves)²``, ``‖w‖_{s*} <= 1``, for p > 2.
 
-    The weight w is the same within a table. ``γ_w(S)`` is the largest ``tr((W^{1/2} C
-    W^{1/2})^{1/2})``, where C is the second moment of a measure on S: it is at most ``√tr(WM)`` for
-    every M that covers S, and the largest ``√tr(WM)`` over w is M's error in the norm of the
-    tables.
+    Here s* = p/(p − 2), and the weight w is the same within a table. ``γ_w(S)`` is the largest
+    ``tr((W^{1/2} C W^{1/2})^{1/2})`` over second moments C of measures on S. It is at most
+    ``√tr(WM)`` for every M that covers S, and the largest ``√tr(WM)`` over w is the error of M in
+    the norm of the tables.
 
     Args:
-        moves: shape (N, d).
+        moves: shape (N, d), the changes by one record.
         tables: as from :func:`tables_of`.
         p: error norm.
         tol: relative gap to reach.
@@ -94,7 +93,7 @@ def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -
     live = moves.any(axis=0)
     if not live.any():
         return Proof(0.0, (np.zeros(1), np.ones(1)), 0.0)
-    # a power of two, so that dividing by it does not round
+    # division by a power of two does not round
     points = moves[:, live] / power_of_two(np.abs(moves).max())
     named, places = np.unique(tables[live], return_inverse=True)
     queries = np.bincount(tables).astype(np.float64)
@@ -102,8 +101,8 @@ def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -
     optimum = maximum(objective, tol=tol, max_steps=MAX_STEPS)
     shares = np.zeros(len(queries))
     shares[named] = optimum.shares
-    # queries that never move get the weight of their table too
+    # queries that no record changes also get the weight of their table
     w = (shares / queries)[tables] ** objective.power
-    w /= norm(w, 1 / objective.power)  # only weights inside the dual ball prove a bound
+    w /= norm(w, 1 / objective.power)  # a proof needs ‖w‖_{s*} <= 1
     certificate = PointCertificate(moves, optimum.weights, w, None, centered=False)
     return Proof(certificate.lower_bound(), certificate.spectrum(), optimum.at.gap, w)

@@ -24,7 +24,7 @@ _RELATIONS = {
 
 @dataclass(frozen=True, eq=False)
 class AbstractStrategyCertificate(abc.ABC):
-    """The fields that certificates of matrices and of tables have in common."""
+    """The common fields of the certificates of matrices and of tables."""
 
     error: float
     lower: float
@@ -36,12 +36,12 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def factor(self) -> float:
-        """The ratio ``error / lower``, which bounds the error relative to the least possible."""
+        """The ratio ``error / lower``: an upper bound on the error over the least possible one."""
         return self.error / self.lower
 
     @property
     def upper(self) -> float:
-        """The error of the best noise known: the least possible is between ``lower`` and this."""
+        """The error of the best known noise, an upper bound on the least possible error."""
         return self.optimal.gamma
 
     @property
@@ -51,16 +51,16 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def rho(self) -> float:
-        """The joint privacy loss ρ (zCDP) of all outputs together, half of ``sensitivity²``."""
+        """The privacy loss ρ (zCDP) of all outputs together, ``sensitivity² / 2``, rounded up."""
         return rounded_up(Fraction(self.sensitivity) ** 2 / 2)
 
     @abc.abstractmethod
     def columns(self) -> dict[str, list]:
-        """Return columns with the standard deviations of the answers, and of the best ones."""
+        """Return the answers' standard deviations, and those with the best noise, as columns."""
 
     @abc.abstractmethod
     def _said(self) -> tuple[str, str]:
-        """Return in words whom the noise protects, and by how much that moves the outputs."""
+        """Return two sentences: whom the noise protects, and how much they change the outputs."""
 
     @property
     @abc.abstractmethod
@@ -90,7 +90,7 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def _same(self) -> str:
-        """The part of a sentence that says under which conditions strategies are compared."""
+        """The condition under which strategies are compared, for a sentence."""
         return "for the same neighbours"
 
     def __str__(self) -> str:
@@ -131,23 +131,23 @@ class AbstractStrategyCertificate(abc.ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class StrategyCertificate(AbstractStrategyCertificate):
-    """The error of a strategy, and a lower bound on that of every strategy.
+    """The error of a strategy, and a lower bound on the error of every strategy.
 
     Attributes:
         error: upper bound on ``‖sd‖_p`` of all answers at ρ = 1/2, where the standard deviation
-            of the noise on the strategy's outputs is ``sensitivity``. Another ρ makes it 1/√(2ρ)
+            of the noise on the strategy's outputs is ``sensitivity``. For another ρ it is 1/√(2ρ)
             times as large; at the stated noise it is ``error / sensitivity``.
-        lower: certified lower bound on this error for every strategy, of any kind, for the same
+        lower: certified lower bound on this error for strategies of any kind, for the same
             neighbours or the same participation.
-        sensitivity: proven upper bound on how far one record or person moves the strategy's
-            answers, each divided by the standard deviation of its noise; at their given scale where
-            no standard deviation was stated.
+        sensitivity: proven upper bound on the change of the strategy's outputs by one record or
+            person (ℓ₂ norm), each output divided by the standard deviation of its noise, or as
+            given if none was stated.
         p: the norm of the error: 2 is root total variance, ``math.inf`` the largest standard
             deviation.
         neighbors: the neighbouring relation.
         optimal: the best known noise, with the certificate behind ``lower``.
-        covariance: that of the best linear unbiased estimate of the answers, at the stated noise.
-        participation: who takes part when; None if each record counts once.
+        covariance: of the best linear unbiased estimate of the answers, at the stated noise.
+        participation: which ticks one person may occupy; None if each record counts once.
 
     >>> found = gn.certify(np.eye(4), gn.streams.prefix_sums(4))
     >>> print(f"{found.factor:.3f} {found.rho:.2f}")
@@ -177,10 +177,10 @@ class StrategyCertificate(AbstractStrategyCertificate):
         )
 
     def columns(self) -> dict[str, list]:
-        """Return a row for each answer, at the same joint privacy loss.
+        """Return one row for each answer; both noises compared have the same total privacy loss.
 
-        The columns are its number, its standard deviation, that of the best noise known, and the
-        ratio of both.
+        The columns are the answer's number, its standard deviation, its standard deviation with the
+        best noise known, and the ratio of the two.
         """
         own = self.covariance.standard_deviation()
         best = self.optimal.covariance.standard_deviation() / self.sensitivity

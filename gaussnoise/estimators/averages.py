@@ -12,7 +12,8 @@ from ..numerics.rounding import SAFE_SIDE
 Array = NDArray[np.float64]
 
 _MOST_ORDER = 20  # largest order of a moment that is computed term by term
-# Sizes of the grids over which bounds are minimised; every point of a grid gives a valid bound.
+# Sizes of the grids over which bounds are minimised. Every grid point gives a valid bound, so a
+# coarse grid costs accuracy only.
 _PLACES, _RATES = 32, 64
 
 
@@ -21,7 +22,7 @@ class Averages:
     """Means of ``samples`` independent records in R^dim, with E|⟨v, X − μ⟩|^k <= 1 for unit v.
 
     All lengths are in units of the moment. A bound for averages of ``samples`` records also holds
-    for averages of more.
+    for averages of more records.
 
     Attributes:
         dim: number of coordinates.
@@ -34,11 +35,11 @@ class Averages:
     k: float
 
     def moment(self, order: int) -> float:
-        """Return a bound on ``E|⟨v, X̄ − μ⟩|^order`` for an even order <= k.
+        """Return a bound on ``E|⟨v, X̄ − μ⟩|^order`` for unit v and an even order <= k.
 
-        Expand the power of the sum. A product of records has mean zero unless every record in it
-        occurs at least twice; then its mean is at most one. The number of such terms follows from
-        the set partitions without single elements.
+        X̄ is the average. Expand the power of the sum. A product of records has mean zero unless
+        every record in it occurs at least twice; then its mean is at most one. Set partitions
+        without single elements give the number of such terms.
         """
         counted = sum(
             _partitions(order, blocks) * math.perm(self.samples, blocks)
@@ -47,17 +48,17 @@ class Averages:
         return counted / self.samples**order
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """Return a bound, in Euclidean norm, on how far clipping to a ball moves an average's mean.
+        """Return a bound, in Euclidean norm, on the bias that clipping to a ball gives an average.
 
         It also holds if the center was chosen from the same people: along any direction, clipping
-        moves an average by at most a function of the average alone, for every center within
+        changes an average by at most a function of the average alone, for every center within
         ``off``, and this is a bound on the expectation of that function.
 
         Args:
             reach: radius of the ball minus ``off``, positive, shape (t,).
             off: upper bound on the distance of the ball's center from the mean.
         """
-        with np.errstate(all="ignore"):  # powers that overflow give no bound
+        with np.errstate(all="ignore"):  # a power that overflows gives an infinite bound
             bounds = [self._by_moment(order, reach, off) for order in self._orders()]
             bounds.append(
                 self._by_truncation_on_a_line(reach)
@@ -67,16 +68,17 @@ class Averages:
         return np.nan_to_num(bounds, nan=math.inf, posinf=math.inf).min(axis=0) * SAFE_SIDE
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Return orders with bounds on these moments of an average; one record's at order k."""
+        """Return pairs (order q, bound on the moment of order q of an average)."""
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
     def _by_moment(self, known: tuple[float, float], t: Array, off: float) -> Array:
         r"""Return the bound from a moment M of order q of the average.
 
-        Clipping moves x by ``(‖x − c‖ − T)₊``, towards c. Its norm is at most ``(R − t)₊``, R = ‖x
-        − μ‖, and ``(R − t)₊ <= C_q R^q / t^(q−1)`` with E R^q <= d^(q/2) M. In direction v it is at
-        most ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality bounds the first part.
+        Let c be the center, T the radius, R = ‖x − μ‖ and t = ``reach``. Clipping changes x by
+        ``(‖x − c‖ − T)₊``, towards c. The norm of the bias is at most E (R − t)₊, and ``(R − t)₊ <=
+        C_q R^q / t^(q−1)`` with E R^q <= d^(q/2) M. In direction v the bias is at most the mean of
+        ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality bounds the first part.
         """
         q, moment = known
         root = math.sqrt(self.dim)
@@ -87,11 +89,11 @@ class Averages:
     def _by_truncation_on_a_line(self, t: Array) -> Array:
         r"""Return the bound for d = 1, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
 
-        Here ``Y = min(X, y)``, and the bound is for both sides of the mean together. The second sum
-        is bounded by the k-th moment. The first is bounded by ``u₊ <= exp(λu − 1)/λ`` and ``E
-        exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!)``, with E Y₊^j at most 1 for j <= k and y^(j−k) beyond.
-        This gives normal tails for small t and, for large t, the optimal power m^(1−k) of the
-        number of records.
+        Here X are the records less μ, m of them, x = mt, and ``Y = min(X, y)``; the bound is for
+        both sides of the mean together. The k-th moment bounds the second sum. For the first sum,
+        ``u₊ <= exp(λu − 1)/λ`` and ``E exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!)``, with E Y₊^j at most 1
+        for j <= k and y^(j−k) for larger j. This gives normal tails for small t and, for large t,
+        the optimal power m^(1−k) of the number of records.
         """
         m, k = self.samples, self.k
         t, y, rate = self._grids(t, t)
@@ -104,13 +106,12 @@ class Averages:
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
 
     def _by_truncation(self, t: Array, off: float) -> Array:
-        r"""Return the bound in many dimensions, by whether a record is further than y from the
-        mean.
+        r"""Return the bound in many dimensions; a record is far if it is beyond y from the mean.
 
-        The probability of such a record is at most m d^(k/2) / y^k, and then clipping moves a
-        direction v by at most ``|⟨v, X̄ − μ⟩| + off``. Otherwise the norm of the sum is
-        concentrated by Bousquet's inequality (Boucheron, Lugosi & Massart 2013, Theorem 12.5), with
-        E‖·‖ <= √(md) and a variance of at most m in every direction.
+        With probability at most m d^(k/2) / y^k there is a far record, and clipping then changes an
+        average X̄ in a direction v by at most ``|⟨v, X̄ − μ⟩| + off``. Otherwise Bousquet's
+        inequality bounds the norm of the sum of the m records less μ (Boucheron, Lugosi & Massart
+        2013, Theorem 12.5), with E‖·‖ <= √(md) and a variance of at most m in every direction.
         """
         m, k, d = self.samples, self.k, self.dim
         t, y, rate = self._grids(t, t * math.sqrt(d))
@@ -128,7 +129,7 @@ class Averages:
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Return grids of t, of y from one record's share to the whole sum, and of rates."""
+        """Return grids of t, of y from one record's share of t to the whole sum, and of rates λ."""
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
         y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
@@ -136,7 +137,7 @@ class Averages:
 
 
 def _excess(q: float) -> float:
-    """Return the least C with ``(R − t)₊ <= C R^q / t^(q−1)``: both are equal at R = qt/(q − 1)."""
+    """Return the least C with ``(R − t)₊ <= C R^q / t^(q−1)``; equality holds at R = qt/(q − 1)."""
     return math.exp((q - 1) * math.log(q - 1) - q * math.log(q))
 
 
@@ -146,7 +147,7 @@ def _partitions(elements: int, blocks: int) -> int:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:
         return 0
-    # the last element joins a block of the others, or is in a block with one other alone
+    # the last element joins an existing block, or forms a block with one other element
     return blocks * _partitions(elements - 1, blocks) + (elements - 1) * _partitions(
         elements - 2, blocks - 1
     )

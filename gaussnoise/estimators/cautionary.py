@@ -1,4 +1,4 @@
-"""An example, not for use, of a mechanism that a weak privacy guarantee allows."""
+"""An example of a mechanism that a weak privacy guarantee allows; not for use."""
 
 import secrets
 import warnings
@@ -12,13 +12,13 @@ from .samples import check_finite, samples
 
 
 def release_one_at_random(data: "ArrayLike") -> Estimate:
-    """Return one random record unchanged. 1/n-total-variation private, but NOT private: a warning.
+    """Return one random record unchanged: a warning. Its total variation is 1/n; NOT private.
 
-    The output reveals one person completely, although it says nothing about other people. Yet its
-    distributions on neighbouring data differ by at most 1/n in total variation. So :class:`TV` with
-    a small α, or (ε, δ) with a δ of 1/n, does not exclude this mechanism. Hence keep δ well below
-    1/n, or use zCDP or GDP, under which every test between two records has bounded power *for all
-    outputs*.
+    The output reveals one person completely, and nothing about other people. Yet the distributions
+    of the output on neighbouring data differ by at most 1/n in total variation. So neither
+    :class:`TV` with α = 1/n nor (ε, δ) with δ = 1/n excludes this mechanism. Hence keep δ well
+    below 1/n, or use zCDP or GDP, under which every test between two records has bounded power *for
+    all outputs*.
 
     Args:
         data: records, shape (n,) or (n, d).

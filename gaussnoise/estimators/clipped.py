@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 class _Ball:
-    """A Euclidean ball with the noise for its mean."""
+    """A Euclidean ball to which records are clipped, and the noise for their mean."""
 
     def __init__(self, center: Array, radius: float, amount: float, n: int, *, pure: bool) -> None:
         self.center, self.radius, self.amount, self.pure = center, radius, amount, pure
@@ -47,7 +47,7 @@ class _Ball:
 
 
 class _Box:
-    """A box, given by ranges of coordinates, with the noise for its mean."""
+    """A box to which records are clipped, and the noise for their mean."""
 
     def __init__(
         self, low: Array, high: Array, amount: float, p: float, n: int, *, pure: bool
@@ -55,7 +55,7 @@ class _Box:
         self.low, self.high, self.amount, self.pure = low, high, amount, pure
         self.middle, self.half_widths = low / 2 + high / 2, high / 2 - low / 2
         self.request: dict[str, object] = {"low": low.tolist(), "high": high.tolist()}
-        # rounding of records and ends to floats, of their difference, and of half the width
+        # rounding of records and bounds to floats, of their difference, and of half the width
         self._rounding = 4 * EPS * (np.abs(self.middle) + self.half_widths)
         self._mechanism = None
         if pure:
@@ -68,8 +68,8 @@ class _Box:
         moved = np.clip(rows, self.low, self.high) - self.middle
         moved[np.isnan(moved)] = 0.0
         if self._mechanism is None:
-            # among independent noises of one ε, scales proportional to h^(1/3) give the least total
-            # variance
+            # for independent noises and one ε, scales proportional to h^(1/3) give the least total
+            # variance (h: half widths)
             unit = np.cbrt(self.half_widths)
             size = float((self.half_widths / unit).sum())
             noisy = laplace_mean(moved / (unit * size), 1.0, self.amount)
@@ -80,14 +80,14 @@ class _Box:
 
 
 class _Set:
-    """A set with a known map into it, with the noise for its mean."""
+    """A set into which a map is known, and the noise for the mean of mapped records."""
 
     def __init__(self, domain: AbstractDomain, amount: float, p: float, n: int) -> None:
         map_into(domain)
         low, high = bounding_box(domain)
         check_box("clipped_mean", "domain", low, high)
         self.half_widths = (high - low) / 2
-        self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # records' rounding to floats
+        self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # rounding to floats
         self._mechanism = GaussianMechanism(optimal_noise(domain, p), zCDP(amount), n=n)
         self.request: dict[str, object] = {"domain": digest(domain)}
 
@@ -112,17 +112,19 @@ def clipped_mean(
     r"""Return the mean of records clipped to a public set: a range, box, ball, or set with a map.
 
     Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
-    pure privacy, the noise is independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i h_i^(2/3) /
-    (nε)`` for a box of half widths h, which gives the least total variance, and ``2√d radius /
-    (nε)`` for a ball. Otherwise it is the optimal Gaussian noise for the set
-    (:func:`gaussnoise.optimal_noise`), which is less for a box than for the ball around it.
+    pure privacy, coordinates get independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i
+    h_i^(2/3) / (nε)`` for a box of half widths h, which gives the least total variance, and ``2√d
+    radius / (nε)`` for a ball. Under other guarantees the noise is the optimal Gaussian noise for
+    the set (:func:`gaussnoise.optimal_noise`), which is smaller for a box than for the ball around
+    the box.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public.
-        * Every record is clipped and rounded to integers by itself; the sum is exact.
-        * If all records are in the set, the estimate is unbiased up to rounding, which is at most
-          ``bias_bound``.
+        * Every record is clipped and rounded to integers without regard to others; the sum is
+          exact.
+        * If all records are in the set, the estimate is unbiased up to rounding of at most
+        ``bias_bound``.
 
     Args:
         data: records, shape (n,) or (n, d).
@@ -130,7 +132,9 @@ def clipped_mean(
         bounds: least and largest value, numbers or shape (d,).
         center: center of a ball, a number or shape (d,).
         radius: radius of that ball.
-        domain: a set in R^d into which ``on_outside="project"`` knows a map; Gaussian noise only.
+        domain: a set in R^d, such as a ball, box or ellipsoid, into which a map of records is
+            known,
+        as for ``on_outside="project"`` of :class:`GaussianMechanism`; Gaussian noise only.
         p: norm of the error that the noise minimises, 2 to infinity; Gaussian noise only.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             are moved to the boundary of a box or ball, NaN to its center.
@@ -139,17 +143,17 @@ def clipped_mean(
 
     Returns:
         An :class:`Estimate` of the mean of the *clipped* distribution. ``bias_bound`` is for
-        rounding alone. ``sampling_deviation`` is half the set's width over √n, which no
-        distribution on the set exceeds.
+        rounding alone. ``sampling_deviation`` is half the set's width divided by √n: no
+        distribution on the set has a larger one.
 
     Raises:
         ParameterError: no set or two sets are given, or arguments are out of range.
         DataError: data are not real numbers, or have NaN or infinities that are not clipped.
         NotAvailableError: no map into the set is known.
 
-    Source: for the error of both kinds of noise, Bassily, Smith & Thakurta (2014), Theorems 5.4 and
-    5.5, and Steinke & Ullman (2015), Theorem 1.1, for lower bounds; for the optimal covariance,
-    Nikolov & Tang (2023).
+    Source: Bassily, Smith & Thakurta (2014), Theorems 5.4 and 5.5, for the error of both kinds of
+    noise; Steinke & Ullman (2015), Theorem 1.1, for lower bounds; Nikolov & Tang (2023) for the
+    optimal covariance.
 
     >>> heights = np.random.default_rng(0).normal(170, 10, size=5000)
     >>> mean = gn.estimators.clipped_mean(heights, gn.PureDP(0.5), bounds=(0, 300))

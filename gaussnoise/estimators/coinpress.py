@@ -1,4 +1,4 @@
-"""Means in many dimensions: a ball of possible means shrinks step by step (CoinPress)."""
+"""Means in many dimensions: a ball of possible means becomes smaller at every step (CoinPress)."""
 
 import hashlib
 import math
@@ -25,13 +25,13 @@ from .tails import SquaredLength
 
 Array = NDArray[np.float64]
 
-_LAST = 0.75  # share of the budget for the last step, whose noise is in the estimate
+_LAST = 0.75  # share of the budget for the last step: only its noise is in the estimate
 _MOST_STEPS = 20
 _TRIED_STEPS = 8  # with more steps, the error was not smaller in any setting we tried
-_AS_GOOD = 1.01  # one step is saved if intervals widen by at most this factor
-# Candidates of the last step: minus the logarithm of the probability of clipping a record.
+_AS_GOOD = 1.01  # a smaller number of steps is chosen if intervals widen by at most this factor
+# Candidates for the last step's radius: −log of the probability of clipping a record.
 _TAILS = np.geomspace(0.3, 40.0, 48)
-_MOST_DEVIATIONS = 1e12  # farther from zero, floats around the center are too coarse
+_MOST_DEVIATIONS = 1e12  # for means farther from zero, floats around the center are too coarse
 _MOST_RECORDS = 2**62
 _LARGEST = 1e200  # replaces infinities before coordinates are rotated
 
@@ -92,12 +92,12 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """Digests by which a ledger compares covariance bounds."""
+        """Digests of the arrays, by which a ledger compares covariance bounds."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
     def turned(self, rows: Array) -> Array:
-        """Return coordinates along the axes; every row is computed by itself."""
+        """Return the coordinates of rows along the axes; no row affects another."""
         return (
             rows
             if self.axes is None
@@ -105,12 +105,12 @@ class CovarianceBound:
         )
 
     def back(self, turned: Array) -> Array:
-        """Return a vector, given along the axes, in the given coordinates."""
+        """Return a vector in the given coordinates, from its coordinates along the axes."""
         return turned if self.axes is None else self.axes @ turned
 
     @cached_property
     def turning(self) -> float:
-        """The relative error of a vector that is rotated and rotated back.
+        """The relative error of a vector after it is rotated and rotated back.
 
         The error comes from axes that are not exactly orthogonal, and from the rounding of three
         matrix products of d terms each.
@@ -128,13 +128,13 @@ class CovarianceBound:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step that computes a clipped mean, with coordinates along the axes divided by ``scale``.
+    """A step: a noisy clipped mean, in coordinates along the axes divided by ``scale``.
 
     Attributes:
         scale: shape (d,).
         radius: radius of the clipping ball, in divided coordinates.
         deviation: standard deviation of the noise, in divided coordinates.
-        bias: bound on the move of the mean by clipping, in divided coordinates.
+        bias: bound on the change of the mean by clipping, in divided coordinates.
     """
 
     scale: Array
@@ -150,11 +150,12 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of all steps, from public numbers alone.
+    """The plan of all steps, computed from public numbers alone.
 
-    After the first step, a record minus the step's center is ``(x_i − x̄) − noise``, unless a
-    record was clipped before. Here x_i − x̄ is normal, independent of the noise, with a covariance
-    below the distribution's. In the first step, the difference is ``(x_i − μ) + (μ − center)``.
+    Let the records x_i have the mean x̄. After the first step, a record minus the step's center is
+    ``(x_i − x̄) − noise``, unless a record was clipped before. Here x_i − x̄ is normal and
+    independent of the noise, and its covariance is below that of the distribution. In the first
+    step, the difference is ``(x_i − μ) + (μ − center)``.
 
     Attributes:
         variances: upper bounds on the distribution's variances along its axes, shape (d,).
@@ -179,7 +180,7 @@ class Plan:
         steps: list[Step] = []
         for rho in self.rhos[:-1]:
             listed = [self._early(scale, rho, steps) for scale in self._scales]
-            # compare noise in units of the last scale, since the last step's set has this shape
+            # compare the noise in units of the last scale, as the last step's set has that shape
             steps.append(
                 min(listed, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum()))
             )
@@ -187,17 +188,17 @@ class Plan:
 
     @property
     def width(self) -> float:
-        """The objective: the total width of 95 % intervals for all coordinates along the axes."""
+        """The objective: the sum over coordinates along the axes of the width of 95 % intervals."""
         return self._width(self.steps[-1])
 
     @property
     def shrinks(self) -> bool:
-        """Whether results of the first and last step are nearer the mean than ``radius``."""
+        """Whether the results of the first and last step are nearer the mean than ``radius``."""
         return all(self._reach(step) < self.radius for step in (self.steps[0], self.steps[-1]))
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """The scales to try: of balls, and of the ellipsoids with the least noise and bias."""
+        """The scales to try: of a ball, and of the ellipsoid with the least noise and bias."""
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
@@ -216,7 +217,7 @@ class Plan:
         return SquaredLength(self.variances / scale**2, shift)
 
     def _early(self, scale: Array, rho: float, before: list[Step]) -> Step:
-        # a union bound over all n records
+        # union bound over all n records
         q = self._lengths(scale, before).quantile(self._log_odds + math.log(self.n))
         return Step(scale, math.sqrt(q), self._deviation(q, rho), 0.0)
 
@@ -229,11 +230,11 @@ class Plan:
         return min(tried, key=self._width)
 
     def _deviation(self, q: float, rho: float) -> float:
-        # sensitivity is 2√q/n, and ρ is its square divided by 2 deviation²
+        # the sensitivity is 2√q/n, and ρ = sensitivity² / (2 deviation²)
         return math.sqrt(2 * q / rho) / self.n
 
     def _reach(self, step: Step) -> float:
-        """Return the largest distance of the step's result from the mean."""
+        """Return a bound on the distance of the step's result from the mean."""
         error = SquaredLength(self.variances / self.n + step.noise)
         return math.sqrt(error.quantile(self._log_odds)) + step.bias * float(step.scale.max())
 
@@ -256,32 +257,32 @@ def coinpress_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of N(μ, Σ), ‖μ − center‖₂ <= radius, Σ at most ``covariance``.
+    r"""Return the mean μ of N(μ, Σ), where ‖μ − center‖₂ <= radius and Σ is at most ``covariance``.
 
-    Every step clips records around the previous step's estimate and adds noise to their mean. Its
-    result is accurate enough for a smaller clipping radius in the next step. The last step spends
-    3/4 of ρ, the others share the rest. Only the last step's noise is in the estimate, so that
+    Every step clips records around the previous step's estimate and adds noise to their mean. The
+    result is so accurate that the next step can use a smaller clipping radius. The last step uses
+    3/4 of ρ, the other steps share the rest. Only the last step's noise is in the estimate, so that
     ``radius`` has almost no effect if n is large enough for two steps.
 
-    *Balls and ellipsoids.* Records are clipped to the ball, or to an ellipsoid ``{x : xᵀC⁻¹x <=
-    R²}``: they become ``y = A⁻¹x`` with C = AAᵀ, are clipped to the ball of radius R, and get that
-    ball's noise, mapped back: covariance ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the
-    ellipsoid has a smaller trace: a covariance M covers it iff ``M ⪰ R²C``. R² is about
-    ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), with value ``(tr
-    Σ^½)²``, instead of ``d tr Σ`` for balls. As long as the radius is large, balls are better and
-    are used.
+    *Balls and ellipsoids.* Records are clipped to a ball, or to an ellipsoid ``{x : xᵀC⁻¹x <=
+    R²}``: with C = AAᵀ, ``y = A⁻¹x`` is clipped to the ball of radius R, the mean gets the noise
+    for that ball, and is mapped back by A. The noise then has the covariance ``4R²C/(2ρn²)``. No
+    unbiased Gaussian noise for the ellipsoid has a smaller trace: a covariance M covers the
+    ellipsoid iff ``M ⪰ R²C``. R² is about ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½
+    (Cauchy–Schwarz), with value ``(tr Σ^½)²``, instead of ``d tr Σ`` for balls. As long as the
+    radius is large, balls are better and are used.
 
     *Radii.* Early steps clip no record, except with a total probability of beta/2. The last step's
-    radius gives the shortest intervals from noise, sampling and the bound on the bias. Tails are
-    bounded by Chernoff's method, for the squared length of a normal vector.
+    radius gives the shortest intervals from noise, sampling and the bound on the bias. Chernoff's
+    method bounds the tails of the squared length of a normal vector.
 
     Formal guarantees:
-        * The privacy guarantee, for one record replaced by any other, and for all data: their
-          normal distribution matters for the error alone. The number of records is public.
-        * Every step is a clipped mean with a ρ of its own. It may use the releases of earlier
-          steps, since zCDP composes adaptively.
-        * Every record is clipped and rounded to integers by itself; sums are exact. The ledger is
-          charged once for all steps.
+        * The privacy guarantee, for one record replaced by any other, and for all data: only the
+        error depends on the normal distribution. The number of records is public.
+        * Every step is a clipped mean with its own ρ. It may use the results of earlier steps,
+        since zCDP composes adaptively.
+        * Every record is clipped and rounded to integers without regard to others; sums are exact.
+        The ledger is charged once for all steps.
 
     Args:
         data: records, shape (n, d), or (n,).
@@ -294,7 +295,8 @@ def coinpress_mean(
         covariance: upper bound on the distribution's covariance (Loewner order): a number, which
             stands for a multiple of the identity, or shape (d, d), positive definite. By default,
             the identity.
-        beta: probability that an early step clips a record or misses the mean.
+        beta: probability that an early step clips a record, or that its result is too far from the
+        mean.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             are moved to the boundary of the clipping set, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
@@ -341,7 +343,7 @@ def coinpress_mean(
     budget, plan = planned_steps(sample, one, steps, planned, check)
 
     def find() -> Found:
-        with np.errstate(all="ignore"):  # some results are too large for floats
+        with np.errstate(all="ignore"):  # some numbers may overflow
             turned = bound.turned(rows - middle)
         place, scale = np.zeros(d), np.ones(d)
         noisy = NoisyMean(place, place, place)
@@ -353,8 +355,7 @@ def coinpress_mean(
                 )
         last = plan.steps[-1]
         estimate = middle + bound.back(scale * noisy.estimate)
-        # rounding of the last mean, of records that are moved, rotated and scaled, and of the
-        # result
+        # rounding of the last mean, of translated, rotated and scaled records, and of the result
         carried = np.linalg.norm(scale * (noisy.rounding + 4 * EPS * np.abs(noisy.estimate)))
         far = np.linalg.norm(scale * (np.abs(place) + np.abs(noisy.estimate) + last.radius))
         rounding = carried + (bound.turning + 4 * EPS) * (far + np.linalg.norm(middle))
@@ -383,7 +384,7 @@ def coinpress_mean(
 
 
 class _Planned(Protocol):
-    """The properties by which the number of steps is chosen."""
+    """A plan with the properties by which the number of steps is chosen."""
 
     @property
     def width(self) -> float: ...
@@ -395,7 +396,7 @@ P = TypeVar("P", bound=_Planned)
 
 
 def steps_budget(one: Budget, steps: int) -> Budget:
-    """Split the budget of one step: 3/4 for the last, equal shares of the rest for the others."""
+    """Return the budget of all steps: 3/4 for the last, the rest in equal shares for the others."""
     early = {f"step {i + 1}": (1 - _LAST) / (steps - 1) for i in range(steps - 1)}
     shares = early | {f"step {steps}": _LAST if early else 1.0}
     return replace(one, shares=shares, draws=steps * one.draws)
@@ -414,13 +415,13 @@ def planned_steps(
         sample: the records.
         one: the budget of a single step.
         steps: the number of steps, or None to choose it.
-        planned: the plan for a number of records and the ρ of every step.
-        check: a function that raises ParameterError if no noise has this ρ.
+        planned: returns the plan for a number of records and the ρ of every step.
+        check: raises ParameterError if no noise has this ρ.
 
     Raises:
         ParameterError: no such noise, or as for :func:`_chosen_steps`.
     """
-    check(one.whole)  # refuse a budget that allows no noise at all: parts of it allow none either
+    check(one.whole)  # if the whole budget allows no noise, its parts allow none
 
     def split(count: int) -> list[float]:
         budget = steps_budget(one, count)
@@ -437,7 +438,7 @@ def planned_steps(
 def _chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
-    """Return the number of steps: the given one, or the least with almost the shortest intervals.
+    """Return the given number of steps, or the least one with nearly the shortest intervals.
 
     Raises:
         ParameterError: the number is not possible, or there are too few records; the message says

@@ -25,10 +25,10 @@ from ..tables.schema.numbers import PerPerson
 from ..tables.schema.schema import Attribute, OnOutside, Schema, with_infinite
 from .ranges import QUESTIONS, Counts, Ends, Exact, NoRangeError, find_range
 
-_FAILURES = 0.05  # part of 1 − level that is left for errors of the range
-_EVENTS = 7  # the noise of the count and of two checks of two ends, and the sample at both ends
-UNSPENT = 0.4  # part of the budget that no search spends
-_WITHOUT = "no number"  # the catch-all of a column, so that its rows count in other columns
+_FAILURES = 0.05  # part of 1 − level for the event that a check of a range errs
+_EVENTS = 7  # the noise of the count and of two checks of two ends each, and the sample at each end
+UNSPENT = 0.4  # part of the budget that no search uses
+_WITHOUT = "no number"  # the catch-all of a column: its rows still count in other columns
 
 
 @final
@@ -39,13 +39,13 @@ class ColumnPlan:
     Attributes:
         columns: the names of the columns.
         groups: the attributes of the groups.
-        options: the arguments of :func:`plan` on persons and neighbours.
-        per_person: the function of a person's own numbers for each column; empty for rows.
+        options: the arguments of :func:`plan` about persons and neighbours.
+        per_person: for each column, how one person's numbers become one; empty for means over rows.
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
         about: lines for readers of the release.
         missing: codes for no answer, of some columns.
-        file: the dialect of the table's files, which an inspection of the release reads again.
+        file: the dialect of the table's files, for a later inspection of the release.
     """
 
     columns: Sequence[str]
@@ -60,16 +60,16 @@ class ColumnPlan:
 
     @property
     def wrong(self) -> float:
-        """The chance that any check of a range may err."""
+        """The probability that some check of a range errs."""
         return (1 - self.level) * _FAILURES
 
     @property
     def quantile(self) -> float:
-        """The number of deviations that noise and sampling exceed with the chance left to them."""
+        """The normal quantile for noise and sampling: :attr:`wrong` is taken from 1 − level."""
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
     def counts(self, table: object, column: str, rho: float) -> Counts:
-        """Return noisy counts of the numbers of a column, of which a person has one."""
+        """Return noisy counts of the numbers of a column; each person or row has one number."""
         return Counts(
             self.exact(table, column), self.options["neighbors"], rho, self.wrong / _EVENTS
         )
@@ -77,8 +77,8 @@ class ColumnPlan:
     def exact(self, table: object, column: str) -> Exact:
         """Return the function that counts the numbers of a column below and above thresholds.
 
-        It reads the table as releases do. Of each person one row counts, drawn at random: a random
-        row is clipped as often as the rows whose mean the person has.
+        It reads the table as releases do. One row per person counts, drawn at random: such a row is
+        beyond a threshold as often as all of the person's rows are on average.
         """
         person = self.options["person"]
         limit = None if person is None else PersonLimit(person, 1)
@@ -113,11 +113,11 @@ class ColumnPlan:
     ) -> FoundRange:
         """Return the range of a column, or the reason why there is none.
 
-        ``unit`` is the :meth:`deviation` for the part of the budget that no search spends.
+        ``unit`` is :meth:`deviation` at the part of the budget that no search uses.
         """
 
         def noise(count: float, spent: float) -> float:
-            """Return the deviation of a mean in −1 … 1, and of what Wilson's correction adds."""
+            """Return the deviation of a mean in −1 … 1, with the effect of Wilson's correction."""
             more = math.sqrt(UNSPENT / max(1 - spent / counts.rho, UNSPENT))
             return math.hypot(unit * more, self.quantile) * self.number_of_groups / count
 
@@ -133,10 +133,10 @@ class ColumnPlan:
         return asked if found is None else replace(asked, **vars(found))
 
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
-        """Return the plan of counts, sums and squares in these ranges; squares have no weights."""
+        """Return the plan of counts, sums and squares in these ranges; with weights, no squares."""
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [
-            Attribute(  # holds infinite ones
+            Attribute(  # an attribute for infinite numbers
                 own.column,
                 edges=[-math.inf, math.inf],
                 other=_WITHOUT,
@@ -173,12 +173,12 @@ class ColumnPlan:
 
     @cached_property
     def in_unit(self) -> Plan:
-        """The plan for ranges of length 2 at ρ = ½, whose noise is that for any ranges."""
+        """The plan for ranges of length 2 at ρ = ½; its noise, rescaled, is that for any ranges."""
         ranges = [FoundRange(column, 0.0, 2.0) for column in self.columns]
         return self.plan(ranges, zCDP(0.5))
 
     def deviation(self, rho: float) -> float:
-        """Return the standard deviation of a sum in −1 … 1, of noise that spends ρ.
+        """Return the standard deviation of the noise on a sum in −1 … 1, at a cost of ρ.
 
         Raises:
             ParameterError: there is no such noise.
@@ -186,7 +186,7 @@ class ColumnPlan:
         own, by = self.in_unit, [group.name for group in self.groups]
         without = self.plan([FoundRange(column, None, None) for column in self.columns], zCDP(rho))
         for planned in (replace(own, asked=replace(own.asked, privacy=zCDP(rho))), without):
-            _ = planned.rho_charged  # so that neither is refused once ranges are found
+            _ = planned.rho_charged  # refuse both now, before a search spends anything
         sums = [own.answer_deviations((*by, column))[..., 1].max() for column in self.columns]
         return float(max(sums)) / math.sqrt(2 * rho)
 

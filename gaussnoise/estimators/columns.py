@@ -1,4 +1,4 @@
-"""Means of a table's numeric columns, by group, with no known bounds on the numbers."""
+"""Means of a table's numeric columns, by group, without known bounds on the numbers."""
 
 import math
 import os
@@ -58,82 +58,85 @@ def column_means(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
-    r"""Return means of numeric columns, with intervals: find ranges, and release a plan with them.
+    r"""Return means of numeric columns, with intervals: find ranges, and release a plan for them.
 
-    For each column, noisy counts find numbers L and U with less than a tenth of all numbers beyond
-    each, and a last count checks this. Numbers are clipped to a range ``c ± T`` around their middle
-    c. Then a plan of the counts, sums and sums of squares of all columns is released with the rest
-    of the budget (:func:`plan`). Its release can be asked for more, saved and reported.
+    For each column, noisy counts find numbers L and U such that less than a tenth of all numbers
+    are below L, and less than a tenth above U; a last count checks this. Numbers are clipped to a
+    range ``c ± T`` around the middle c of L and U. Then a plan (:func:`plan`) of the counts, sums
+    and sums of squares of all columns is released with the rest of the budget. The release answers
+    more questions, and can be saved and reported.
 
     T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <=
-    spread · (U − L)``. With k = 2 the left side is about 0.39 times that distance for a normal
-    distribution, 0.5 times for an exponential one, and 0.65 times for a lognormal one of parameter
-    1. ``bias`` is the bound under this assumption, which is stated with its numbers for each
-    column. It should hold in each group; you must judge whether it does. A larger k needs less
-    noise. Without ``order``, k is 4, or 2 if a noisy count shows too many numbers far from c. If L
-    is not negative, and no more numbers are negative than the noise hides, it is also assumed that
-    none is.
+    spread · (U − L)``. With k = 2 the left side is about 0.39 (U − L) for a normal distribution,
+    0.5 (U − L) for an exponential one, and 0.65 (U − L) for a lognormal one of parameter 1.
+    ``bias`` is the bound on the bias under this assumption, which the result states with its
+    numbers for each column. The assumption should hold in each group; you must judge whether it
+    does. A larger k needs less noise. Without ``order``, k is 4, or 2 if a noisy count shows too
+    many numbers far from c. If L >= 0, and the noisy count of negative numbers is within its noise,
+    it is also assumed that no number is negative.
 
     Public bounds, given as ``between``, need no search and no assumption.
 
-    An interval adds noise and sampling like squares, and then the bias. A twentieth of the
-    chance to miss is left for a check that errs. Sampling has Wilson's correction (1927) for
-    small groups and rare large numbers, which moves an interval towards the middle of the range.
+    The half width of an interval is a quantile of noise and sampling error together, plus the
+    bias. A twentieth of 1 − level covers the event that a check errs. Sampling has Wilson's
+    correction (1927) for small groups and rare large numbers, which shifts an interval towards the
+    middle of the range.
 
     Formal guarantees:
-        * The privacy guarantee, for one row more or less ("add-remove") or one replaced; with
-          ``person``, for all rows of one person. A row without a number in a column is treated as
-          absent there, and one without a listed category everywhere. Refusals, with
-          ``on_outside="refuse"``, depend on the data and are not covered.
-        * In the search, a row is in one of two counts; of a person, one row counts, drawn at
-          random. All noise is discrete Gaussian, through OpenDP.
+        * The privacy guarantee, for one row more or less ("add-remove") or one row replaced; with
+        ``person``, for all rows of one person. A row without a number in a column is left out for
+        that column; a row without a listed category is left out for all columns. Refusals, with
+        ``on_outside="refuse"``, depend on the data and are not covered.
+        * In the search, a row is in at most one of two counts; one row per person counts, drawn
+        at random. All noise is discrete Gaussian, drawn by OpenDP.
         * The cost of later steps may depend on earlier results, within one budget that was fixed
           beforehand, and that is charged once.
 
     Args:
         table: a dataframe of any kind, or the path of a CSV or Parquet file; for CSV in another
-            dialect, :meth:`Dialect.table`. It is read several times.
-        columns: names of numeric columns, at least one; the search for each range has an equal
-            share of the budget.
+            dialect, :meth:`Dialect.table`. The table is read several times.
+        columns: names of numeric columns, at least one; each search for a range gets an equal
+        share of the budget.
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another guarantee that Gaussian noise
             satisfies.
-        by: the public categories of grouping columns, or an :class:`Attribute` for each; groups
-            are all combinations.
+        by: the public categories of each grouping column, or an :class:`Attribute` for each; groups
+        are all combinations of categories.
         person: name of the column that identifies the person of each row.
         per_person: as in :func:`plan`: with "mean", each person counts with the mean of their own
-            numbers in a group; "max" likewise. "sum" and "count" need ``between``. Or one of these
-            for each column, ``{"stay": "mean", "visits": "count"}``. None for means over rows.
-        rows_per_person: the most groups in which a person counts; if ``per_person`` is None, the
-            most rows of a person. They are drawn at random.
+        numbers in a group, with "max" by the largest one. "sum" and "count" need ``between``. Or
+        one of these for each column, ``{"stay": "mean", "visits": "count"}``. None for means over
+        rows.
+        rows_per_person: the largest number of groups in which a person counts; if ``per_person`` is
+        None, the largest number of rows of a person. Of more, these are drawn at random.
         neighbors: the relation, for one person or row; under "replace", the number of rows is
             public.
-        between: the public bounds ``(low, high)`` of some columns; None for an end that is not
-            known, like ``{"income": (0, None)}``. Numbers beyond them are clipped to them.
+        between: the public bounds ``(low, high)`` of some columns; None for an unknown bound, as in
+        ``{"income": (0, None)}``. Numbers beyond a bound are clipped to it.
         weight: the sample weights of rows: means are weighted sums over weighted counts. All
-            columns need both public ends, since a search counts rows and not what they weigh. The
-            interval is for the weighted mean of the counted rows themselves, as the plan counts
-            them (clipped, and rounded to steps of ``most / 2**20``), and exact for its noise: how
-            weighted means vary from sample to sample depends on the sampling design, and on squares
-            that plans do not release. It says nothing about a population: ``sampling`` and ``bias``
-            are 0. With ``person``, ``per_person`` is None.
+        columns need both public bounds, since a search counts rows, not their weights. The
+        interval is for the weighted mean of the counted rows themselves, as the plan counts
+        them (clipped, and rounded to steps of ``most / 2**20``), and its noise is known exactly.
+        How weighted means vary from sample to sample depends on the sampling design, and on
+        squares that plans do not release, so the interval says nothing about a population:
+        ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
         spread: the factor in the assumption above; 0.5 if it is less.
         order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
-        level: confidence level of the intervals, for each mean alone, in (0, 1).
-        on_outside: the treatment of a row without a number in a column, a listed category, or a
-            person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
-            private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
+        level: confidence level of each interval (not of all together), in (0, 1).
+        on_outside: the treatment of a row without a number in a column, without a listed category,
+        or without a person: "drop" leaves it out; "refuse" refuses the whole call, which is not
+        private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
         missing: codes of columns that mean "no answer", as in :class:`Attribute`:
             ``{"income": [999]}``.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
         about: the title, source, period, publisher and contact, for readers of the release.
-        ledger: a :class:`Ledger` or its path, charged before anything is drawn; together with
-            ``out`` and ``id``.
+        ledger: a :class:`Ledger` or its path, charged before anything is drawn; it requires ``out``
+        and ``id``.
         id: the name of these means in the ledger.
 
     Returns:
-        A :class:`ColumnMeans`. Where there are too few numbers, or 8 in 10 are equal, a mean is NaN
-        with an infinite interval, and ``reason`` says what would help.
+        A :class:`ColumnMeans`. If a column has too few numbers, or 8 in 10 are equal, its means are
+        NaN with infinite intervals, and ``reason`` says what would help.
 
     Raises:
         ParameterError: arguments are of another kind, or out of range.
@@ -142,8 +145,8 @@ def column_means(
             ``on_outside="refuse"``.
         OutputError: ``out`` exists, or cannot be written.
 
-    Source: for the search, in the spirit of Smith (2011) and Karwa & Vadhan (2018); for the
-    clipping, Kamath, Singhal & Ullman (2020). The check is ours.
+    Source: the search is similar to Smith (2011) and Karwa & Vadhan (2018); the clipping follows
+    Kamath, Singhal & Ullman (2020). The check is ours.
 
     >>> import polars as pl
     >>> rng = np.random.default_rng(0)
@@ -231,7 +234,7 @@ def column_means(
         except (DataError, OutputError):
             raise
         except GaussNoiseError as error:
-            # it may depend on the draws of the search, so that the charge must stay
+            # the error may depend on the noise of the search, so the charge must stay
             raise OutputError(
                 f"{name}: no release follows from what the search found "
                 f"({type(error).__name__}); hint: public bounds, between="
@@ -278,10 +281,10 @@ def column_means(
 
 
 def _public(columns: list[str], between: object) -> dict[str, Ends]:
-    """Return the public ends of some columns as floats.
+    """Return the public bounds of some columns as floats.
 
     Raises:
-        ParameterError: another kind of argument, or ends in the wrong order.
+        ParameterError: another kind of argument, or bounds in the wrong order.
     """
     found: dict[str, Ends] = {}
     if not (between is None or isinstance(between, Mapping)) or set(between or {}) - set(columns):
@@ -309,10 +312,10 @@ def _public(columns: list[str], between: object) -> dict[str, Ends]:
 
 
 def _columns(given: object) -> list[str]:
-    """Return the names of columns, each once.
+    """Return the distinct names of columns as a list.
 
     Raises:
-        ParameterError: ``given`` is not a list of names.
+        ParameterError: ``given`` is not a list of distinct names.
     """
     names = [given] if isinstance(given, str) else given
     if not (
@@ -329,10 +332,10 @@ def _columns(given: object) -> list[str]:
 
 
 def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
-    """Return the function of a person's own numbers for each column; empty for means over rows.
+    """Return, for each column, how one person's numbers become one; empty for means over rows.
 
     Raises:
-        ParameterError: not one function, or one for each column.
+        ParameterError: neither one known function, nor one for each column.
     """
     if given is None:
         return {}
@@ -347,7 +350,7 @@ def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
 
 
 def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
-    """Return the codes for no answer of some columns.
+    """Return the codes that mean "no answer", for the columns that have some.
 
     Raises:
         ParameterError: not a mapping of columns that are asked for.
@@ -365,12 +368,12 @@ def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
 
 
 def _in_request(reduced: Mapping[str, PerPerson]) -> object:
-    """Return the functions as ledgers know them: one name where all columns have the same."""
+    """Return the functions as ledgers record them: one name if all columns have the same one."""
     return next(iter(reduced.values()), None) if len({*reduced.values()}) < 2 else dict(reduced)
 
 
 def _groups(by: object, with_others: bool) -> list[Attribute]:
-    """Return the attributes of groups, with a catch-all where rows cannot be dropped.
+    """Return the attributes of groups; if ``with_others``, each has a catch-all.
 
     Raises:
         ParameterError: ``by`` is neither categories by name nor attributes, or gives too many

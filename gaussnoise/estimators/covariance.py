@@ -34,7 +34,7 @@ class Whitening:
 
     Attributes:
         squared_radius: q, the squared radius of the clipping ball.
-        kept: ``1 − E(χ²_d − q)₊/d``: lower bound on the share of the covariance that is left after
+        kept: ``1 − E(χ²_d − q)₊/d``: lower bound on the share of the variance that remains after
             clipping, in every direction.
         widened: the covariance is at most ``(Z + widened I)/shrunk`` for the step's result Z.
         shrunk: see ``widened``.
@@ -54,19 +54,19 @@ class Whitening:
 class CovariancePlan:
     r"""The plan of all steps, from public numbers alone.
 
-    A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ. In
-    the order of matrices, and with kept = 1 − δ:
+    A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ.
+    With <= for matrices in the Loewner order, kept = 1 − δ, and z a normal quantile:
 
     * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, clipping
       removes at most ``E[(v·w)² (1 − q/‖g‖²)₊]`` along v, which by symmetry is ``vᵀΣv · E(‖g‖² −
       q)₊/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
-      at most ``(1 + …)²`` times.
-    * The noise is at least −(√(2d) + z − √2) deviations.
+    at most ``(1 + √(d/n) + z/√(2n))²`` times.
+    * The least eigenvalue of the noise is at least −(√(2d) + z − √2) deviations.
 
-    Here z is a normal quantile. The last two bounds are expectations of extreme eigenvalues plus
-    the fluctuation for d = 1; in simulations, the fluctuation was smaller for all other d. Accuracy
-    depends on these bounds, privacy does not.
+    The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1; in
+    simulations, the fluctuation was smaller for all other d. Accuracy depends on these bounds,
+    privacy does not.
 
     Attributes:
         dim: d.
@@ -94,7 +94,7 @@ class CovariancePlan:
 
     @property
     def width(self) -> float:
-        """The objective: the width of intervals for variances, in the worst case."""
+        """The objective: the relative width of intervals for variances, in the worst case."""
         return self.steps[-1].width
 
     @property
@@ -111,14 +111,14 @@ class CovariancePlan:
         off = math.sqrt(d / n) + z / math.sqrt(2 * n)
         plans = []
         for q in np.geomspace(d / 4, d + 2 * math.sqrt(40 * d) + 80, 96).tolist():
-            # the largest change is √2 q/n, or q/n in one dimension
+            # the squared change by one record is at most 2 q² / n² (q² / n² in one dimension)
             deviation = q / (n * math.sqrt(rho if d > 1 else 2 * rho))
             # E[χ²_d; χ²_d > q] = d P(χ²_{d+2} > q)
             kept = 1 - float(scipy.special.chdtrc(d + 2, q) - q / d * scipy.special.chdtrc(d, q))
-            # Z is at most (1 + off)² Cov(w) + widened I, where I is at most ratio · Cov(w)
+            # Z is at most (1 + off)² Cov(w) + widened I, and I is at most ratio · Cov(w)
             widened, shrunk = extreme * deviation, kept * max(1 - off, 0.0) ** 2
             following = ((1 + off) ** 2 + 2 * widened * ratio) / shrunk if shrunk > 0 else math.inf
-            # a variance of n normal numbers has the relative deviation √(2/n)
+            # the sample variance of n normal numbers has the relative deviation √(2/n)
             width = 2 * math.hypot(deviation * ratio, math.sqrt(2 / n)) + 1 - kept
             plans.append(Whitening(q, kept, widened, shrunk, following, width))
         return plans
@@ -136,24 +136,25 @@ def coinpress_covariance(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the covariance Σ of N(0, Σ), smallest · I <= Σ <= largest · I.
+    r"""Return the covariance Σ of N(0, Σ), where smallest · I <= Σ <= largest · I.
 
-    Every step divides records by a root of the known upper bound on Σ, clips them to a ball, and
-    adds noise to the mean of x xᵀ. The result, slightly widened, is the next upper bound. The last
-    step spends 3/4 of ρ, the others share the rest.
+    Every step multiplies records by the inverse root of the known upper bound on Σ, clips them to a
+    ball, and adds noise to the mean of x xᵀ. The result, slightly enlarged, is the next upper
+    bound. The last step uses 3/4 of ρ, the other steps share the rest.
 
-    The mean must be zero. For other data, use differences of disjoint pairs, divided by √2. These
-    are half as many records, each from two people.
+    The mean must be zero. For other data, use differences of disjoint pairs of records, divided by
+    √2. There are half as many of these, each from two people.
 
     Formal guarantees:
-        * The privacy guarantee, for one record replaced by any other, and for all data: their
-          normal distribution matters for the error alone. The number of records is public.
-        * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ, and
-          noise is calibrated to this bound for the *rounded* rows: the diagonal, and √2 (to 0.03 %)
-          times the entries above it, have noise of one deviation. Every record is whitened, clipped
-          and rounded by itself; sums are exact integers.
-        * Steps use the releases of earlier steps, since zCDP composes adaptively. The ledger is
-          charged once for all.
+        * The privacy guarantee, for one record replaced by any other, and for all data: only the
+        error depends on the normal distribution. The number of records is public.
+        * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ. Noise
+          is
+        calibrated to this bound for the *rounded* rows: entries on the diagonal, and √2 (to 0.03 %)
+        times the entries above it, have noise of the same deviation. Every record is whitened,
+        clipped and rounded without regard to others; sums are exact integers.
+        * A step may use the results of earlier steps, since zCDP composes adaptively. The ledger
+        is charged once for all steps.
 
     Args:
         data: records, shape (n, d).
@@ -171,10 +172,10 @@ def coinpress_covariance(
 
     Returns:
         An :class:`Estimate` of shape (d, d), symmetric. If n is small, it may have negative
-        eigenvalues. To raise them to ``smallest`` would be private too, but the noise of the result
-        would no longer have the law that intervals assume. Bounds on sampling and bias come from
-        the last upper bound on Σ, hence from the private result; they are for normal data of mean
-        zero. The bound on the bias includes all rounding.
+        eigenvalues. You may raise them to ``smallest`` without a loss of privacy, but then the
+        noise no longer has the distribution that intervals assume. Bounds on sampling and bias come
+        from the last upper bound on Σ, which is private; they are for normal data of mean zero. The
+        bound on the bias includes all rounding.
 
     Raises:
         ParameterError: there are too few records, and the message says how many are needed; or
@@ -232,13 +233,13 @@ def coinpress_covariance(
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """The release of a step, in the given coordinates.
+    """The result of a step, in the coordinates of the records.
 
     Attributes:
         estimate: shape (d, d), symmetric.
         deviation: standard deviation of its noise, shape (d, d).
         bound: upper bound on the covariance.
-        rounding: upper bound on the move of the estimate by all rounding, shape (d, d).
+        rounding: upper bound on the change of the estimate by all rounding, shape (d, d).
     """
 
     estimate: Array
@@ -250,13 +251,15 @@ class _Moment:
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
 ) -> _Moment:
-    """Return the release of a step, from the known upper bound on the covariance.
+    """Return the result of a step, from the known upper bound on the covariance.
 
-    Rounding: a row that is not clipped becomes w = W x with x = root w', ‖w'‖ <= √q. Here w differs
-    from w' since ``W root`` is not exactly the identity, and by the rounding of d terms, of
-    clipping, and of the lattice: in every coordinate by at most ``lost`` √q. So the error of w wᵀ
-    is at most lost 1ᵀ + 1 lostᵀ + lost lostᵀ, times q. It is mapped back by |root|, where d terms
-    are rounded twice more. For clipped rows the same holds, since they have length √q.
+    Rounding: let W be the inverse of ``root``. A row x that is not clipped is x = root w' with ‖w'‖
+        <=
+    √q, and becomes w = W x. Here w differs from w' because ``W root`` is not exactly the identity,
+    and by the rounding of d terms, of clipping, and of the lattice: in every coordinate by at most
+    ``lost`` √q. So the error of w wᵀ is at most q times lost 1ᵀ + 1 lostᵀ + lost lostᵀ. It is
+    mapped back by |root|, where sums of d terms are rounded twice more. For clipped rows the same
+    holds, since they have length √q.
     """
     values, axes = np.linalg.eigh(bound)
     roots = np.sqrt(np.maximum(values, least))
@@ -281,9 +284,9 @@ def _released(
 
 
 def _carried(root: Array, diagonal: float, off: float) -> Array:
-    """Return deviations of ``root Y root`` for symmetric noise Y with independent upper entries."""
+    """Return deviations of ``root Y root``, where Y is symmetric with independent noise."""
     known = root @ root
     alone = np.square(root) @ np.square(root).T
-    # Σ_{k<l} (r_ik r_jl + r_il r_jk)², expanded
+    # Σ_{k<l} (r_ik r_jl + r_il r_jk)², expanded, where r is the root
     crossed = np.outer(np.diag(known), np.diag(known)) + np.square(known) - 2 * alone
     return np.sqrt(diagonal**2 * alone + off**2 * crossed)

@@ -26,10 +26,10 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_CANDIDATES = 2**18
-MOST_COMPARISONS = 2**24  # candidates × directions: it takes seconds
+MOST_COMPARISONS = 2**24  # candidates × directions: some seconds
 _LOCATION = 0.25  # share of the budget for the location
 _UNITS = 2**22  # number of integer steps in the clipping radius
-_MOST_CELLS = 2**20  # largest number of cells of a coordinate that is tried
+_MOST_CELLS = 2**20  # largest number of cells of a coordinate for which a bound is computed
 _RADII = 96  # size of the grid from which a clipping radius is chosen
 
 
@@ -49,31 +49,32 @@ def pure_person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return a mean in few dimensions under pure privacy; all records of a person are protected.
+    r"""Return a mean in few dimensions under pure privacy, for people with several records each.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
     :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
     *loses* in a direction u if people's averages, projected on u and clipped to an interval around
-    p, have a mean further than a threshold from p. The score of p is the least number of people
-    whose records must change for p to lose in one of 3^d − 1 directions. The candidate with the
-    highest score, up to noise, is chosen.
+    the projection of p, have a mean further than a threshold from that projection. The score of p
+    is the least number of people whose records must change for p to lose in one of 3^d − 1
+    directions. The candidate with the highest score, up to noise, is chosen.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
           of people is public.
-        * Scores are integers and change by at most one with one person. For a score is the Hamming
-          distance of the data from the data sets in which p loses, so that the scores of two
-          neighbours differ by at most their own distance, which is one. Scores are exact: a person
-          is one integer per direction, clipped by itself. The score is the least number of people
-          whose integers must become the largest possible for the sum to cross an integer threshold,
-          and the smallest integers are changed first.
-        * The candidate is drawn by permute and flip through OpenDP, with sensitivity one, up or
-          down.
+        * Scores are integers, and replacing one person changes each by at most one: a score is the
+        Hamming distance of the data from the data sets in which p loses, and neighbours have
+        distance one. Scores are computed exactly: each person has one integer per direction,
+        clipped without regard to others. The score is the least number of people whose integers
+        must become the largest possible for the sum to cross an integer threshold; the smallest
+        integers are changed first.
+        * The candidate is chosen by permute-and-flip, drawn by OpenDP, for scores that may rise or
+        fall by one.
         * If the stated assumptions on the distribution hold, the error is at most ``bias_bound`` in
           Euclidean norm, except with probability ``beta``. This is proven, and includes sampling
           and the grid.
 
-    The running time is exponential in the number of coordinates (the error is not): use it for few.
+    The running time is exponential in the number of coordinates (the error is not): use few of
+    them.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
@@ -87,8 +88,7 @@ def pure_person_level_mean(
         order: k, the order of that moment, from 2 to 100.
         radius: half the range of possible means of a coordinate.
         center: middle of that range, a number or shape (d,).
-        accuracy: Euclidean error to reach; by default, the least that is proven for the largest
-            grid.
+        accuracy: Euclidean error to reach; by default, the smallest error that can be proven.
         beta: probability of a larger error.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
             person with one NaN counts as the center.
@@ -106,8 +106,8 @@ def pure_person_level_mean(
 
     Source: Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), "Private mean estimation with
     person-level differential privacy", Algorithms 5 to 8 and Theorem 5.9, after Kamath, Singhal &
-    Ullman (2020). Their algorithm compares candidates with the points of a local cover. Among
-    points in one direction, the nearest one decides, so that it is enough to compare directions.
+    Ullman (2020). Their algorithm compares candidates with the points of a local cover. Of the
+    points in one direction, the nearest one decides, so it is enough to compare directions.
 
     >>> people = [np.random.default_rng(i).normal([1, 2], 0.5, size=(20, 2)) for i in range(1000)]
     >>> mean = gn.estimators.pure_person_level_mean(
@@ -135,7 +135,7 @@ def pure_person_level_mean(
         with np.errstate(all="ignore"):  # some numbers may overflow
             scores = cover.scores(averages - around)
         found = around + cover.candidates[choice.choose(scores.tolist())]
-        # rounding of the location, which is the middle of the grid, and of the sum
+        # rounding of the location (the middle of the grid), and of the sum
         rounding = math.sqrt(d) * (hunt.rounding(around) + 2 * EPS * float(np.abs(found).max()))
         return Found(found, cover.error + rounding)
 
@@ -150,13 +150,14 @@ def pure_person_level_mean(
 
 @dataclass(frozen=True)
 class Cover:
-    """A grid on a box around zero, and the rule that compares its points with data.
+    """A grid on a box around zero, and the rule that scores its points.
 
     Attributes:
         dim: number of coordinates.
         half: half the width of the box.
         cells: number of cells of every coordinate; their middles are the candidates.
-        radius: half the interval around the candidate to which projections are clipped.
+        radius: half the length of the interval, around the candidate, to which projections are
+            clipped.
         threshold: a candidate loses if the mean of clipped projections is further from it; below
             ``radius``.
         error: upper bound on the Euclidean distance of the chosen candidate from the mean.
@@ -200,19 +201,18 @@ class Cover:
                 np.clip(np.nan_to_num(seen, nan=0.0), -furthest, furthest).astype(np.int64)
             )
             forth = fewest_changes(seen, points, _UNITS, needed)
-            # a mean too far below is one too far above for negated numbers
+            # a mean too far below one point is too far above its negative for negated numbers
             other = fewest_changes(-seen[::-1], -points, _UNITS, needed)
             least = np.minimum(least, np.minimum(forth, other)[back])
         return least
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """Return for each point the fewest changes by which ``Σ clip(value − point)`` exceeds
-    ``needed``.
+    """Return how few values must change for ``Σ clip(value − point)`` to exceed ``needed``.
 
-    A changed value contributes at most ``reach`` instead of its present term: this gains most for
-    the smallest terms. So it is best to change the smallest values. All is computed in integers, by
-    bisection on sums of sorted values.
+    The result has one number per point. A changed value contributes at most ``reach`` instead of
+    its current term, which gains most for the smallest terms: it is best to change the smallest
+    values. All is computed in integers, by bisection on sums of sorted values.
 
     Args:
         values: shape (n,), in ascending order.
@@ -222,10 +222,10 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     """
     n = len(values)
     sums = np.concatenate([[0], np.cumsum(values)])
-    low = np.searchsorted(values, points - reach, side="right")  # this many are clipped to −reach
+    low = np.searchsorted(values, points - reach, side="right")  # number clipped to −reach
     high = np.searchsorted(
         values, points + reach, side="left"
-    )  # all after these are clipped to reach
+    )  # values from this index on are clipped to reach
     few, enough = np.full(len(points), -1), np.full(len(points), n)
     while (enough - few > 1).any():
         changed = (few + enough) // 2
@@ -243,7 +243,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
 
 
 def _along(rows: Array, direction: Array) -> Array:
-    """Return the rows' projections on a direction; no row affects another."""
+    """Return the projections of rows on a direction; no row affects another."""
     total = np.zeros(len(rows))
     for j in np.flatnonzero(direction):
         total = total + rows[:, j] * direction[j]
@@ -251,7 +251,7 @@ def _along(rows: Array, direction: Array) -> Array:
 
 
 def _half_of_directions(dim: int) -> list[Array]:
-    """Return the nonzero sign vectors in {−1, 0, 1}^dim as unit vectors, one of each ± pair."""
+    """Return the nonzero vectors in {−1, 0, 1}^dim, one of each pair ±s, scaled to length one."""
     signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
     return [
         s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0
@@ -259,22 +259,23 @@ def _half_of_directions(dim: int) -> list[Array]:
 
 
 def _directions(dim: int) -> int:
-    """Return the number of directions, including opposites."""
+    """Return the number of directions, opposite ones included."""
     return 3**dim - 1
 
 
 def _alignment(dim: int) -> float:
     """Return a c such that every w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
 
-    With entries sorted by size, the best direction of j entries gives (w_1 + … + w_j)/√j. Among w
-    for which all of these are at most one, the longest has w_j = √j − √(j − 1).
+    If the entries of w are sorted by size, the best direction with j nonzero entries gives (w_1 + …
+    + w_j)/√j. Among all w for which these are at most one for every j, the longest has w_j = √j −
+    √(j − 1).
     """
     return 1 / math.sqrt(sum((math.sqrt(j) - math.sqrt(j - 1)) ** 2 for j in range(1, dim + 1)))
 
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipping projections, on a grid; they hold for larger reaches too."""
+    """Bounds on the bias of clipping projections, on a grid; each holds for larger reaches too."""
 
     reach: Array
     bound: Array
@@ -299,13 +300,13 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """Return the smallest grid for which the accuracy is proven, or the most accurate one.
+    """Return the smallest grid for which ``accuracy`` is proven; for None, the most accurate one.
 
     Raises:
         ParameterError: there are too many candidates, or too few people.
     """
     d, half = known.averages.dim, hunt.error
-    # The location depends on the same people. But at most four answers of each level are right, and
+    # The location depends on the same people. But at each level at most four answers are right, and
     # a union bound makes the statements hold for all of them.
     places = d * len(hunt.levels) * math.log(4)
     line = _Bias.of(known, 1000 * half)
@@ -362,19 +363,19 @@ def _proven(
     places: float,
     cells: int,
 ) -> Cover:
-    r"""Return the radius and threshold that give the best proof for this number of cells.
+    r"""Return the grid with the radius and threshold that give the smallest proven error.
 
     Let δ be an upper bound on the distance from the mean to the nearest candidate, and σ² the
-    variance of a person's average. On average over n people, clipped projections differ from their
+    variance of a person's average. The mean over n people of clipped projections differs from its
     expectation by at most ``dev = √(2σ²L/n) + 2 radius L/(3n)``, L = log(number of
-    statements/chance) (Bernstein's inequality).
+    statements/probability of failure) (Bernstein's inequality).
 
-    * Near: for the nearest candidate, their expectation is at most ``δ + bias`` in every direction.
+    * Near: for the nearest candidate, this expectation is at most ``δ + bias`` in every direction.
       With ``threshold = δ + bias + dev + 2 radius · shortfall/n``, more than ``shortfall`` people
-      must change for it to lose, since each moves the average by at most ``2 radius/n``.
-    * Far: from a candidate at a distance of ``error`` or more, the mean is further than ``g = error
-      · alignment`` in some direction. Clipping is monotone, so that the expectation grows with this
-      distance, and ``g − bias >= threshold + dev`` gives the candidate a score of zero.
+      must change for the candidate to lose: each changes the mean by at most ``2 radius/n``.
+    * Far: for a candidate at a distance of ``error`` or more, the mean is at least ``g = error ·
+    alignment`` away in some direction. Clipping is monotone, so that the expectation grows with
+    this distance, and ``g − bias >= threshold + dev`` gives the candidate a score of zero.
 
     So the chosen candidate is not far.
     """
@@ -389,7 +390,7 @@ def _proven(
     shortfall = choice.shortfall(count, beta / 2)
     threshold = near + line(radius - near) + dev + 2 * radius * shortfall / n
     seen = threshold + dev
-    for _ in range(60):  # iterate from below to the least fixed point
+    for _ in range(60):  # increase to the least fixed point
         seen = threshold + dev + line(radius - seen)
     seen = seen * (1 + 1e-12)
     holds = (seen >= threshold + dev + line(radius - seen)) & (seen < radius)

@@ -18,7 +18,7 @@ from .samples import OnNonfinite
 from .steps import count_deviation, laplace_counts, noisy_counts
 
 _MOST_CELLS = 2**20
-_MOST_DIMENSIONS = 20  # largest number of dimensions with two cells each
+_MOST_DIMENSIONS = 20  # largest number of dimensions: each has at least two cells
 
 
 def histogram_density(
@@ -30,16 +30,16 @@ def histogram_density(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return a density on [0, 1]^b from a noisy histogram, for a Lipschitz density.
+    r"""Return an estimate of a Lipschitz density on [0, 1]^b, from a noisy histogram.
 
     With about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells, the mean integrated squared error is of
     the order ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``, where α is ε or √(2ρ). No private estimator has a
     better order.
 
     Formal guarantees:
-        * The privacy guarantee, for one record replaced by any other, which changes two counts by
-          one: Laplace noise of ℓ1 sensitivity 2, or Gaussian noise of ℓ2 sensitivity √2, on integer
-          counts. The number of records is public.
+        * The privacy guarantee, for one record replaced by any other. This changes two integer
+        counts by one each, so noise is Laplace for ℓ1 sensitivity 2, or Gaussian for ℓ2
+        sensitivity √2. The number of records is public.
 
     Args:
         data: records in the unit cube, shape (n,) or (n, b); coordinates outside it are counted in
@@ -52,9 +52,9 @@ def histogram_density(
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` of shape (m,) * b: the density in each of m^b cells, unbiased for its
-        average over the cell; entries may be negative. ``bias_bound`` is the largest distance of
-        the density in a cell from that average, ``lipschitz √b / m``, plus rounding.
+        An :class:`Estimate` of shape (m,) * b: an unbiased estimate of the average density in each
+        of m^b cells; entries may be negative. ``bias_bound`` is the largest difference between the
+        density at a point and the average over its cell, ``lipschitz √b / m``, plus rounding.
 
     Raises:
         ParameterError: arguments are out of range, or there are more than 2^20 cells.
@@ -73,7 +73,7 @@ def histogram_density(
     slope = positive(name, "lipschitz", lipschitz)
     budget = Budget.of(name, privacy, {"histogram": 1.0}, n)
     alpha = budget.whole if budget.pure else math.sqrt(2 * budget.whole)
-    # at these numbers m^b, the bias 1/m is as large as the sampling error √(m^b/n), or the noise
+    # at these numbers m^b of cells, the bias 1/m equals the sampling error √(m^b/n), or the noise
     # m^b/(nα)
     cells = min(n ** (b / (b + 2)), max(n * alpha, 1.0) ** (b / (b + 1)))
     m = max(round(cells ** (1 / b)), 1)
@@ -96,9 +96,9 @@ def histogram_density(
         )
         noisy = laplace_counts(counts, amount) if budget.pure else noisy_counts(counts, amount)
         unit = m**b / n
-        largest = 1 + slope * math.sqrt(b)  # at some point the density is at most one
+        largest = 1 + slope * math.sqrt(b)  # somewhere the density is at most its mean, one
         estimate = noisy * unit
-        # a record within EPS of one of a cell's 2b faces may be counted in the neighbouring cell
+        # a record within EPS of one of its cell's 2b faces may be counted in a neighbouring cell
         rounding = 2 * b * m * EPS * largest + 2 * EPS * np.abs(estimate)
         bias = slope * math.sqrt(b) / m + rounding
         return Found(estimate, bias, deviation * unit, math.sqrt(largest * unit))

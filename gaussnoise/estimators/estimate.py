@@ -21,22 +21,22 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class Estimate(AbstractLoaded):
-    """A private estimate of a population quantity, with its error. BIASED by clipping.
+    """A private estimate of a population quantity, with its error; BIASED by clipping.
 
     No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy
     (Kamath et al. 2023, "A bias-variance-privacy trilemma for statistical estimation"): the
     interval includes a bound on the bias instead.
 
     Attributes:
-        estimate: shape () for samples of shape (n,), otherwise (d,) or as the estimator says.
+        estimate: shape () for samples of shape (n,), otherwise (d,) or as the estimator documents.
         noise_deviation: standard deviation of the noise of the last step, known exactly, shaped
             like the estimate.
-        sampling_deviation: bound on the standard deviation of a mean of n records, from the given
-            assumptions; shaped like the estimate.
+        sampling_deviation: bound on the standard deviation of the mean of n records without noise,
+        under the given assumptions; shaped like the estimate.
         bias_bound: bound on the bias of clipping and on all rounding, shaped like the estimate,
             under the given assumptions and except with probability ``beta``.
         beta: probability that an earlier step failed, so that the last step clips too much.
-        noise: "gaussian" or "laplace", the law of the last step's noise.
+        noise: "gaussian" or "laplace", the distribution of the last step's noise.
         split: the budget of every step.
         privacy: a record of the privacy guarantee.
         assumed: the assumptions, in words.
@@ -68,11 +68,11 @@ class Estimate(AbstractLoaded):
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """Return an interval for the population quantity, for each coordinate alone.
+        """Return an interval for each coordinate of the population quantity (not for all together).
 
-        Half its width is the quantile of noise plus sampling error (a Gaussian, by the central
-        limit theorem), plus the bound on the bias. The probability that an earlier step failed is
-        subtracted from 1 − level.
+        Half the width is a quantile of noise plus sampling error (Gaussian, by the central limit
+        theorem), plus the bound on the bias. The probability that an earlier step failed is
+        subtracted from 1 − level before the quantile is taken.
 
         Args:
             level: confidence level, in (0, 1 − beta).
@@ -97,7 +97,7 @@ class Estimate(AbstractLoaded):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def explain(self) -> str:
-        """Return sentences on the guarantee, every step's budget, and the parts of the error."""
+        """Return sentences about the guarantee, every step's budget, and the parts of the error."""
         steps = "; ".join(f"{step}: {spent}" for step, spent in self.split.items())
         worst = [
             float(np.max(x))
@@ -161,7 +161,7 @@ class Estimate(AbstractLoaded):
 
     @property
     def _has_one_bound(self) -> bool:
-        """Whether one number bounds noise, sampling and bias together."""
+        """Whether ``bias_bound`` alone bounds noise, sampling and bias together."""
         return not self.standard_deviation.any() and bool(self.bias_bound.any())
 
 

@@ -1,4 +1,4 @@
-"""The mean of a normal distribution in one dimension, at any location."""
+"""The mean of a normal distribution in one dimension, wherever it lies."""
 
 import math
 from functools import partial
@@ -17,7 +17,7 @@ from .publishing import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean
 
-# a small share is enough to find the bin; the rest reduces the noise of the mean
+# a small share is enough to find the bin; the rest makes the noise of the mean smaller
 _SHARES = {"location": 0.25, "mean": 0.75}
 
 
@@ -33,17 +33,17 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of N(μ, σ²), ``|μ − center| <= radius``, by a coarse location and clipping.
+    r"""Return the mean μ of N(μ, σ²), ``|μ − center| <= radius``, by a location and clipping.
 
-    A quarter of the budget finds the fullest of bins of width 2σ, whose middle is within 2σ of μ.
-    The rest releases the mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around that middle.
+    A quarter of the budget finds the fullest bin of width 2σ; its middle is within 2σ of μ. The
+    rest releases the mean of records clipped to ``± (2σ + σ√(2 log(4n/β)))`` around that middle.
     The error is ``O(σ/√n + σ√(log n)/(nε))`` for all ranges if n is at least of order
     ``log(radius/σ)/ε``.
 
     Formal guarantees:
-        * The privacy guarantee, for one record replaced by any other, and for all data: their
-          normal distribution matters for the error alone. The number of records is public.
-        * Both steps use integers and OpenDP's noise; they have one budget, charged once.
+        * The privacy guarantee, for one record replaced by any other, and for all data: only the
+        error depends on the normal distribution. The number of records is public.
+        * Both steps use integers, and noise drawn by OpenDP; they share one budget, charged once.
 
     Args:
         data: records, shape (n,).
@@ -52,7 +52,7 @@ def gaussian_mean(
         sigma: known standard deviation, or an upper bound on it.
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
-        beta: probability that the location is wrong (one half) or a record is clipped (the other).
+        beta: probability of failure: half for a wrong location, half for a clipped record.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
@@ -86,8 +86,7 @@ def gaussian_mean(
     hunt.check(sample)
     amount = budget.of_step("mean")
     check_ball_mean(1, amount, n, pure=budget.pure)
-    # a union bound: except with probability β/2, no record is further than this many deviations
-    # from μ
+    # union bound: except with probability β/2, all records are within this many deviations of μ
     tail = math.sqrt(2 * math.log(4 * n / beta))
     reach = hunt.error + deviation * tail
 
@@ -107,6 +106,6 @@ def gaussian_mean(
 
 
 def _beyond(t: float) -> float:
-    """Return ``E (|Z| − t)₊``, a bound on how far clipping at t moves a standard normal's mean."""
+    """Return ``E (|Z| − t)₊`` for Z ~ N(0, 1): a bound on the bias of clipping at ±t."""
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t)))) * SAFE_SIDE

@@ -1,4 +1,4 @@
-"""Validation of the public numbers that describe a distribution to estimators."""
+"""Checks of the public numbers with which a distribution is described to estimators."""
 
 import hashlib
 import math
@@ -13,14 +13,14 @@ from ..errors import ParameterError
 
 Array = NDArray[np.float64]
 
-# The smallest and largest allowed number, in the units of the data. Squares, products and quotients
-# of numbers between them, and of the noise of any budget, are floats.
+# The smallest and largest allowed numbers, in the units of the data. Squares, products and
+# quotients of such numbers, and of noise for any budget, neither overflow nor underflow.
 SMALLEST, LARGEST = 1e-100, 1e100
-_MOST_ORDER = 100.0  # largest order of a moment: this power of 10⁶ is still a float
+_MOST_ORDER = 100.0  # largest order of a moment: 10⁶ to this power is still a float
 
 
 def shown(value: object) -> str:
-    """Return an argument as text for a message, except for integers of thousands of digits."""
+    """Return an argument as text for a message; integers of thousands of digits by type only."""
     try:
         return f"{value!r:.80}"
     except ValueError:
@@ -63,7 +63,7 @@ def chance(function: str, beta: object) -> float:
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
-    """Return the order of a moment, 2 to 100, or infinity (bounded data) where allowed."""
+    """Return the order of a moment, from 2 to 100, or infinity (bounded data) if allowed."""
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
     real = number(function, "order", k)
@@ -78,7 +78,7 @@ def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
 
 
 def vector(function: str, name: str, value: "ArrayLike", dim: int) -> Array:
-    """Return finite numbers of shape (dim,), none of them huge; one number stands for all."""
+    """Return finite numbers of shape (dim,), none of them huge; one number is repeated."""
     try:
         array = np.asarray(value)
         if array.dtype.kind in "iufO" and array.shape in ((), (dim,)):
@@ -94,7 +94,7 @@ def vector(function: str, name: str, value: "ArrayLike", dim: int) -> Array:
 
 
 def check_box(function: str, name: str, low: Array, high: Array) -> None:
-    """Raise ParameterError unless the longest side of a box is neither tiny nor huge."""
+    """Raise ParameterError if a box is too far from the origin, or too small."""
     size, longest = np.abs([low, high]).max(), (high / 2 - low / 2).max()
     if not (size <= LARGEST and longest >= SMALLEST):
         raise ParameterError(
@@ -104,7 +104,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return a set's description with digests of its arrays, for ledgers to compare."""
+    """Return a set's description, with digests in place of arrays, for ledgers to compare."""
     header, arrays = describe(domain)
     return [
         header,

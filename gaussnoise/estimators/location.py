@@ -1,4 +1,4 @@
-"""The approximate location of a mean: the fullest bin of every coordinate's noisy histogram."""
+"""The approximate location of a mean: the fullest bin of a noisy histogram per coordinate."""
 
 import math
 from dataclasses import dataclass, replace
@@ -30,19 +30,20 @@ from .steps import (
 Array = NDArray[np.float64]
 
 _THRESHOLDED = 0.1  # share of δ for the threshold, if the range is unbounded
-_LEVEL = 2**12  # largest number of bins; a larger range is searched level by level
+_LEVEL = 2**12  # largest number of bins; a larger range is searched in several levels
 _MOST_LEVELS = 20
-# Number of bins of an unbounded range on either side; the last one has all numbers beyond.
+# Number of bins on either side of an unbounded range; the last bin has all numbers beyond.
 _MOST_KEYS = 2.0**61
-# Largest rounding of data, in deviations. Rounded data are not exactly normal, so that the lead
-# below is smaller by at most 0.42 times this, which its last digit covers.
+# Largest rounding of data, in deviations. Rounded data are not exactly normal, which lowers the
+# lead 0.3199 below by at most 0.42 times this: less than one unit of the last digit.
 _MOST_BLUR = 1e-4
 _MOST_RECORDS = 2**62
-# Width of a bin and error of its middle, in deviations; then the lead, as a share of all records,
-# of the bin around the mean over every bin whose middle is further away than that error.
+# Width of a bin, error of its middle, and lead; width and error in deviations. The lead is the
+# difference, as a share of all records, between the bin around the mean and any bin whose middle is
+# further away than the error.
 # "variance": 8/9 of the mass is within 3 deviations (Chebyshev), and so in at most two bins of
-# width 6. "gaussian": the best bin of width 2 has at least Φ(2) − Φ(0), one whose middle is 2 away
-# at most Φ(3) − Φ(1).
+# width 6. "gaussian": the best bin of width 2 has at least Φ(2) − Φ(0), a bin whose middle is 2
+# away at most Φ(3) − Φ(1).
 _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 
@@ -57,7 +58,7 @@ class Search:
         deviation: upper bound on the standard deviation of the distribution.
         radius: half the range of possible means; infinite for an unbounded range.
         delta: δ of the threshold, for an unbounded range.
-        beta: probability that any coordinate's answer is wrong.
+        beta: probability that the answer for some coordinate is wrong.
         shape: the assumption on the distribution, besides its deviation.
     """
 
@@ -81,7 +82,7 @@ class Search:
         beta: float,
         shape: Literal["variance", "gaussian"] = "variance",
     ) -> "Search":
-        """Return the search in a range, or in an unbounded one, before its budget is known.
+        """Return a search without a budget, in a range or, for ``radius=None``, without one.
 
         Raises:
             ParameterError: the range is unbounded and the guarantee has no δ, privacy is no
@@ -99,16 +100,16 @@ class Search:
 
     @property
     def thresholded(self) -> float:
-        """The share of δ that a threshold spends."""
+        """The share of δ that the threshold uses."""
         return _THRESHOLDED if math.isinf(self.radius) else 0.0
 
     def paid(self, budget: Budget) -> "Search":
-        """Return the search with its part of a budget."""
+        """Return the search with its share of a budget."""
         return replace(self, amount=budget.of_step("location"), delta=budget.threshold_delta)
 
     @property
     def request(self) -> dict[str, object]:
-        """The form of its range that a ledger compares."""
+        """The range, in the form that a ledger compares."""
         radius = None if math.isinf(self.radius) else self.radius
         return {"radius": radius, "center": self.center.tolist()}
 
@@ -124,15 +125,15 @@ class Search:
 
     @property
     def error(self) -> float:
-        """The largest error of a coordinate's answer, without rounding, except with ``beta``."""
+        """The largest error of an answer per coordinate, before rounding, except with ``beta``."""
         return _SHAPES[self.shape][1] * (self.deviation + self._blur)
 
     @property
     def _blur(self) -> float:
         """The largest effect of rounding on a number in the range when its bin is computed.
 
-        There are two roundings, relative to the number's distance from the range's end. Bins are
-        made for the rounded numbers, whose deviation is larger by this much.
+        There are two roundings, each relative to the number's distance from the lower bound. Bins
+        are made for the rounded numbers, whose deviation is larger by this much.
         """
         return 0.0 if math.isinf(self.radius) else 2 * EPS * self._furthest
 
@@ -142,10 +143,10 @@ class Search:
         return float(np.abs(self.center).max()) + 2 * self.radius
 
     def rounding(self, place: Array) -> float:
-        """Return how far rounding moves an answer of :meth:`find`; infinity if there is no answer.
+        """Return a bound on the effect of rounding on an answer of :meth:`find`; infinity for NaN.
 
-        It includes the rounding of the records, relative to their distance from the center or the
-        end of a range, and of the sums and products that give the middle of a bin.
+        It includes the rounding of the records, relative to their distance from the center or from
+        the end of a range, and of the sums and products that give the middle of a bin.
         """
         if np.isnan(place).any():
             return math.inf
@@ -157,7 +158,7 @@ class Search:
         """The width and number of bins of every level, the coarsest first."""
         levels, radius = [], self.radius
         while True:
-            # a cap beyond all levels: with more bins, a double could not count them
+            # the cap exceeds the bins of all levels together; larger numbers would overflow
             bins = max(math.ceil(min(2 * radius / self.width, 1e300)), 1)
             if bins <= _LEVEL:
                 return [*levels, (self.width, bins)]
@@ -176,7 +177,7 @@ class Search:
         return self.dim * bins
 
     def _part(self, whole: float, parts: int) -> float:
-        """Return a part, rounded so that all parts sum to at most the whole."""
+        """Return one of equal parts of an amount, rounded down: together at most the whole."""
         part = rounded_down(Fraction(whole) / parts)
         if not part > 0:
             raise ParameterError(
@@ -186,16 +187,16 @@ class Search:
 
     @property
     def _unbounded(self) -> tuple[float, float]:
-        """The ρ and δ of every coordinate in a search without a range."""
+        """The ρ and δ of each coordinate in a search without a range."""
         return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
 
     def _needed_lead(self, n: int) -> float:
-        """Return by how many records the fullest bin must lead every wrong one."""
-        # Hoeffding's inequality for a difference of two counts: it falls short of its mean by t
-        # with a probability of at most exp(−t²/2n) = β/4. Of "variance", one such event is about
-        # all wrong bins together. Of "gaussian", one wrong bin may be just further away than 2
-        # deviations; all others, on each side together, lose by n/8 more, hence win with a
-        # probability of at most β/8, as n >= t/lead.
+        """Return the number of records by which the right bin must lead every wrong one."""
+        # Hoeffding's inequality for a difference of two counts: with probability at most
+        # exp(−t²/2n) = β/4 it is below its mean by t. For "variance", one such event covers all
+        # wrong bins together. For "gaussian", one wrong bin may be just further away than 2
+        # deviations; all other bins on a side together have n/8 fewer records, and so win with
+        # probability at most β/8, since n >= t/lead.
         if math.isinf(self.radius):
             beta = self.beta / self.dim
             fall, _ = fullest_of_any_needs(n, *self._unbounded, beta / 2)
@@ -219,7 +220,7 @@ class Search:
         return True
 
     def check(self, sample: Sample) -> None:
-        """Refuse a number of records or people for which the error may be larger.
+        """Refuse fewer records, or people, than the bound on the error needs.
 
         Raises:
             ParameterError: there are too few; the message says how many are needed.
@@ -250,7 +251,7 @@ class Search:
         )
 
     def find(self, rows: Array) -> Array:
-        """Return the middle of each coordinate's chosen bin, shape (d,); NaN where none passed."""
+        """Return the middle of each coordinate's chosen bin, shape (d,); NaN if no bin passed."""
         return np.array([self._find_one(rows[:, j], c) for j, c in enumerate(self.center.tolist())])
 
     def _find_one(self, x: Array, center: float) -> float:
@@ -290,18 +291,19 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean's location within six deviations: the fullest bin of each histogram.
+    r"""Return the mean's location up to six deviations: the fullest bin of each histogram.
 
     Bins are ``6 sigma`` wide. By Chebyshev's inequality, at least 8/9 of the mass is within three
     deviations of the mean, so that a bin near it leads every distant bin by a third of all records.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
-          public. One record changes two counts by one each: pure privacy chooses the bin by permute
-          and flip (sensitivity 1, up or down). Other guarantees add a discrete Gaussian of ℓ2
-          sensitivity √2 to every bin. Without a range, they add it to the bins that occur, and
-          spend a tenth of δ to show only those above a threshold.
-        * The treatment of a record does not depend on others; counts are integers.
+          public. Replacing one record changes two counts by one each. Under pure privacy, the bin
+          is chosen by permute-and-flip, for counts that may rise or fall by one. Under other
+          guarantees, discrete Gaussian noise for ℓ2 sensitivity √2 is added to every bin. Without a
+          range, it is added to the nonempty bins, and a tenth of δ is used to show only bins above
+          a threshold.
+        * Each record is put into a bin without regard to others; counts are integers.
 
     Args:
         data: records, shape (n,) or (n, d).
@@ -319,8 +321,8 @@ def coarse_location(
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` whose ``bias_bound`` is 6 sigma plus rounding; NaN where no bin passed
-        the threshold.
+        An :class:`Estimate` whose ``bias_bound`` is 6 sigma plus rounding; NaN for coordinates in
+        which no bin passed the threshold.
 
     Raises:
         ParameterError: there are too few records, and the message says how many are needed; or

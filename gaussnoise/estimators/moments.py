@@ -1,4 +1,4 @@
-"""Means of distributions with only a bounded moment: heavy tails."""
+"""Means of distributions with only a bounded moment (heavy tails)."""
 
 import math
 from functools import partial
@@ -23,11 +23,10 @@ _ROUNDING = 2.0**-44  # approximate rounding of a mean in the unit ball of a few
 def tail_bias(t: float, k: float, size: float) -> float:
     r"""Return the largest bias of clipping at t: ``sup E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``.
 
-    For all x >= 0, ``(x − t)₊ <= c x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: this power
-    touches the line at x = tk/(k−1). A distribution on two points, 0 and this one, attains the
-    bound. The bound is less than ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014), by a
-    factor 4 at k = 2. Clipping at t >= size does not change bounded distributions (k = ∞). The bias
-    never exceeds E ‖X‖ <= size.
+    For all x >= 0, ``(x − t)₊ <= c x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: the curve
+    touches the line at x = tk/(k−1). A distribution on 0 and this x attains the bound. At k = 2,
+    the bound is a quarter of ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014). Clipping at t
+    >= size does not change bounded distributions (k = ∞). The bias never exceeds E ‖X‖ <= size.
     """
     if math.isinf(k):
         return max(size - t, 0.0)
@@ -39,7 +38,7 @@ def best_radius(k: float, size: float, noise: float) -> float:
     """Return the t that minimises ``tail_bias(t)² + (noise · t)²``."""
     if math.isinf(k):
         return size
-    # for a bias of c/t^(k−1), the derivative is zero at t^(2k) = (k − 1) (c/noise)²
+    # if the bias is c/t^(k−1), the derivative is zero at t^(2k) = (k − 1) (c/noise)²
     unit = tail_bias(1.0, k, 1.0)
     return size * math.exp((math.log(k - 1) / 2 + math.log(unit) - math.log(noise)) / k)
 
@@ -59,15 +58,15 @@ def heavy_tailed_mean(
 ) -> Estimate:
     r"""Return the mean of data with ``E|X − μ|^k <= moment^k``, by a coarse location and clipping.
 
-    A quarter of the budget finds μ within 6 ``moment``. The rest releases the mean of records
-    clipped at 6 ``moment`` + τ around that location. Here τ balances the worst bias ``moment^k
+    A quarter of the budget finds μ up to 6 ``moment``. The rest releases the mean of records
+    clipped to ± (6 ``moment`` + τ) around that location. Here τ balances the worst bias ``moment^k
     (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε). The error is ``O(1/√n +
     (1/(nε))^((k−1)/k))`` in units of ``moment``; no private estimator has a better order.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data. The number
           of records is public.
-        * Both steps use integers, and noise drawn through OpenDP; one budget, one charge.
+        * Both steps use integers, and noise drawn by OpenDP; they share one budget, charged once.
         * ``bias_bound`` holds for every distribution with that moment, all rounding included,
           except with probability ``beta``.
 
@@ -148,23 +147,24 @@ def truncated_mean(
 ) -> Estimate:
     r"""Return the mean of records projected to a ball around the origin, ``E‖X‖₂^k <= moment^k``.
 
-    The radius minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``, where a
-    and B are the bias and the noise at T = 1. It grows like ``(n²ρ/d)^(1/2k)``, or like
+    The radius T minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``, where a
+    and B are the bias and the noise at T = 1. T grows like ``(n²ρ/d)^(1/2k)``, or like
     ``(nε/d)^(1/k)`` under pure privacy.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
-          public. A replaced record moves the mean by at most 2T/n, and noise is calibrated to
-          exactly this, for every guarantee.
+        public. A replaced record changes the mean by at most 2T/n, and noise is calibrated to
+        exactly this, for every guarantee.
         * ``bias_bound`` holds for every distribution with that moment, all rounding included. If
-          the budget is so large that noise is smaller than the rounding of floats, this bound is
-          most of the error.
+        the budget is so large that noise is smaller than the rounding of floats, the error is
+        mostly rounding.
 
     Args:
         data: records, shape (n,) or (n, d).
         privacy: :class:`PureDP`, :class:`KL`, :class:`ApproxDP`, :class:`zCDP`, :class:`TV` or
             :class:`GDP`.
-        moment: upper bound on the k-th root of ``E‖X‖₂^k``; around the origin, not the mean.
+        moment: upper bound on the k-th root of ``E‖X‖₂^k``, a moment around the origin, not the
+            mean.
         order: k, the order of the moment, from 2 to 100; infinity for records in the ball of radius
             ``moment``.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
@@ -175,11 +175,11 @@ def truncated_mean(
         ParameterError: arguments are out of range.
         DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
-    Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Two of
-    their noises are too small for their stated guarantees. The variance ``2T² log(1/δ)/(n²α²)`` for
-    (α, δ) gives half the standard deviation of the usual Gaussian mechanism, and their appendix C
-    has half the variance (KL) and half the scale (pure) of section 4. Here, all noise is calibrated
-    exactly.
+    Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Some
+        noise
+    there is too small for the stated guarantee: the variance ``2T² log(1/δ)/(n²α²)`` for (α, δ)
+    gives half the standard deviation of the usual Gaussian mechanism, and appendix C has half the
+    variance (KL) and half the scale (pure) of section 4. Here, all noise is calibrated exactly.
 
     >>> x = np.random.default_rng(0).standard_t(4, size=(5000, 3))
     >>> mean = gn.estimators.truncated_mean(x, gn.KL(0.1), moment=3, order=3)
@@ -211,7 +211,8 @@ def truncated_mean(
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:
     """Return the root total variance of the noise on a mean of n records in the unit ball of R^d.
 
-    It is at least the rounding, which is proportional to the ball, like noise.
+    Noise below the rounding of floats counts as large as the rounding, which also grows with the
+    radius of the ball.
     """
     if pure:
         return math.sqrt(d) * laplace_deviation(math.sqrt(d), amount, n)

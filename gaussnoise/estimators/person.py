@@ -1,4 +1,4 @@
-"""The mean of records if a person has several, which are all protected together."""
+"""The mean of records of people who have several each, all of which are protected together."""
 
 import math
 from dataclasses import dataclass, replace
@@ -43,26 +43,26 @@ def person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of n people's records, ``samples`` each; all of a person's are protected.
+    r"""Return the mean of the records of n people, each with at least ``samples`` records.
 
-    Every person's records are averaged. A histogram of every coordinate finds the mean within ``6
-    moment/√samples``. Further rounds of clipping and noise, each around the previous round's
-    estimate and to a smaller ball, may improve it. The last round releases the mean of the averages
-    clipped around it. Radii and the number of further rounds, 0 to 3, minimise the bound on the
-    error, and depend on public numbers only.
+    Every person's records are averaged. A histogram of every coordinate finds the mean up to ``6
+    moment/√samples``. Further rounds may improve this estimate: each clips the averages to a
+    smaller ball around the previous estimate, and adds noise to their mean. The last round's mean
+    is released. Radii and the number of further rounds, 0 to 3, minimise the bound on the error,
+    and depend on public numbers only.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
-          of people is public. It does not depend on ``samples``, ``moment``, ``order`` or
-          ``radius``: each person is one average, for any number of records, which is clipped and
-          rounded to integers by itself. After clipping to a ball of radius T, the mean has the ℓ2
-          sensitivity 2T/n.
-        * All steps use all people and share one budget, charged once: their ε, or their ρ, add up.
+        of people is public. Privacy does not depend on ``samples``, ``moment``, ``order`` or
+        ``radius`` being right: each person has one average, of any number of records, which is
+        clipped and rounded to integers without regard to other people. After clipping to a ball
+        of radius T, the mean has the ℓ2 sensitivity 2T/n.
+        * All steps use all people and share one budget, charged once; the ε, or ρ, of steps add up.
         * The bias of clipping is at most ``bias_bound``, in every coordinate and in Euclidean norm,
           except with probability ``beta``, if the stated assumptions on the distribution hold,
           records are independent, and all people have at least ``samples`` of them. This is proven,
-          also for balls whose centers depend on the same people. It is not checked that no person
-          has fewer records, since the answer would depend on one person.
+          also for balls whose centers depend on the same people. Whether a person has fewer records
+          is not checked, since the result of the check would depend on one person.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
@@ -123,7 +123,7 @@ def person_level_mean(
     def find() -> Found:
         place = plan.hunt.find(averages)
         noisy, bias = NoisyMean(np.nan_to_num(place), np.zeros(d), np.zeros(d)), np.zeros(d)
-        # if the center's error is larger than planned, the clipped mean moves by at most the excess
+        # if the center's error is larger than planned, the mean changes by at most the excess
         off = math.sqrt(d) * plan.hunt.rounding(place)
         for clip in plan.rounds:
             amount = plan.budget.of_step(clip.step)
@@ -159,12 +159,12 @@ class Moments:
         return self.moment / math.sqrt(self.averages.samples)
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """Return :meth:`Averages.clipping_bias`, the largest bias, in the units of the records."""
+        """Return :meth:`Averages.clipping_bias` in the units of the records."""
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property
     def said(self) -> str:
-        """The assumptions, as a sentence."""
+        """The assumptions, as a clause."""
         known = self.averages
         return (
             f"records are independent, {known.samples} or more of each person, with a central "
@@ -174,7 +174,7 @@ class Moments:
 
     @property
     def request(self) -> dict[str, object]:
-        """The form in which a ledger compares it."""
+        """The assumptions, in the form that a ledger compares."""
         return {"samples": self.averages.samples, "moment": self.moment, "k": self.averages.k}
 
 
@@ -201,12 +201,12 @@ class _Clip:
     """One round: the mean of averages clipped to a ball, with noise.
 
     Attributes:
-        step: its name in the budget.
+        step: the round's name in the budget.
         radius: radius of the ball.
         bias: bound on the bias.
         noise: standard deviation of the noise, in Euclidean norm.
         error: bound on the Euclidean distance of the round's estimate from the mean, except with
-            the probability given to the round.
+            the probability of failure given to the round.
     """
 
     step: str
@@ -218,7 +218,7 @@ class _Clip:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The public part of an estimate."""
+    """The budget, the search for the location, and the rounds: public parts of an estimate."""
 
     budget: Budget
     hunt: Search
@@ -226,7 +226,7 @@ class _Plan:
 
 
 def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: float) -> _Plan:
-    """Return the plan whose last round has the least bound on bias and noise."""
+    """Return the plan whose last round has the least sum of bias bound and noise."""
     n, d = sample.rows.shape
     plans = []
     for count in range(_MOST_ROUNDS + 1):
@@ -249,7 +249,7 @@ def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: f
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """Return the round with the least bias plus noise, for a center with an error of ``off``."""
+    """Return the round with the least bias plus noise, for a center that is wrong by ``off``."""
     d = known.averages.dim
     total = math.sqrt(d) * known.deviation
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)
@@ -261,10 +261,10 @@ def _clip(
     log = math.log(2 / beta)
     # tail of a Laplace variable, or of the norm of a Gaussian (Laurent & Massart 2000)
     drawn = scale[best] * (log if pure else math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log))
-    # Tail of the norm of a sum of bounded vectors (Bousquet 2002; clipping does not increase total
-    # variance). It is for all centers of a net at once, since the center depends on the same
-    # people. A center between them moves the clipped mean by at most its distance from the next
-    # one.
+    # Tail of the norm of a sum of bounded vectors (Bousquet 2002); clipping does not increase the
+    # total variance. The bound holds for all centers of a net at once, since the center depends on
+    # the same people. From a center of the net to one between them, the clipped mean changes by at
+    # most their distance.
     mean, width = total / math.sqrt(n), 2 * radius[best] / n
     mesh = mean / 2
     log += d * math.log1p(2 * off / mesh)

@@ -17,24 +17,24 @@ def population_means(release: Changes, level: float = LEVEL) -> MeanChanges: ...
 def population_means(
     release: AbstractRelease | Changes, level: float = LEVEL
 ) -> ColumnMeans | MeanChanges:
-    """Return the means of a population, from a release of :func:`column_means`, or their changes.
+    """Return the means of a population, or their changes, from releases of :func:`column_means`.
 
     Args:
         release: the release, also one that was loaded; or :func:`gaussnoise.difference` of two such
-            releases, whose rows are two samples that were drawn independently. Of one sample that
-            was asked twice, errors of sampling are not independent, and intervals of changes do not
-            hold. The ranges of both releases may differ.
-        level: confidence level of the intervals, for each mean, or change, alone.
+        releases, from two samples that were drawn independently. If one sample was asked twice,
+        sampling errors are not independent, and intervals of changes do not hold. The two
+        releases may have different ranges.
+        level: confidence level of each interval (not of all together).
 
     Returns:
-        :class:`ColumnMeans`; of changes, :class:`MeanChanges`.
+        :class:`ColumnMeans`; for a difference, :class:`MeanChanges`.
 
     Raises:
-        ParameterError: a release has no found ranges; or the level is so high that ranges may err
-            more often; or, of changes, no column in common, other groups, or weights.
+        ParameterError: a release has no found ranges; or ranges may be wrong more often than 1 −
+        level allows; or, for changes, no common column, different groups, or weights.
 
-    Source: for changes, the distances to the ends of both means' intervals are put together (Zou &
-    Donner 2008).
+    Source: intervals of changes combine the distances of both means from the ends of their own
+    intervals (Zou & Donner 2008).
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": np.linspace(20, 60, 5000)})

@@ -1,4 +1,4 @@
-"""The part that all estimators share: they read records, and publish an estimate."""
+"""The common part of all estimators: they read records, and publish an estimate."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _PROTECTS = {
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """An estimate with the parts of its error: arrays of its shape, or numbers for all of it.
+    """An estimate with the parts of its error: arrays of its shape, or one number for all entries.
 
     Attributes:
         estimate: the estimate.
@@ -43,7 +43,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The records that an estimator is given, and where its estimate is published.
+    """The records that an estimator is given, and the ledger in which its estimate is entered.
 
     Attributes:
         function: the estimator's name, which is part of the request.
@@ -80,9 +80,9 @@ class Sample:
         unit: Literal["record", "person"] = "record",
         read: Callable[..., Array] = samples,
     ) -> "Sample":
-        """Read records by :func:`samples`, or averages of people by :func:`by_person`.
+        """Return a sample, read by :func:`samples`, or by :func:`by_person` for people.
 
-        A ledger records a refusal too, since every request has the number of rows.
+        With a ledger, a refusal is recorded too, at no cost.
 
         Raises:
             DataError: the data are refused; under a ledger the message does not say why.
@@ -122,7 +122,7 @@ class Sample:
         beta: float = 0.0,
         shape: tuple[int, ...] | None = None,
     ) -> Estimate:
-        """Return the estimate, drawn now; under a ledger, it is charged, drawn once, and then read.
+        """Return the estimate; with a ledger, it is charged, drawn once, stored, and read again.
 
         Numbers that are not finite are refused first, unless they are to be clipped.
 

@@ -1,8 +1,9 @@
 """The range to which numbers without known bounds are clipped: found privately, and checked.
 
-A search finds numbers L and U, below the first decile and above the last. Each round asks how many
-numbers lie below one threshold and how many above another, and halves a bracket about L and one
-about U. A last question checks that few enough numbers lie below L and above U.
+A search finds numbers L and U, below the first decile and above the last one. Each round asks how
+many numbers lie below one threshold and how many above another, and halves one bracket that
+contains L and one that contains U. A last question checks that few enough numbers lie below L and
+above U.
 """
 
 import math
@@ -27,28 +28,31 @@ Ends = tuple[float | None, float | None]
 SHARES = {"count": 0.05, "search": 0.3, "check": 0.1, "tails": 0.05}
 _DECILE = 0.1
 _ROUNDS = 64
-_EARLY, _EARLY_PART = 16, 0.8  # most searches end within these rounds, which get this part
+_EARLY, _EARLY_PART = (
+    16,
+    0.8,
+)  # the first rounds, mostly enough, and their part of the budget
 _AHEAD = 8  # rounds whose thresholds are counted in one pass over the rows
-_FINE = 16  # a search ends once brackets are this many times narrower than their distance
-_CHECKS = 2  # the range as it was found, and if it fails, one twice as wide
+_FINE = 16  # a search ends once brackets are this many times narrower than the gap between them
+_CHECKS = 2  # the range as it was found and, if the check fails, one twice as wide
 _TAIL_QUESTIONS = 2
-QUESTIONS = 1 + 2 * _ROUNDS + 2 * _CHECKS + _TAIL_QUESTIONS  # counts that are asked for at most
-_CLEAR = 2.0  # deviations of a round's noise between a count that is sought and one that is wrong
+QUESTIONS = 1 + 2 * _ROUNDS + 2 * _CHECKS + _TAIL_QUESTIONS  # largest number of counts
+_CLEAR = 2.0  # margin, in deviations of a round's noise, between the sought count and the limit
 _RARE = 0.001  # share of far numbers by which order 4 is judged
-_WITHIN = 0.6  # part of the largest distance that it allows such a share
-# If L and U lie outside the deciles, their distance is too large by some e, and their middle is
-# wrong by e/2 at most. So half their distance, or more, also bounds moments about their middle.
+_WITHIN = 0.6  # part of the largest distance at which order 4 allows such a share
+# If L and U are outside the deciles, U − L is too large by some e, and the middle of both is wrong
+# by at most e/2. So half of U − L still bounds the deviation about the middle.
 _LEAST_SPREAD = 0.5
 _BOUNDS = "public bounds, between="
 _LARGEST_END = 1e50  # sums of squares of larger numbers are not supported
-_SHORTEST = 1e-100  # length of a range whose steps are ordinary floats
-_CLOSEST = 2.0**-30  # least length of a range, as a part of its ends
-_LARGEST = 1e308  # thresholds are the edges of an attribute
-_MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one
+_SHORTEST = 1e-100  # least length of a range: its steps are normal floats
+_CLOSEST = 2.0**-30  # least length of a range, relative to its larger end
+_LARGEST = 1e308  # thresholds must be finite, as they are edges of an attribute
+_MOST = 1e12  # hints do not ask for more numbers than this, nor for so large a budget
 
 
 class NoRangeError(Exception):
-    """No range was found; the text says why, and what would help."""
+    """No range was found; the message says why, and what would help."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,9 @@ class Range:
         size: bound on the standard deviation of the numbers.
         bias: bound on the bias of clipping.
         assumed: the assumption, in words; empty if both ends are public.
-        least: the end below which there are no numbers; None if there is none, or both are public.
-        most: the end above which there are no numbers, likewise.
+        least: a number below which there is no number, public or assumed; None if there is none, or
+        both ends are public.
+        most: a number above which there is no number, likewise.
     """
 
     low: float
@@ -74,12 +79,12 @@ class Range:
     most: float | None = None
 
 
-# a function from thresholds to the number of all numbers, of those below each, and above each
+# maps thresholds to the count of all numbers, the counts below each, and the counts above each
 Exact = Callable[[Sequence[float]], tuple[int, Sequence[int], Sequence[int]]]
 
 
 def exact_in(x: Array) -> Exact:
-    """Return the function that counts the numbers of an array."""
+    """Return the function that counts the numbers of an array below and above thresholds."""
     own = np.sort(x)
 
     def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
@@ -91,12 +96,12 @@ def exact_in(x: Array) -> Exact:
 
 
 class Counts:
-    """Noisy counts of numbers, of which each row or person has one, within a budget.
+    """Noisy counts of numbers within a budget; each row, or person, has one number.
 
     Attributes:
         spent: the ρ of all questions so far.
-        quantile: how many deviations the noise of one count exceeds with the chance ``wrong``.
-        both: the squared change of two counts that have no row in common.
+        quantile: the noise of one count exceeds this many deviations with probability ``wrong``.
+        both: the largest squared change of two counts without a common row, between neighbours.
     """
 
     def __init__(self, exact: Exact, neighbors: Neighbors, rho: float, wrong: float) -> None:
@@ -106,17 +111,17 @@ class Counts:
         self._count, self._known = exact, dict[float, tuple[int, int]]()
 
     def part(self, step: str, part: float = 1.0) -> float:
-        """Return the ρ of a step, or of a part of it."""
+        """Return the ρ of a step, or of a part of the step."""
         return rounded_down(Fraction(self.rho) * Fraction(SHARES[step]) * Fraction(part))
 
     def all(self) -> float:
-        """Return the count of all numbers, at least 1."""
+        """Return the noisy count of all numbers, at least 1."""
         number = self._count([])[0]
         self.number = max(self._noisy([number], 1, self.part("count"))[0], 1.0)
         return self.number
 
     def prepare(self, thresholds: Sequence[float]) -> None:
-        """Count the numbers below and above thresholds, in one pass; spends nothing.
+        """Count the numbers below and above thresholds, in one pass, without noise or cost.
 
         Raises:
             NoRangeError: a threshold is beyond what can be counted.
@@ -129,16 +134,16 @@ class Counts:
         self._known |= {-math.inf: (0, number), math.inf: (number, 0)}
 
     def outside(self, low: float, high: float, rho: float) -> tuple[float, float]:
-        """Return the counts of numbers below ``low``, and above ``high >= low``.
+        """Return the noisy counts of numbers below ``low``, and above ``high >= low``.
 
-        No row is in both counts, so one row changes them by a vector of length 1 at most. One that
-        is replaced may leave one count and enter the other, a change of √2.
+        No row is in both counts, so one row changes them by a vector of length at most 1. A
+        replaced row may leave one count and enter the other, a change of √2.
         """
         below, above = self._noisy(list(self._exact(low, high)), self.both, rho)
         return below, above
 
     def beyond(self, low: float, high: float, rho: float) -> float:
-        """Return the count of numbers that are below ``low`` or above ``high``."""
+        """Return the noisy count of numbers that are below ``low`` or above ``high``."""
         return self._noisy([sum(self._exact(low, high))], 1, rho)[0]
 
     def deviation(self, rho: float) -> float:
@@ -159,7 +164,7 @@ class Counts:
 
 
 def check_questions(neighbors: Neighbors, rho: float) -> None:
-    """Raise ParameterError unless there is noise for all questions of a budget."""
+    """Raise ParameterError unless noise exists for all questions within a budget."""
     counts = Counts(exact_in(np.zeros(0)), neighbors, rho, 0.5)
     parts = [("count", 1.0), ("check", 1.0), ("tails", 1 / _TAIL_QUESTIONS)]
     parts += [("search", _round_part(number)) for number in (0, _ROUNDS - 1)]
@@ -169,7 +174,7 @@ def check_questions(neighbors: Neighbors, rho: float) -> None:
 
 
 def _round_part(number: int) -> float:
-    """Return the part of the search's budget that one round spends."""
+    """Return the part of the search's budget that one round uses."""
     late = (1 - _EARLY_PART) / (_ROUNDS - _EARLY)
     return _EARLY_PART / _EARLY if number < _EARLY else late
 
@@ -181,15 +186,15 @@ def find_range(
     order: float | None,
     noise: Callable[[float, float], float],
 ) -> Range:
-    """Return the range to clip to, wide enough for the worst bias to be as small as the noise.
+    """Return the range to clip to, so wide that the worst bias is as small as the noise.
 
     Args:
         counts: the numbers, with the budget for all questions.
-        ends: the public ends, None where there is none.
-        spread: the bound on the root of the moment, in distances of L and U.
+        ends: the public lower and upper bound, None for an unknown one.
+        spread: the bound on the root of the moment, as a multiple of U − L.
         order: the order of the moment; None for 4, or 2 if many numbers are far away.
-        noise: a function from the number of numbers, and the ρ spent, to the deviation of a mean's
-            noise in a range from −1 to 1.
+        noise: a function of the count of numbers, and of the ρ spent, that returns the standard
+            deviation of a mean's noise if the range is −1 to 1.
 
     Raises:
         NoRangeError: there are too few numbers, nearly all are equal, or the check failed.
@@ -219,7 +224,7 @@ def find_range(
         reach = max(best_radius(k, size, part * unit), high / 2 - low / 2)
         step = 10.0 ** math.floor(math.log10(reach) - 2) if 1e-300 < reach < math.inf else 0.0
         first, last = center - reach, center + reach
-        if step:  # round numbers, which are easier to read, and no further inside
+        if step:  # round outwards, to numbers that are easier to read
             first, last = (
                 min(float(f"{math.floor(first / step) * step:.12g}"), first),
                 max(float(f"{math.ceil(last / step) * step:.12g}"), last),
@@ -232,7 +237,7 @@ def find_range(
     if least is None and low >= 0 and clipped_at(1.0)[0] < 0 and _none_negative(counts):
         least = 0.0
     first, last = clipped_at(1.0)
-    if first == least or last == most:  # the range, and its noise, are about half as large
+    if first == least or last == most:  # a fixed side: about half the range and noise
         first, last = clipped_at(0.5)
     if (least is not None and least > high) or (most is not None and most < low):
         raise NoRangeError("most numbers are outside the public bounds; hint: other bounds")
@@ -251,10 +256,10 @@ def find_range(
 
 
 def _room(counts: Counts, number: float) -> tuple[float, float]:
-    """Return how many numbers the check may count beyond an end, and how many the search seeks.
+    """Return the largest count beyond an end that passes the check, and the count sought.
 
     Raises:
-        NoRangeError: the noise of a round is too large to seek so few.
+        NoRangeError: the noise of a round is too large for so small a count.
     """
     limit, clear = _limits(number, counts.rho, counts)
     if limit / 2 >= clear:
@@ -267,7 +272,7 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
     ways = [f"about {_about(more)} numbers"] if more < _MOST else []
     ways += [f"about {_about(richer / counts.rho)} times the budget"] if richer < _MOST else []
     said = f"about {_about(number)}" if number >= FEW else f"fewer than {FEW}"
-    if number < FEW:  # other texts count as missing
+    if number < FEW:  # texts that are no numbers count as missing
         ways = ["numbers with the stated marks of decimals and thousands", *ways]
     raise NoRangeError(
         f"{said} numbers are too few to find a range; hint: " + ", or ".join([*ways, _BOUNDS])
@@ -275,7 +280,7 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
 
 
 def _about(number: float) -> str:
-    """Return a number of two digits in words, without a power of ten."""
+    """Return a number with two significant digits as text, without a power of ten."""
     return f"{float(f'{number:.2g}'):.15g}"
 
 
@@ -285,12 +290,12 @@ def _is_enough(number: float, rho: float, counts: Counts) -> bool:
 
 
 def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
-    """Return the most numbers to be counted beyond an end, and the noise of a round to stay clear.
+    """Return the largest count allowed beyond an end, and a margin for the noise of a round.
 
-    Beyond an end that falls short of the population's decile lie at least all numbers beyond the
-    decile, however the end was chosen. Their number is binomial, of chance 0.1 or more. So the end
-    does not fall short if fewer lie beyond it than this number's lowest likely value, with margins
-    for the noise of both counts.
+    If an end is inside the population's decile, then at least all numbers beyond the decile are
+    beyond this end, however it was chosen. Their number is binomial, with probability 0.1 or more.
+    So if fewer numbers than the lowest likely value of this binomial are beyond an end, the end is
+    not inside the decile. The limit is lower by margins for the noise of both counts.
     """
 
     def noise(step: str, part: float, squared: int) -> float:
@@ -303,15 +308,15 @@ def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
 
 
 def _most_unlikely(number: int, chance: float) -> float:
-    """Return the largest k for which at most k successes of chance 0.1 are so unlikely; or −1."""
+    """Return the largest k with P(at most k successes of probability 0.1) <= chance; or −1."""
     k = math.floor(scipy.special.bdtrik(chance, number, _DECILE)) if number else -1
-    while k >= 0 and scipy.special.bdtr(k, number, _DECILE) > chance:  # it is rounded
+    while k >= 0 and scipy.special.bdtr(k, number, _DECILE) > chance:  # the inverse is rounded
         k -= 1
     return k
 
 
 def _search(counts: Counts, sought: float) -> tuple[float, float]:
-    """Return ends with about ``sought`` numbers beyond each: the outer ends of both brackets."""
+    """Return L and U with about ``sought`` numbers beyond each: the outer ends of both brackets."""
     lower, upper, apart = [-1.0, 1.0], [-1.0, 1.0], False
     for number in range(_ROUNDS):
         if number % _AHEAD == 0:
@@ -338,14 +343,14 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
 
 
 def _halves(low: float, high: float, depth: int) -> Iterator[float]:
-    """Yield all places at which the next rounds may halve a bracket."""
+    """Yield all positions at which the next rounds may halve a bracket."""
     if depth:
         middle = sum([low, high]) / 2
         yield from (middle, *_halves(low, middle, depth - 1), *_halves(middle, high, depth - 1))
 
 
 def _at(place: float) -> float:
-    """Return the number at a place from −1 to 1, where a search by halves soon finds usual sizes.
+    """Return the number at a position from −1 to 1; halving these finds usual sizes quickly.
 
     Zero is at 0, one at ½, and infinity at 1; 2^e is at ½ + e/(16 + 2|e|).
     """
@@ -359,10 +364,10 @@ def _at(place: float) -> float:
 def _order(counts: Counts, number: float, center: float, size: float) -> float:
     """Return 4 as the order of moments, or 2 if too many numbers are far from the middle for 4.
 
-    Of numbers whose moment of order 4 is at most ``size⁴``, at most a share p lies beyond
-    ``size · p^(-1/4)`` (Markov). Too many are more than that beyond a part of this distance, for
-    the least p that noise allows to see. Larger orders would save little noise, and rare large
-    numbers would contradict them without being seen.
+    If the moment of order 4 is at most ``size⁴``, at most a share p of the numbers is beyond ``size
+    · p^(-1/4)`` from the middle (Markov). Order 4 is rejected if a larger share is beyond a part of
+    this distance, for the least p that noise allows to see. Larger orders would save little noise,
+    and rare large numbers would violate them without being seen.
     """
     rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
     error = counts.quantile * counts.deviation(rho)
@@ -373,6 +378,6 @@ def _order(counts: Counts, number: float, center: float, size: float) -> float:
 
 
 def _none_negative(counts: Counts) -> bool:
-    """Return whether the count of negative numbers is no more than its noise."""
+    """Return whether the noisy count of negative numbers is within its noise of zero."""
     rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
     return counts.beyond(0.0, math.inf, rho) <= counts.quantile * counts.deviation(rho)

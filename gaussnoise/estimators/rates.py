@@ -1,4 +1,4 @@
-"""Minimax rates of private mean and density estimation from the sources, without constants."""
+"""Minimax rates of private mean and density estimation, from the literature, without constants."""
 
 import math
 from typing import Literal, NamedTuple
@@ -12,7 +12,7 @@ Setting = Literal["bounded", "moments", "normal", "person", "density", "support"
 
 
 class Rate(NamedTuple):
-    """Orders of the worst mean squared error, up to constants; NaN where no source states one.
+    """Orders of the worst mean squared error, up to constants; NaN if no source states one.
 
     Attributes:
         lower: no mechanism has a smaller error.
@@ -40,7 +40,7 @@ def rates(
     samples: int = 1,
     radius: float = 1.0,
 ) -> dict[str, Rate]:
-    r"""Return the minimax rates of a setting, for every kind of privacy that the sources treat.
+    r"""Return the minimax rates of a setting, for every kind of privacy that the sources cover.
 
     Args:
         setting: the estimated quantity:
@@ -49,10 +49,11 @@ def rates(
               error);
             * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
             * "normal": the mean of N(μ, radius²) in one dimension, μ unbounded up to logarithms;
-            * "person": a population mean from m records of each of n people, directional moments of
-              order k;
+            * "person": a population mean from m records of each of n people, with bounded moments
+              of
+            order k in every direction;
             * "density": a Lipschitz density on [0, 1]^d, integrated squared error;
-            * "support": θ of uniform records on [0, θ], θ <= radius.
+            * "support": the parameter θ of records that are uniform on [0, θ], θ <= radius.
         n: number of records, or people.
         d: dimension.
         epsilon: ε; or α of total variation privacy; or √α of KL privacy.

@@ -16,7 +16,7 @@ from .knowledge import shown
 Array = NDArray[np.float64]
 OnNonfinite = Literal["refuse", "clip"]
 
-_SPARE = 64  # numbers are scaled by 2^-64, so that sums of fewer than 2⁶⁴ do not overflow
+_SPARE = 64  # numbers are scaled by 2^-64: sums of fewer than 2⁶⁴ of them do not overflow
 
 
 def samples(
@@ -49,11 +49,11 @@ def samples(
 
 
 def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
-    """Refuse infinities and NaN, unless they are to be clipped.
+    """Refuse infinities and NaN if ``on_nonfinite`` is "refuse".
 
-    :func:`clipped` moves them to the boundary and to the center.
+    Otherwise :func:`clipped` maps infinities to the boundary and NaN to the center.
 
-    The result depends on the data. Under a ledger, this check runs where refusals are recorded.
+    The result depends on the data. With a ledger, this check runs where refusals are recorded.
 
     Raises:
         DataError: a number is not finite.
@@ -69,7 +69,7 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 def by_person(
     function: str, data: object, person: "ArrayLike | None", on_nonfinite: OnNonfinite = "refuse"
 ) -> Array:
-    """Return the mean of every person's own records, shape (n,) or (n, d), in arbitrary order.
+    """Return the mean of each person's records, shape (n,) or (n, d), persons in arbitrary order.
 
     Args:
         function: the name used in messages.
@@ -108,7 +108,7 @@ def by_person(
 
 
 def exact_mean(records: Array) -> Array:
-    """Return the mean of one person's records by exact sums, unaffected by other rows."""
+    """Return the mean of one person's records; sums are exact, and no other row affects them."""
     if not np.isfinite(records).all():
         with np.errstate(all="ignore"):
             return records.mean(axis=0)
@@ -120,8 +120,8 @@ def exact_mean(records: Array) -> Array:
 def clipped(rows: Array, center: Array, radius: float) -> Array:
     """Return ``(rows − center) / radius``, each row shortened to length one; NaN becomes zero.
 
-    It uses only elementwise arithmetic and sums along rows, so that a record's result depends on no
-    other record. The error of a coordinate is less than :func:`clipping_error`.
+    Only elementwise arithmetic and sums along rows are used, so no other record affects a result.
+    The error of a coordinate is less than :func:`clipping_error`.
     """
     with np.errstate(all="ignore"):
         moved = rows - center
@@ -136,13 +136,14 @@ def clipped(rows: Array, center: Array, radius: float) -> Array:
 
 
 def clipping_error(center: Array, radius: float) -> float:
-    """Return a bound on the error of :func:`clipped` in a coordinate, relative to the ball.
+    """Return a bound on the error of :func:`clipped` in a coordinate, relative to the radius.
 
-    Every coordinate is multiplied by 1 plus a few roundings of relative size EPS/2: of the
-    difference, of both quotients, of the product, and d/2 + 2 of the length. All but that of the
-    difference are relative to a result of at most one; the rounding of the difference is shortened
-    with it. Before that, numbers of other types became floats, and a person's records a mean, with
-    relative errors up to EPS. After clipping, these are at most 2 EPS (radius + ‖center‖).
+    Every coordinate is multiplied by 1 plus a few roundings of relative size EPS/2: one for the
+    difference, two for quotients, one for the product, and d/2 + 2 for the length. All except that
+    of the difference are relative to a result of at most one; the rounding of the difference is
+    scaled down with the row. Before that, numbers of other types became floats, and a person's
+    records a mean, with relative errors up to EPS: at most 2 EPS (radius + ‖center‖) after
+    clipping.
     """
     d = len(center)
     return EPS * (d + 18 + 2 * float(np.linalg.norm(center)) / radius)

@@ -13,10 +13,11 @@ from ..privacy.sampler import IntegerQuery
 
 Array = NDArray[np.float64]
 
-# bits of a row's numbers, whose rounding is far below the noise for every number of rows
+# bits of a coordinate as an integer: its rounding is far below the noise for any number of rows
 _BITS = 20
 _EXACT = 2**53  # sums of integers below this limit are exact in floats, in any order
-# (29 M_ii, 41 M_ij) is never longer than 29 ‖M‖_F, since 41² <= 2 · 29²: an isometry up to 0.03 %
+# since 41² <= 2 · 29², entries 29 M_ii and 41 M_ij (i < j) have norm at most 29 ‖M‖_F, and nearly
+# this much (to 0.03 %)
 DIAGONAL, OFF = 29, 41
 
 
@@ -27,8 +28,8 @@ class NoisyMoment:
     Attributes:
         estimate: shape (d, d), symmetric.
         diagonal: standard deviation of the noise of each entry (i, i).
-        off: standard deviation of the noise of each entry (i, j), i < j; the noises of all entries
-            are independent.
+        off: standard deviation of the noise of each entry (i, j), i < j; the noises of all these
+            entries are independent.
         rounding: upper bound on the rounding of a row's coordinates.
     """
 
@@ -43,14 +44,14 @@ class MomentLattice:
     r"""A lattice of integers for n rows of the unit ball in R^d, with noise for their moment.
 
     A row becomes ``z = rint(2^bits x)``; a row with a squared length above ``longest``, which is
-    impossible in the ball, counts as zero. Neighbours' sums differ by ``z zᵀ − w wᵀ``, and
+    impossible in the ball, counts as zero. The sums of neighbours differ by ``z zᵀ − w wᵀ``, and
 
         ‖z zᵀ − w wᵀ‖²_F = ‖z‖⁴ + ‖w‖⁴ − 2 (z·w)² <= 2 longest²,
 
     with equality for orthogonal z and w (in one dimension ``(z² − w²)² <= longest²``). One discrete
-    Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j, whose squared change is at most
-    ``29² ‖·‖²_F``. Off the diagonal, the variance is half of that of equal noise on all entries of
-    the upper triangle, whose squared change is as large as ``‖·‖²_F``.
+    Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j; together these change by at
+    most 29 times the Frobenius norm. Entries off the diagonal get half the variance that they would
+    have with equal noise on all entries of the upper triangle.
 
     Attributes:
         dim: d.
@@ -64,7 +65,7 @@ class MomentLattice:
 
     @property
     def bits(self) -> int:
-        """The bits of the finest useful grid, for which sums and noise fit into 64 bits."""
+        """The bits of the finest useful lattice for which sums and noise fit into 64 bits."""
         for bits in range(_BITS, 0, -1):
             longest = self._longest(bits)
             if self.rows * longest < MOST_SUM and DIAGONAL * longest <= MOST_STEPS * math.sqrt(
@@ -79,12 +80,12 @@ class MomentLattice:
         return self._longest(self.bits)
 
     def _longest(self, bits: int) -> int:
-        # rounding changes the length of a row, of at most 2^bits, by at most √d/2
+        # a row of length 2^bits becomes longer by at most √d/2 when it is rounded
         return (2**bits + math.isqrt(self.dim) + 1) ** 2
 
     @property
     def query(self) -> IntegerQuery:
-        """The integer query that is drawn.
+        """The query that adds integer noise to the sums.
 
         Raises:
             ParameterError: the lattice has fewer steps than the privacy guarantees need.
@@ -98,7 +99,7 @@ class MomentLattice:
         return query
 
     def integers(self, inside: Array) -> NDArray[np.int64]:
-        """Return rows of the unit ball as integers, each rounded by itself."""
+        """Return rows of the unit ball as integers, each rounded without regard to others."""
         steps = np.rint(np.ldexp(inside, self.bits)).astype(np.int64)
         steps[np.square(steps).sum(axis=1) > self.longest] = 0
         return steps

@@ -1,4 +1,4 @@
-"""The private steps of all estimators: they use exact integers, and OpenDP's noise."""
+"""The private steps of all estimators, on exact integers, with noise drawn by OpenDP."""
 
 import math
 from collections import Counter
@@ -26,8 +26,8 @@ from .samples import clipped, clipping_error
 Array = NDArray[np.float64]
 
 _GRID = 2.0**30  # approximate scale of Laplace noise in lattice steps
-_MOST_RHO = 1e100  # for a larger ρ, a lattice fine enough would have integers beyond floats
-_COARSEST = 10  # least bits of a row, whose rounding is far below the noise on one record
+_MOST_RHO = 1e100  # for a larger ρ, integers of a lattice that is fine enough exceed floats
+_COARSEST = 10  # least bits of a row: its rounding is far below the noise on one record
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NoisyMean:
     Attributes:
         estimate: shape (d,).
         deviation: standard deviation of its noise, shape (d,).
-        rounding: bound on the move of the estimate by all rounding, shape (d,). Without rounding
+        rounding: bound on the change of the estimate by all rounding, shape (d,). Without rounding
             and noise, it would be the mean of clipped records.
     """
 
@@ -46,7 +46,7 @@ class NoisyMean:
     rounding: Array
 
     def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
-        """Return ``center + unit · estimate``; its bound includes two more roundings."""
+        """Return ``center + unit · estimate``; ``rounding`` includes two more roundings."""
         return NoisyMean(
             center + unit * self.estimate,
             unit * self.deviation,
@@ -55,11 +55,11 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """Return the mean of rows clipped to the ball; noise spends ``amount`` (ρ, or ε if ``pure``).
+    """Return the mean of rows clipped to the ball; the noise costs ``amount``: ρ, or ε if ``pure``.
 
-    Every record is moved into the ball by itself (:func:`~gaussnoise.estimators.samples.clipped`),
-    and put on a lattice of integers; replacing one record changes the sum by at most twice the
-    radius.
+    Every record is mapped into the ball (:func:`~gaussnoise.estimators.samples.clipped`) and then
+    to a lattice of integers, without regard to other records. Replacing one record changes the sum
+    by at most twice the radius.
     """
     n, d = rows.shape
     inside = clipped(rows, center, radius)
@@ -84,10 +84,10 @@ def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
 
 
 def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
-    """Return the noisy mean of rows that are projected into the mechanism's set."""
+    """Return the noisy mean of rows, each mapped into the mechanism's set."""
     released = mechanism.release(rows, on_outside="project")
-    # The mechanism's bound is for numbers of the set's size, but noise may be larger. In the
-    # product of a matrix and independent noises, d terms are rounded; no noise exceeds 64
+    # The mechanism's bound on rounding is for numbers of the set's size, but noise may be larger.
+    # In the product of a matrix and independent noises, d terms are rounded; no noise exceeds 64
     # deviations.
     deviation, d = released.standard_deviation, len(released.estimate)
     decoding = 32 * (d + 3) * math.sqrt(d) * EPS * deviation
@@ -101,15 +101,15 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 @lru_cache(maxsize=1)
 def _ball_noise(d: int) -> OptimalNoise:
-    """Solve once for all steps, which differ in ρ alone."""
+    """Return the noise of the unit ball, solved once for all steps, which differ in ρ alone."""
     return optimal_noise(LpBall(d, 2))
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
-    """Return the mean of rows of ℓ1 norm at most ``length``, with Laplace noise that spends ε.
+    """Return the mean of rows of ℓ1 norm at most ``length``, with Laplace noise that costs ε.
 
-    Each row is rounded to integers by itself. A longer row, which only rounding can cause, is
-    counted as zero.
+    Each row is rounded to integers without regard to others. A longer row, which only rounding can
+    cause, is counted as zero.
     """
     n, d = rows.shape
     query, longest, bits = _laplace_query(d, length, epsilon, n)
@@ -136,8 +136,8 @@ def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
 
 
 def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
-    """Return the query with its noise, the ℓ1 norm allowed for integer rows, and a row's bits."""
-    # the scale 2 · length/ε of the noise is 2^steps steps of the lattice
+    """Return the query, the ℓ1 norm allowed for integer rows, and the bits of a row."""
+    # the scale of the noise, 2 · length/ε, is 2^steps lattice steps
     steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
     bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
     # rounding changes a row's ℓ1 norm by at most d/2
@@ -146,12 +146,12 @@ def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[Lapla
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
-    """Return √8 · length / (nε), the noise deviation of :func:`laplace_mean` without a lattice."""
+    """Return √8 · length / (nε): the deviation of :func:`laplace_mean`, without the lattice."""
     return math.sqrt(8) * length / (n * epsilon)
 
 
 def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
-    """Return counts with Gaussian noise of ρ; replacing a record moves two of them by one."""
+    """Return counts with Gaussian noise of ρ; a replaced record changes two of them by one each."""
     query, bits = lattice_query(2, rho)
     noise = query.draw(len(counts))
     return np.array(
@@ -160,13 +160,13 @@ def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
 
 
 def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
-    """Return counts with discrete Laplace noise of ε; replacing a record moves two by one."""
+    """Return counts with discrete Laplace noise of ε; a replaced record changes two by one each."""
     noise = LaplaceQuery(2, epsilon).draw(len(counts))
     return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
 
 
 def count_deviation(amount: float, *, pure: bool) -> float:
-    """Return the standard deviation of noisy counts: about ``1/√ρ``, or ``√8/ε``.
+    """Return the standard deviation of the noise of counts: about ``1/√ρ``, or ``√8/ε``.
 
     Raises:
         ParameterError: there is no such noise.
@@ -181,10 +181,10 @@ def count_deviation(amount: float, *, pure: bool) -> float:
 
 @lru_cache(maxsize=8)
 def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
-    """Return a query on integers with noise of ρ, and the bits after the point, at least ``grid``.
+    """Return a query on integers with noise of ρ, and the number of its binary digits, >= ``grid``.
 
-    Between neighbours, the squared change before scaling by these bits is at most ``squared``. The
-    lattice is as fine as the privacy guarantees require.
+    Between neighbours, the squared change of the numbers, before they are multiplied by 2^digits,
+    is at most ``squared``. The lattice is as fine as the privacy guarantees require.
 
     Raises:
         ParameterError: there is no such noise.
@@ -201,14 +201,14 @@ def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery
 
 
 def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
-    """Return the index of the bin with the most records, up to noise that spends ``amount``."""
+    """Return the index of the bin with the most records, up to noise that costs ``amount``."""
     if pure:
         return NoisyMaximum(1, amount).choose(counts.tolist())
     return int(np.argmax(noisy_counts(counts, amount)))
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """Return a bound on the fullest bin's lead over the chosen one, at level 1 − beta."""
+    """Return a bound, with probability 1 − beta, on the fullest bin's lead over the chosen one."""
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
     # by a union bound, no noise exceeds √(2 log(bins/β)) deviations of 1/√ρ
@@ -216,13 +216,13 @@ def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> f
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
-    """Return the most frequent of unknown keys, up to noise; None if below a threshold."""
+    """Return the most frequent key, up to noise, without a list of keys; None below a threshold."""
     noisy = _unlisted(rho, delta).frequent(Counter(keys.tolist()))
     return max(noisy, key=lambda key: noisy[key]) if noisy else None
 
 
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
-    """Return the shortfall of :func:`fullest_of_any`, and the least count of a shown key."""
+    """Return the shortfall of :func:`fullest_of_any`, and a count that is surely shown."""
     query = _unlisted(rho, delta)
     tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))
     return 2 * tail, query.threshold + tail
@@ -230,5 +230,5 @@ def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple
 
 @lru_cache(maxsize=8)
 def _unlisted(rho: float, delta: float) -> ThresholdQuery:
-    """Return the query for unknown keys, of which a replaced record changes two counts by 1."""
+    """Return the query for unlisted keys; a replaced record changes two counts by 1 each."""
     return ThresholdQuery(Change.replaced(1), rho, delta)

@@ -1,4 +1,4 @@
-"""Readers of stored answers: every value has the type that was written, or is refused.
+"""Readers of stored answers: they return values of the type that was written, or refuse.
 
 All functions raise ValueError, which readers of files turn into their own errors.
 """
@@ -28,7 +28,7 @@ def text(value: object) -> str:
 
 
 def real(value: object, low: float = -math.inf, high: float = math.inf) -> float:
-    """Return the value if it is a number in the interval; NaN only if this is the whole line."""
+    """Return the value if it is a number in the interval; NaN only if there are no bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("no number")
     number = float(value)
@@ -40,7 +40,7 @@ def real(value: object, low: float = -math.inf, high: float = math.inf) -> float
 
 
 def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
-    """Return the value as an array if it is a list of one or more numbers."""
+    """Return the value as an array if it is a list of one or more numbers, all >= ``low``."""
     array = np.array(value)
     if array.dtype.kind not in "iuf" or not array.size or (array < low).any():
         raise ValueError("no numbers")
@@ -50,7 +50,7 @@ def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return the value if it is an object of texts."""
+    """Return the value if it is an object whose values are texts."""
     return {name: text(inner) for name, inner in as_object(value).items()}
 
 
@@ -62,7 +62,7 @@ def as_object(value: object) -> dict[str, Any]:
 
 
 def guarantee_record(value: object) -> dict[str, object]:
-    """Return the value if it is the record of a guarantee, with all of its fields."""
+    """Return the value if it is the record of a privacy guarantee with all its fields."""
     record = as_object(value)
     for name in ("definition", "neighbors", "unit"):
         text(record[name])
@@ -74,7 +74,7 @@ def guarantee_record(value: object) -> dict[str, object]:
 
 
 def group_of(value: object) -> Mapping[str, str | int | bool]:
-    """Return the value if it is a category by grouping column."""
+    """Return the value if it maps grouping columns to categories."""
     group = as_object(value)
     if not all(isinstance(category, str | int) for category in group.values()):
         raise ValueError("no category")

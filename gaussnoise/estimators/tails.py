@@ -1,4 +1,4 @@
-"""Tails of the length of normal vectors, by Chernoff's bound with the best of many exponents."""
+"""Tails of the length of normal vectors, by Chernoff's bound with the best exponent of a grid."""
 
 import math
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from ..numerics.rounding import SAFE_SIDE
 
 Array = NDArray[np.float64]
 
-_ODDS = np.geomspace(1e-12, 1e6, 600)  # odds of exponents, relative to the largest finite one
+_ODDS = np.geomspace(1e-12, 1e6, 600)  # s/(s_max − s) for exponents s below the limit s_max
 
 
 @dataclass(frozen=True, eq=False)
 class SquaredLength:
-    r"""The squared length Q of Z + v, where Z is normal with mean 0, and v is independent of Z.
+    r"""The squared length Q of Z + v, where Z is normal with mean 0, and v independent of Z.
 
     With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0
-    <= s < 1/(2 max λ). Every s gives a valid bound, so that a finite grid of s only costs accuracy.
-    (Laurent & Massart 2000, Lemma 1, is the result of one choice of s for v = 0.)
+    <= s < 1/(2 max λ). Every s gives a valid bound, so a finite grid of s only costs accuracy.
+    (Laurent & Massart 2000, Lemma 1, is the bound for one choice of s and v = 0.)
 
     Attributes:
         variances: eigenvalues of an upper bound on the covariance of Z, shape (d,).
@@ -47,7 +47,7 @@ class SquaredLength:
         return float(((log_odds + self._log_moments) / self._exponents).min())
 
     def excess(self, q: float) -> float:
-        """Return a bound on ``E (Q − q)₊``, by ``x₊ <= e^{sx − 1}/s``."""
+        """Return a bound on ``E (Q − q)₊``, from ``x₊ <= e^{sx − 1}/s``."""
         with np.errstate(over="ignore"):
             return float(
                 (np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min()
@@ -55,5 +55,5 @@ class SquaredLength:
             )
 
     def excess_length(self, q: float) -> float:
-        """Return a bound on ``E (√Q − √q)₊``, by the tangent of the root, which is concave."""
+        """Return a bound on ``E (√Q − √q)₊``, from the tangent of the concave square root at q."""
         return self.excess(q) / (2 * math.sqrt(q))

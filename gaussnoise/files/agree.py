@@ -1,29 +1,29 @@
-"""Records and texts compared with those that should be on disk."""
+"""Comparison of records and texts with those that should be on disk."""
 
 import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
-_CLOSE = 1e-9  # relative difference of numbers that another machine may compute
-# numbers that a solver finds to its tolerance, and their difference on other machines; a gap may
-# be all rounding, and is compared absolutely
+_CLOSE = 1e-9  # relative difference of numbers that machines may compute differently
+# Names of numbers that a solver finds up to its tolerance, and how much they may differ between
+# machines. A gap may be nothing but rounding, and is compared absolutely.
 _SOLVED, _TOLERANCE = re.compile(r"optimality\..*|time_lower|(.*\.)?certified_gap"), 5e-7
-# such gaps in texts, and the time that a release takes on this machine
+# such gaps in texts, and the time that a release takes, which depends on the machine
 _UNSURE = re.compile(
     r"(?<=certified gap )\d(\.\d+)?e-(0[7-9]|[1-9]\d)\b|(?<= noisy integers: )[\w .]{1,40}"
     r"|(?<= noisy integer: )[\w .]{1,40}"
 )
-_MOST_SHOWN = 80  # characters of a value in a message
+_MOST_SHOWN = 80  # largest number of characters of a value in a message
 
 
 def first_difference(expected: object, got: object, place: str = "") -> str | None:
-    """Return in words the first difference of two values of JSON; None if there is none."""
+    """Return the first difference of two JSON values, in words; None if there is none."""
     return next(_differences(expected, got, place), None)
 
 
 def text_difference(expected: str, got: str) -> str | None:
-    """Return in words the first line in which two texts differ; None if there is none."""
+    """Return the first line in which two texts differ, in words; None if there is none."""
     lines = expected.split("\n"), got.split("\n")
     longest = max(map(len, lines))
     padded = [own + ["nothing"] * (longest - len(own)) for own in lines]
@@ -34,7 +34,7 @@ def text_difference(expected: str, got: str) -> str | None:
 
 
 def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
-    """Yield all differences."""
+    """Yield all differences of two JSON values, in words."""
     if isinstance(expected, dict) and isinstance(got, dict):
         for name in [*expected, *(name for name in got if name not in expected)]:
             inner = f"{place}.{name}" if place else name
@@ -51,7 +51,7 @@ def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
 
 
 def _same(expected: Any, got: Any, place: str) -> bool:
-    """Return whether two values are the same, or numbers that another machine may compute."""
+    """Return whether two values are equal, or numbers that machines may compute differently."""
     if type(expected) is not type(got):
         return False
     if isinstance(expected, float):
@@ -63,10 +63,10 @@ def _same(expected: Any, got: Any, place: str) -> bool:
 
 
 def _same_words(expected: str, got: str) -> bool:
-    """Return whether two texts are the same, apart from numbers of one machine."""
+    """Return whether two texts are equal, apart from numbers that depend on the machine."""
     return expected == got or _UNSURE.sub("…", expected) == _UNSURE.sub("…", got)
 
 
 def _shown(value: object) -> str:
-    """Return a value for a message, cut to a line."""
+    """Return a value as text for a message, cut to one line."""
     return f"{value!r:.{_MOST_SHOWN}}" if not isinstance(value, list) else f"{len(value)} entries"

@@ -19,7 +19,7 @@ from .disk import opened, parsed
 
 Arrays = dict[str, NDArray[Any]]
 
-# The unpacked content may have this size plus four times the file's, since numbers without
+# The unpacked content may have this size plus four times that of the file: numbers without
 # repetition are hardly compressed.
 _UNPACKED = 2**28
 _SHRINKS = 4
@@ -42,10 +42,10 @@ DAMAGE = (
 def write_arrays(
     path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Store a header and arrays, compressed unless they would be too large to read again."""
+    """Store a header and arrays, compressed unless they are too large to be read again."""
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     small = sum(array.nbytes + _LONGEST_HEADER for array in contents.values()) <= _UNPACKED
-    with open(path, "wb") as file:  # opened here, since numpy would append .npz to a name
+    with open(path, "wb") as file:  # numpy would append .npz to a name
         (np.savez_compressed if small else np.savez)(file, **contents)
 
 
@@ -54,8 +54,8 @@ def read_arrays(
 ) -> tuple[dict[str, Any], Arrays]:
     """Return what :func:`write_arrays` stored: the header, and read-only arrays of floats.
 
-    Nothing is unpacked before the directory and the arrays' own headers show that the content is
-    small enough: 256 MB plus four times the size of the file.
+    Nothing is unpacked before the directory and the headers of the arrays show that the content is
+    small enough: at most 256 MB plus four times the size of the file.
 
     Args:
         path: the file.
@@ -65,7 +65,7 @@ def read_arrays(
     Raises:
         OutputError: the file cannot be opened.
         CertificateError: the header has another format, or arrays have other types.
-        Exception: one of ``DAMAGE``.
+        Exception: one of ``DAMAGE``, if the file is damaged.
     """
     try:
         found = opened(path)

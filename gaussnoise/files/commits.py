@@ -1,4 +1,4 @@
-"""Files that many processes may write, on any machine; the first complete one is kept."""
+"""Files that many processes, on any machine, may write; the first complete one is kept."""
 
 import contextlib
 import os
@@ -14,18 +14,18 @@ from .disk import file_digest, remove, sync
 @final
 @dataclass(frozen=True)
 class Commits:
-    """A folder of files that are complete, and never change, once they have their names.
+    """A folder of files that are complete and never change once they have their names.
 
-    A process writes a file under another name, and syncs it to disk, before a hard link gives it
-    its name. If several processes write the same file, the first one names it; the others discard
-    their files and use the named one. The file system must show all processes the same files, and
-    must make hard links in one step that fails if the name is taken. Local disks do, and those that
-    machines share, like NFS; object stores do not.
+    A process writes a file under another name, and syncs it to disk, before a hard link gives the
+    file its name. If several processes write the same file, the first one gives it its name; the
+    others discard their files and use the named one. The file system must show all processes the
+    same files, and must make hard links in one step that fails if the name is taken. Local disks
+    do, and shared ones like NFS; object stores do not.
 
     Attributes:
         folder: the folder of the files.
-        aside: a folder on the same file system; files that dead programs left there were never
-            committed.
+        aside: a folder on the same file system for files without a name yet; those of dead
+            programs stay there, and were never committed.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class Commits:
             write(own)
             sync(own)
             target = self.folder / name
-            # do not create the folder itself: it is missing if this process is too late
+            # do not create ``self.folder``: if it is missing, this process is too late
             for folder in reversed(Path(name).parents[:-1]):
                 (self.folder / folder).mkdir(exist_ok=True)
             with contextlib.suppress(FileExistsError):

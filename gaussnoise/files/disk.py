@@ -1,4 +1,4 @@
-"""Files and folders that are written completely or not at all; readers with limits."""
+"""Files and folders that are written completely or not at all, and readers with limits."""
 
 import contextlib
 import errno
@@ -19,42 +19,42 @@ from ..errors import CertificateError, OutputError, exists_already
 
 try:
     import fcntl
-except ImportError:  # on Windows
+except ImportError:  # Windows
     fcntl = None
 
-MOST_RECORD = 2**24  # limit of a JSON record in bytes; reading it needs up to 25 times as much
-# On Linux, a path through this folder stays inside an open folder even if that is renamed.
+MOST_RECORD = 2**24  # largest JSON record in bytes; reading it needs up to 25 times this memory
+# On Linux, a path through this folder stays inside an open folder even if the folder is renamed.
 _OPEN_FOLDERS = Path("/proc/self/fd")
-RESULT = "result"  # the name of the result in a scratch folder
+RESULT = "result"  # name of the result in a scratch folder
 RECORD, SIGNATURE = "release.json", "signature.json"  # the files that a record does not list
-RECORDS = "stream.json", RECORD, "changes.json"  # one of them is in every published folder
-# The errors that may be raised when an object is built from an untrusted record.
+RECORDS = "stream.json", RECORD, "changes.json"  # one of these is in every published folder
+# errors that may be raised while an object is built from an untrusted record
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # on Windows, opening a file never blocks
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # Windows never blocks when opening a file
 
 
 class NotAFileError(OSError):
-    """A pipe, a socket or a device where a file was expected."""
+    """A pipe, a socket or a device was found where a file was expected."""
 
 
 def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open a regular file for reading; every untrusted path is opened by this function.
+    """Return an open regular file for reading; every untrusted path is opened by this function.
 
     Returns:
         The open file.
 
     Raises:
-        OSError: the file cannot be read, or is not a regular one: opening a pipe might never end.
+        OSError: the file cannot be read, or is not a regular one (opening a pipe might block).
     """
-    name = os.fspath(path)  # otherwise an integer would count as an open file
+    name = os.fspath(path)  # an integer would be taken as an open file
     try:
         return open(name, "rb", opener=_regular)
-    except ValueError:  # the path has a null character
+    except ValueError:  # a null character in the path
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
 
 
 def _regular(path: str, flags: int) -> int:
-    """Open a file, and check that it is a regular one before anything is read."""
+    """Return the handle of a file, checked to be regular before anything is read."""
     handle = os.open(path, flags | _AT_ONCE)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
@@ -80,9 +80,9 @@ def held(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a path into a new folder that only this user may enter, locked until the end.
+    """Yield a path into a new folder that only this user may enter, locked within the block.
 
-    The lock is the operating system's: another program can take it only when this one is dead.
+    The lock is the operating system's: another program can take it only after this one ended.
     Other users cannot put links into the folder.
     """
     folder.mkdir(mode=0o700)
@@ -92,8 +92,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(handle).st_uid not in (os.geteuid(), folder.parent.stat().st_uid):
-            # Another user has put a folder in its place. On disks where all files belong to one
-            # user, the parent folder belongs to that user too.
+            # Another user has put a folder there. On disks where all files belong to one user, the
+            # parent folder also belongs to that user.
             raise PermissionError
         locked(handle)
         yield _OPEN_FOLDERS / str(handle)
@@ -102,7 +102,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def locked(handle: int, unknown: bool = False) -> bool:
-    """Return whether a free lock was taken; ``unknown`` if the file system has no locks."""
+    """Return whether the lock was free and is now taken; ``unknown`` if there are no locks."""
     if fcntl is None:
         return unknown
     try:
@@ -116,7 +116,7 @@ def locked(handle: int, unknown: bool = False) -> bool:
 
 @contextmanager
 def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
-    """Yield whether this program has the file's lock in the block; ``unknown`` without locks.
+    """Yield whether this program has the lock of a file; ``unknown`` if there are no locks.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -132,7 +132,7 @@ def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
 def aside(target: Path, who: str = "save") -> Iterator[Path]:
     """Yield a path whose file becomes ``target`` once it is complete, and is removed otherwise.
 
-    First, it removes files of killed programs that were writing the same target.
+    First, files are removed that killed programs left when they were writing the same target.
     """
     with held(target.parent) as parent:
         _clear(parent, target.name)
@@ -147,7 +147,7 @@ def aside(target: Path, who: str = "save") -> Iterator[Path]:
 
 
 def _clear(parent: Path, name: str) -> None:
-    """Remove the files that dead programs in :func:`aside` left for the same name."""
+    """Remove the files that dead programs in :func:`aside` left for this name."""
     if not _OPEN_FOLDERS.is_dir():
         return
     left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial")
@@ -163,18 +163,18 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Return the path of a scratch folder's result, which in the first ledgers is the folder."""
+    """Return the path of the result in a scratch folder; for old ledgers, the folder itself."""
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Move a complete file or directory to its name if that is free, or sync the folder it is in.
+    """Move a complete file or directory to its final name if that is free, and sync its folder.
 
     Args:
-        scratch: the file or directory to name, or None if it has its name already.
-        parent: its future folder, :func:`held` since it was chosen.
-        place: the target, as the caller named it.
+        scratch: the file or directory to move, or None if it already has its final name.
+        parent: the final folder, :func:`held` since it was chosen.
+        place: the final path, as the caller gave it.
         who: the name of the caller in messages.
 
     Raises:
@@ -185,7 +185,7 @@ def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger"
         if scratch is None:
             pass
         elif scratch.is_dir():
-            # this check is needed, since renaming would replace an empty directory
+            # renaming would replace an empty directory
             if os.path.lexists(named):
                 raise FileExistsError
             scratch.rename(named)
@@ -224,7 +224,7 @@ def sync(path: Path, deep: bool = True) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a directory, if possible."""
+    """Remove a file, a link or a directory; do nothing if this fails."""
     with contextlib.suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -233,7 +233,7 @@ def remove(path: Path) -> None:
 
 
 def remove_at_once(folder: Path) -> None:
-    """Remove a folder that other programs still write to; they lose it in one step."""
+    """Remove a folder while other programs write to it; they lose access to it in one step."""
     gone = folder.with_name(f"{folder.name}.{secrets.token_hex(8)}")
     with contextlib.suppress(OSError):
         folder.rename(gone)
@@ -242,7 +242,7 @@ def remove_at_once(folder: Path) -> None:
 
 
 def check_parent(place: Path, who: str) -> None:
-    """Raise OutputError if a place is taken, or its folder cannot be written."""
+    """Raise OutputError if a path exists already, or its folder cannot be written."""
     try:
         taken = _exists(place)
         writable = place.parent.is_dir() and os.access(place.parent, os.W_OK | os.X_OK)
@@ -258,7 +258,7 @@ def check_parent(place: Path, who: str) -> None:
 
 
 def _exists(place: Path) -> bool:
-    """Return whether any file has this name; unlike ``lexists``, raise other errors."""
+    """Return whether a file has this name; unlike ``lexists``, do not hide other errors."""
     try:
         place.lstat()
     except FileNotFoundError:
@@ -267,13 +267,13 @@ def _exists(place: Path) -> bool:
 
 
 def file_digest(path: Path) -> str:
-    """Return the sha256 of a regular file, read in pieces."""
+    """Return the sha256 of a regular file, which is read in chunks."""
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def save_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a new file, completely or, after a failure of any kind, not at all.
+    """Write a new file completely; after any failure, there is no file.
 
     Raises:
         OutputError: the file exists, or cannot be written.
@@ -294,11 +294,11 @@ def save_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
-    """Raise our own errors while a file, which only ``writer`` should have written, is read.
+    """Turn errors within the block into our own, while a file by ``writer`` is read.
 
     Raises:
         OutputError: the file cannot be read.
-        CertificateError: the file has any other fault.
+        CertificateError: the file is not one that ``writer`` wrote.
     """
     try:
         yield
@@ -315,7 +315,7 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file has any other fault.
+        ValueError: the file is too long, or :func:`parsed` refuses its content.
     """
     with opened(path) as file:
         content = file.read(most + 1)
@@ -328,7 +328,7 @@ def parsed(content: str | bytes) -> Any:
     """Return the value of a text in JSON.
 
     Raises:
-        ValueError: no JSON, or an object with one key twice: readers differ in which one they take.
+        ValueError: no JSON, or an object with the same key twice, which readers treat differently.
     """
     try:
         return json.loads(content, object_pairs_hook=_once)
@@ -337,7 +337,7 @@ def parsed(content: str | bytes) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object, unless a key occurs twice."""
+    """Return a JSON object from its pairs; refuse a key that occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")
@@ -345,7 +345,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def files_in(folder: Path) -> Iterator[str]:
-    """Yield the paths of all files inside a folder and its folders; links are not followed.
+    """Yield the paths of all files in a folder and its subfolders; links are not followed.
 
     Raises:
         OSError: the folder cannot be read.
@@ -362,9 +362,9 @@ def files_in(folder: Path) -> Iterator[str]:
 
 
 def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the sha256 of every file of a release, except its record and its signature.
+    """Return {path: sha256} of all files of a release, except its record and signature.
 
-    Files in ``known`` are not read again.
+    Files in ``known``, with their sha256, are not read again.
     """
     known = known or {}
     return {
@@ -377,11 +377,11 @@ def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
 def folder_fault(
     folder: Path, files: Mapping[str, str], every: bool, record: str = RECORD
 ) -> str | None:
-    """Return in words the fault of a release's files; None if they are unchanged.
+    """Return, in words, what differs in a release's files; None if they are unchanged.
 
     Args:
         folder: the folder of the release.
-        files: the sha256 of each file, by its path inside.
+        files: the sha256 of each file, by its path inside the folder.
         every: whether files other than these, the record and its signature are a fault.
         record: the name of the record, which lists the files.
 
@@ -395,7 +395,7 @@ def folder_fault(
         if stat.S_ISREG(os.lstat(folder / name).st_mode):
             there.add(name)
     for name, sha256 in files.items():
-        if name not in there:  # also true for files behind a link, or outside
+        if name not in there:  # also true for files behind a link, or outside the folder
             return f"{name!r} is missing, or no file inside the folder"
         if file_digest(folder / name) != sha256:
             return f"{name!r} is not what was released: its sha256 differs"

@@ -1,4 +1,4 @@
-"""The kind of disk that a file is on, as Linux reports it."""
+"""The kind of file system that a file is on, as Linux reports it."""
 
 import contextlib
 import os
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TABLE = Path("/proc/self/mountinfo")
-# Several machines write to these, or may do so. Whether locks work there depends on servers and
-# options that are not known here.
+# Several machines may write to these. Whether locks work there depends on servers and options that
+# are not known here.
 _SHARED = {
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "gpfs",
     "lustre", "ncpfs", "nfs",
     "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb2", "smb3",
     "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }  # fmt: skip
-# local, used by containers without root; "fuseblk" is local too, and has no dot
+# local; containers without root use it. ("fuseblk", which is local too, has no dot.)
 _LOCAL_FUSE = {"fuse.fuse-overlayfs"}
 
 
@@ -27,14 +27,14 @@ class Mount(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether other machines may write to it."""
+        """Whether other machines may write to this file system."""
         return self.kind in _SHARED or (
             self.kind.startswith("fuse.") and self.kind not in _LOCAL_FUSE
         )
 
 
 def mount_of(path: Path, table: str | None = None) -> Mount | None:
-    """Return the file system of a file or folder; None if it cannot be found out."""
+    """Return the file system of a file or folder; None if it cannot be determined."""
     if table is None:
         with contextlib.suppress(OSError):
             table = _TABLE.read_text(encoding="utf-8", errors="surrogateescape")
@@ -51,7 +51,7 @@ def mount_of(path: Path, table: str | None = None) -> Mount | None:
 
 
 def _mount(line: str) -> Mount | None:
-    """Return the mount of one line: numbers, root, point, options, "-", kind; blanks are octal."""
+    """Return the mount of a line: numbers, root, point, options, "-", kind; blanks are octal."""
     fields, _, rest = line.partition(" - ")
     try:
         point, kind = fields.split(" ")[4], rest.split(" ")[0]

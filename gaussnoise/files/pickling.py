@@ -1,4 +1,4 @@
-"""The content of our pickles. Unpickling runs code of a pickle's maker, who must be trusted."""
+"""The content of our pickles. Unpickling runs code that a pickle's author chose: trust it first."""
 
 from dataclasses import fields
 from types import MappingProxyType
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class PickledByArguments:
-    """Dataclasses whose pickles and copies hold the constructor's arguments and nothing else.
+    """Dataclasses whose pickles and copies hold the arguments of the constructor, and nothing else.
 
-    All else is derived from the arguments, and checked, again after unpickling. So a noise scale or
-    a codebook that was replaced in the object is not stored.
+    Everything else is derived from the arguments again, and checked, after unpickling. So if a
+    noise scale or a codebook in the object was replaced, the replacement is not stored.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -22,5 +22,5 @@ class PickledByArguments:
 
 
 def _made(kind: type, arguments: dict[str, Any]) -> object:
-    """Return a new object of this kind."""
+    """Return a new object of this class."""
     return kind(**arguments)

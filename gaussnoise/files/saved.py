@@ -1,4 +1,4 @@
-"""Answers that are saved as one JSON file, which has its format and then their record."""
+"""Answers that are saved as one JSON file, with a format and a record."""
 
 import abc
 import json
@@ -19,7 +19,7 @@ class AbstractSaved(abc.ABC):
         """Return all attributes as JSON values."""
 
     def to_json(self) -> str:
-        """Return the answer as JSON."""
+        """Return the answer as JSON text."""
         return json.dumps({"format": self._format} | self._record(), indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -39,7 +39,7 @@ class AbstractLoaded(AbstractSaved):
     @classmethod
     @abc.abstractmethod
     def _restored(cls, record: dict[str, Any]) -> Self:
-        """Return the answer with this record; raise an error for a record of another form."""
+        """Return the answer with this record; raise an error if the record has another form."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -1,4 +1,4 @@
-"""An integer lattice for records of a convex body: each is rounded alone, sums are exact."""
+"""An integer lattice for records of a convex body: each is rounded separately, sums are exact."""
 
 import math
 import operator
@@ -27,60 +27,62 @@ from ..privacy.sampler import IntegerQuery
 from ..records import check_finite, map_into
 from ..solvers.bodies.body import Body, left_inverse
 
-_GRID_BITS = 50  # bits of each coordinate of a record, relative to the body's reach along the axis
+_GRID_BITS = 50  # bits of a record's coordinate, relative to the body's half width
 _LARGEST = 2**51  # the largest absolute value of a coordinate, in grid steps
 _SUMMED = 2**11  # number of records added in 64-bit integers: 2⁵¹ · 2¹¹ = 2⁶²
-# Members are computed, and so are rounded. A record's whitened length may exceed its share of the
+# Members are computed, and so rounded. The whitened length of a record may exceed its part of the
 # sensitivity by this factor.
 _FORGIVEN = 2.0**-26
-_CHUNK_ENTRIES = 2**21  # records per chunk × numbers that describe a record: 16 MB
-_BARE = 1e-9  # share of a coordinate's size by which rounded members may leave the noise's range
+_CHUNK_ENTRIES = 2**21  # records in a chunk × numbers that describe a record: 16 MB
+_BARE = 1e-9  # relative distance from the range of the noise at which a member may still be rounded
 
 
 @dataclass(frozen=True, eq=False)
 class BodyLattice(AbstractLattice, PickledByArguments):
-    r"""The lattice of integers on which a sum of records is released.
+    r"""The lattice of integers on which a sum of records from a body is released.
 
-    With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and
-    ``size`` (near scale):
+    The covariance is M = scale² L Lᵀ, W a left inverse of L, o the origin; ``steps`` (one per
+    coordinate) and ``size`` (near scale) are powers of two.
 
     * A record x becomes ``z(x) = rint((x − o) / steps)``, clipped to ±2⁵¹: one subtraction, one
-      scaling and one rounding for each coordinate. There is no matrix product, so that nothing
-      depends on other records.
-    * ``Z = Σ z(x)`` is exact, and so is ``Q = rint(2^bits · W (steps ∘ Z) / size)``: W as stored,
-      in Python integers.
+    scaling and one rounding for each coordinate. There is no matrix product, so the result
+    does not depend on other records.
+    * ``Z = Σ z(x)`` is exact, and so is ``Q = rint(2^bits · W (steps ∘ Z) / size)``, computed from
+    the stored W in Python integers.
 
-    Sensitivity. Rounding Q moves each coordinate by at most 1/2, so neighbours differ by at most
+    Sensitivity. Rounding Q changes each coordinate by at most 1/2, so neighbours differ by at most
     ``2^bits · sup ‖w‖ + √r``, where w is ``W (steps ∘ z)/size`` of the record added or removed, or
-    the difference of the two exchanged. A release accepts a record only if its w is
+    the difference of the w of a record and its replacement. A release accepts a record only under
+    one of two conditions:
 
-    * in the ball of ``radius``, if the body has a center (or sums are released). Then 2·radius
-      (radius) bounds the difference, even if the domain's oracles are wrong. Otherwise it must be
-    * within ``radius`` of W (K − o)/size, or within the slack of its membership. The noise's
-      ``sensitivity_squared``, as stored, bounds differences of members; twice the larger of both
-      distances is added. This requires oracles of the domain that are right up to rounding of
-      numbers of the size that :func:`magnitudes` returns.
+    * If the body has a center, or sums are released, the w of the record must be in the ball of
+    ``radius``. Then 2·radius (``radius`` for sums) bounds the difference, even if the domain's
+    oracles are wrong.
+    * Otherwise, w must be within ``radius`` of W (K − o)/size, or within the slack of membership.
+    The stored ``sensitivity_squared`` of the noise bounds differences of members; twice the
+    larger of the two distances is added. This requires oracles of the domain that are right up
+    to rounding of numbers of the size that :func:`magnitudes` returns.
 
-    Where records are dropped (sums only) one that is not a member, or whose w is longer than
-    ``radius``, has z = 0, so that w is in the same ball. Both conditions are checked record by
+    If records are dropped (sums only), a record that is not a member, or whose w is longer than
+    ``radius``, gets z = 0, so its w is in the same ball. Both conditions are checked record by
     record, by elementwise arithmetic alone. So whether a record counts depends on this record only,
     and neighbours differ by the contribution of one record.
 
     Attributes:
         domain: K.
-        body: W (K − o)/size where records are tested for membership in it; None for the ball.
+        body: W (K − o)/size, in which the w of records are tested; None for the ball.
         whitening: W, shape (r, d).
         origin: o, shape (d,).
         exponents: binary exponents of ``steps``, which are powers of two, shape (d,).
         live: whether the body has a positive extent along each axis, shape (d,).
-        box: least and largest coordinates; records beyond are refused without further tests, shape
-            (2, d).
+        box: least and largest coordinates, shape (2, d); records outside it are refused without
+        further tests.
         radius: the largest length of w, as described above.
         bits: exponent of the power of two that is the number of lattice steps per unit of w.
         query: the integer query with its sensitivity and budget.
         unit_factor: L.
         size: a power of two near the noise's scale.
-        bias: bound on the move of one record (or the mean) by rounding, shape (d,).
+        bias: bound on the change of one record (or the mean) by rounding, shape (d,).
     """
 
     domain: AbstractDomain
@@ -105,7 +107,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """Return the lattice for ρ; ``choose_bits`` gives bits for a deviation of noise on w."""
+        """Return the lattice for ρ; ``choose_bits`` maps the deviation of noise on w to bits."""
         domain, factor = noise.domain, covariance.unit_factor
         sums = noise.neighbors == "add-remove"
         origin, centered = _origin(noise)
@@ -118,8 +120,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
         r, d = W.shape
         outside = _outside(domain, origin, reach, factor, W)
-        # rounding moves every coordinate of a record by at most this much; the same bound holds for
-        # support points
+        # bound on the change of a coordinate by rounding; it also holds for support points
         numbers = magnitudes(domain) + np.abs(origin)
         blur = steps + 4 * (widest(domain) + 8) * EPS * numbers
         margin = 1e-6 * float(reach.max()) + blur
@@ -131,12 +132,12 @@ class BodyLattice(AbstractLattice, PickledByArguments):
             )
 
         def whitened(lengths: Array) -> float:
-            """Return a bound on ‖w‖ for all vectors in the box with these half widths."""
+            """Return a bound on ‖w‖ over all vectors in the box with these half widths."""
             return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
 
         error = _left_error(W, factor)
-        # since M = scale² L L', ‖w‖ <= (1 + error) · scale/size · √sensitivity for all differences
-        # of members
+        # M = scale² L L', so ‖w‖ <= (1 + error) · scale/size · √sensitivity for all differences of
+        # members
         longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * EPS)
         share = longest if sums else longest / 2
         rounding = 4 * (d + 8) * EPS * whitened(steps * _LARGEST)
@@ -176,10 +177,10 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         )
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """Return the exact integer sum of records, shape (n, d), under a rule for records outside.
+        """Return the exact integer sum of records, shape (n, d), by a rule for records outside K.
 
         Raises:
-            DataError: a record is not finite, or is outside and the rule refuses it.
+            DataError: a record is not finite, or is outside K and the rule refuses it.
             NotAvailableError: no projection is known.
         """
         move = None if on_outside == "refuse" else map_into(self.domain)
@@ -221,7 +222,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
     @cached_property
     def _exact(self) -> list[tuple[list[int], int]]:
-        """The rows of 2^bits W diag(steps)/size, each as integers and a common exponent of two."""
+        """The rows of 2^bits W diag(steps)/size, each as integers times a power of two."""
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
@@ -241,20 +242,20 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
-        """Return members unchanged and other records as zero; each row is judged by itself."""
+        """Return members unchanged and other records as zero, without regard to other rows."""
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
-        )  # comparisons with NaN are false, so that it counts as outside
+        )  # NaN compares false: outside
         return np.where(inside, X, 0.0)
 
     def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for every record whether it is within the ``radius`` of the sensitivity."""
+        """Return for every record whether the length of its w is at most ``radius``."""
         lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Return whether all records are members, up to rounding, and within the noise's reach."""
+        """Return whether all records are members up to rounding, with w as the class requires."""
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         w = self.whitened(grid)
@@ -289,7 +290,7 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """Return the origin of records, and whether a ball around it gives a tight sensitivity."""
+    """Return the origin of records, and whether a ball around it gives the exact sensitivity."""
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -302,14 +303,14 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 def _left_error(W: Array, factor: Array) -> float:
     """Return a bound on ‖W L − 1‖ that includes the rounding of its own computation."""
     r, d = W.shape
-    # Powers of two, which round nothing, give all rows of L the same size. W and L are then split
-    # into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a row
-    # of W₁ are multiples of a power of two, at most 2^bits times it, and so are columns of L₁. Any
-    # sum of d products of two is a multiple of a power of two, at most d 2^(2·bits) <= 2⁵³ times
-    # it, so W₁ L₁ is exact in any order. Its distance from 1 is rounded once. Only
-    # W L − W₁ L₁ = W₁ L₂ + W₂ L, some 2^-bits as large, has the error of a product of 2d terms, of
-    # at most d EPS (|W₁| |L₂| + |W₂| |L|), which is doubled for the rounding of this bound. 1e-150
-    # is larger than all that underflows: entries are far below 1e100.
+    # Scaling by powers of two, which is exact, gives all rows of L the same size. W and L are then
+    # split into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a
+    # row of W₁ are multiples of a power of two, at most 2^bits times this power, and so are entries
+    # of a column of L₁. Any sum of d products of two such entries is a multiple of a power of two,
+    # at most d 2^(2·bits) <= 2⁵³ times this power, so W₁ L₁ is exact in any order. W₁ L₁ − 1 is
+    # rounded once. Only W L − W₁ L₁ = W₁ L₂ + W₂ L, about 2^-bits as large, has the error of a
+    # product of 2d terms, at most d EPS (|W₁| |L₂| + |W₂| |L|); it is doubled for the rounding of
+    # this bound. 1e-150 is larger than all that underflows: entries are far below 1e100.
     powers = np.frexp(np.abs(factor).max(axis=1, initial=0.0))[1]
     W, L = np.ldexp(W, powers), np.ldexp(factor, -powers[:, None])
     bits = (53 - d.bit_length()) // 2
@@ -322,17 +323,17 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _leading(rows: Array, bits: int) -> Array:
-    """Return the entries rounded to the leading ``bits`` of the largest in their row."""
+    """Return the entries, rounded to the leading ``bits`` of the largest entry in their row."""
     powers = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))[1] - bits
     return np.ldexp(np.rint(np.ldexp(rows, -powers)), powers)
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """Return how far support points leave o + range(L) along each axis; refuse large distances.
+    """Return how far support points are outside o + range(L) along each axis; refuse if far.
 
-    The part outside is never released. So the check limits bias; privacy does not depend on it.
+    The part outside is never released: the check limits bias, and privacy does not depend on it.
     """
-    # along each axis, the part outside is linear in the record: support points attain its maximum
+    # the part outside is linear in the record, so support points attain its maximum along an axis
     beyond = np.eye(domain.dim) - factor @ W
     heights = np.abs(beyond).max(axis=1, keepdims=True)
     directions = beyond / np.where(heights > 0, heights, 1.0)

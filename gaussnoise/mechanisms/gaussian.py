@@ -60,31 +60,31 @@ _PROTECTED = (
 class GaussianMechanism(PickledByArguments):
     r"""Unbiased answers with covariance ``Σ = M · sensitivity_squared / (2ρ n²)`` (no n² for sums).
 
-    Listed points: the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to integers
-    before any data are seen. Bodies: every record is rounded to a public grid by itself. A release
-    sums integers exactly, adds OpenDP's discrete Gaussian noise, and only then decodes to real
-    numbers.
+    For listed points, the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to
+    integers before any data are read. For bodies, every record is rounded to a public grid, without
+    regard to other records. A release sums integers exactly, adds discrete Gaussian noise drawn by
+    OpenDP, and only then decodes to real numbers.
 
     Formal guarantees:
         * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded*
-          records. For bodies it includes records that are outside by rounding, up to 1e-9 of the
-          body's size and 2⁻²⁶ of the noise's ellipsoid; records beyond either are refused. Whether
-          a release is refused depends on the data.
-        * ``standard_deviation`` and ``covariance`` are those of the noise actually drawn: for
-          bodies they exceed the formula by a factor of about 1 + 3e-8, and by more for very thin
-          bodies.
+        records. For bodies, this sensitivity covers records that are outside by rounding: by up to
+        1e-9 of the body's size and 2⁻²⁶ of the noise's ellipsoid. Records beyond either limit are
+        refused. Whether a release is refused depends on the data.
+        * ``standard_deviation`` and ``covariance`` are those of the noise that is drawn: for
+        bodies they exceed the formula by a factor of about 1 + 3e-8, and by more for very thin
+        bodies.
         * The estimate is unbiased up to ``rounding_bias``, a public bound, unless records are
           projected.
 
     Args:
         noise: the result of :func:`optimal_noise` or :func:`gamma`, which includes the domain and
-            the neighbouring relation; or a :class:`Covariance` of one's own, whose scale is chosen
-            here; then ``.noise`` states its gap to the best.
+        the neighbouring relation; or a :class:`Covariance` of your own. The mechanism chooses its
+        scale, and ``.noise`` then states its gap to the optimum.
         privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
         n: public number of records: required under replacement (means), forbidden under add/remove
             (sums).
-        domain: with a :class:`Covariance`, the domain that it protects.
-        neighbors: with a :class:`Covariance`, the relation, as in :func:`optimal_noise`.
+        domain: for a :class:`Covariance` only, the domain that it protects.
+        neighbors: for a :class:`Covariance` only, the relation, as in :func:`optimal_noise`.
 
     Raises:
         ParameterError: n is missing or forbidden, the privacy guarantee is not one that
@@ -201,7 +201,7 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def covariance(self) -> FactorCovariance:
-        """The covariance of the noise that is actually drawn for an estimate."""
+        """The covariance of the noise that is drawn for an estimate."""
         lattice = self._lattice
         scale = lattice.size * lattice.noise_scale / self._divisor if lattice.rank else 1.0
         return FactorCovariance(lattice.unit_factor, scale)
@@ -220,7 +220,7 @@ class GaussianMechanism(PickledByArguments):
     def bound(self) -> Bound | None:
         """The lower bound for unbiased mechanisms with this guarantee.
 
-        None under policy graphs, and for budgets that grow with numbers of a record.
+        It is None under policy graphs, and for budgets that grow with numbers in a record.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
@@ -233,7 +233,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """The bound on the move of the mean (or of a record) by rounding, shape (d,)."""
+        """The bound on the change of the mean (or of a record) by rounding, shape (d,)."""
         lattice = self._lattice
         return (
             lattice.bias(self._points.points) if isinstance(lattice, PointLattice) else lattice.bias
@@ -262,23 +262,23 @@ class GaussianMechanism(PickledByArguments):
             rows: another name for ``data``.
             indices: instead of data, the index of each record's listed point, shape (n,).
             on_outside: the rule for a record that is none of the listed points, or outside the
-                body, NaN and infinity included. With "project" and "drop" no release is refused
-                because of the rows' values, but the answer is biased, and the size of the bias is
-                private:
+            body; NaN and infinity are outside. With "project" and "drop", no release is refused
+            because of the values of records, but the answer is biased, and the size of the bias
+            is private:
 
-                * "refuse" the whole release: then the fact *that* it was refused depends on the
-                  data;
-                * "project" every such record, by itself, to a point of the body: the nearest one
-                  for boxes and Euclidean balls, else (ℓ_q balls, ellipsoids) the one on the ray to
-                  the center; a record with a NaN becomes the center;
-                * "drop" it from a sum, under add/remove. This keeps the guarantee: a dropped record
-                  adds zero, so that all terms are in K ∪ {0}, over which the sensitivity of sums,
-                  ``sup ‖x‖`` in the noise's norm, is the same as over K. It is available for listed
-                  points, and for bodies with a known map into them, but not for means, whose public
-                  n counts all records.
-            ledger: a :class:`Ledger` or its path. The release is charged to the ledger's budget
-                first, drawn once, and kept beside the ledger; a second run with the same arguments
-                reads it from there, even if the first run was interrupted.
+                * "refuse" the whole release: the fact that it was refused then depends on the
+                data;
+                * "project" every such record to a point of the body: to the nearest one for boxes
+                and Euclidean balls, else (ℓ_q balls, ellipsoids) to the one on the ray to the
+                center; a record with a NaN becomes the center;
+                * "drop" every such record from a sum, under add/remove. The guarantee remains: a
+                dropped record adds zero, so all terms are in K ∪ {0}, and the sensitivity of sums,
+                ``sup ‖x‖`` in the noise's norm, is the same over this set as over K. "drop" is
+                available for listed points, and for bodies with a known map into them. It is not
+                available for means, because the public n counts all records.
+            ledger: a :class:`Ledger` or its path. The release is first charged to the ledger's
+            budget, then drawn once, and stored beside the ledger. A second run with the same
+            arguments reads the stored release, even if the first run was interrupted.
             id: the name of this release in the ledger.
 
         Returns:
@@ -298,7 +298,7 @@ class GaussianMechanism(PickledByArguments):
         check_given("release", data, counts, rows, indices, listed=self._listed)
         record = self._record(
             private=True, on_outside=on_outside
-        )  # all that can fail without data fails here, before data are read
+        )  # all failures for reasons other than data come before data are read
 
         def released() -> Release:
             given = one_kind("release", data, rows, indices, listed=self._listed)
@@ -367,21 +367,19 @@ class GaussianMechanism(PickledByArguments):
         return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
-        """Return a release's cost as a ``dp-accounting`` event:
-        :func:`gaussnoise.privacy.dp_event`.
-        """
+        """Return the cost of a release as an event of dp-accounting (``privacy.dp_event``)."""
         return dp_event(self.rho_charged)
 
     def to_opendp(self) -> Any:
         """Return the mechanism as an OpenDP measurement, to chain and compose with others.
 
-        Input: row indices of the listed points, or records as rows; symmetric distance for sums,
-        change-one distance for means. Output: the estimate, as a list, under zero-concentrated
-        divergence; d records more or less (or changed) cost d² times :attr:`rho_charged`. OpenDP
-        cannot inspect measurements made by others: this call enables its features "contrib" and
-        "honest-but-curious", and OpenDP's own vetting does not cover them. OpenDP converts row
-        indices before this code sees them: its error messages may show indices of a wrong kind, and
-        it ignores masks.
+        The input is row indices of the listed points, or records as rows, with symmetric distance
+        for sums and change-one distance for means. The output is the estimate as a list, with
+        zero-concentrated divergence: d records more or less (or changed) cost d² times
+        :attr:`rho_charged`. OpenDP cannot inspect measurements made by others, so this call enables
+        the features "contrib" and "honest-but-curious" of OpenDP, whose vetting does not cover this
+        measurement. OpenDP converts row indices before this code sees them: error messages of
+        OpenDP may show indices of a wrong kind, and OpenDP ignores masks.
 
         Raises:
             NotAvailableError: the relation is a policy graph, for which OpenDP has no distance.
@@ -393,7 +391,7 @@ class GaussianMechanism(PickledByArguments):
         >>> print(f"{measurement.map(1):.3f} {measurement.map(2):.3f}", len(measurement([0, 1, 1])))
         0.100 0.400 2
         """
-        discrete_gaussian(1.0)  # fails here if OpenDP is not usable
+        discrete_gaussian(1.0)  # raises if OpenDP is not usable
 
         from opendp.domains import atom_domain, user_domain, vector_domain
         from opendp.measurements import make_user_measurement
@@ -424,14 +422,14 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _relation(self) -> str:
-        """Return a text that identifies the neighbouring relation."""
+        """The text that identifies the neighbouring relation."""
         if not isinstance(self.noise.neighbors, PolicyGraph):
             return str(self.noise.neighbors)
         return f"policy graph {hashlib.sha256(self.noise.neighbors.edges.tobytes()).hexdigest()}"
 
     @property
     def _request(self) -> dict[str, object]:
-        """Return all public parameters of a release."""
+        """The public parameters of a release, as a ledger compares them."""
         header, arrays = describe(self.noise.domain)
         digests = {
             name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()
@@ -447,11 +445,11 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rho_charged(self) -> float:
-        """The ρ that OpenDP's map charges for one release; zero if there is nothing to protect."""
+        """The ρ that OpenDP's map returns for one release; zero if there is nothing to protect."""
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
     def _check_outside(self, on_outside: str) -> None:
-        """Raise ParameterError for an unknown or impossible rule for records outside."""
+        """Raise ParameterError for an unknown or impossible rule for records outside the domain."""
         check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
@@ -467,7 +465,7 @@ class GaussianMechanism(PickledByArguments):
     def _exact(
         self, data: "ArrayLike | None", counts: "ArrayLike | None", on_outside: str
     ) -> tuple[list[int], Array]:
-        """Return the integer answer before noise is added, and the public offset to decode it."""
+        """Return the integer answer without noise, and the public offset that decoding adds."""
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
             return lattice.sums(self._records(data), on_outside), lattice.origin
@@ -475,7 +473,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.sums(present), self._offset(present)
 
     def _records(self, data: "ArrayLike | None") -> NDArray:
-        """Return records as rows of real numbers, whose values are not checked yet."""
+        """Return records as rows of real numbers, whose values are not yet checked."""
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
@@ -488,7 +486,7 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Return the mean of the records' origins, of which every policy component has one.
+        """Return the mean of the records' origins; every component of the policy has one origin.
 
         The policy declares the number of records in each component as public.
         """
@@ -501,7 +499,7 @@ class GaussianMechanism(PickledByArguments):
         inside = [0] * len(points)
         for row, count in zip(rows.tolist(), counts, strict=True):
             inside[row] += count
-        # round only the components' totals: these are public, so that rounding reveals nothing more
+        # round only the totals of components: they are public, so their rounding reveals nothing
         return np.array([total / self._divisor for total in inside]) @ points
 
     def _decoded(self, lattice_sums: list[int], offset: Array) -> Array:
@@ -546,7 +544,7 @@ class GaussianMechanism(PickledByArguments):
 
 
 def _published(neighbors: Relation) -> str:
-    """Return in words what the neighbouring relation makes public."""
+    """Return in words which statistics the neighbouring relation treats as public."""
     if neighbors == "add-remove":
         return "nothing"
     several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1

@@ -35,12 +35,12 @@ from ..text import estimate_text, guarantee_text
 from .randomizers import Bytes, Codebook, point_release, privunit, privunitg
 
 _RANDOMIZERS = {"privunitg": privunitg, "privunit": privunit, "point-release": point_release}
-_RANDOMIZERS |= {"randomized-response": point_release}  # another name for segments
+_RANDOMIZERS |= {"randomized-response": point_release}  # another name, for one dimension
 _MOST_DIMENSIONS = 4096
 _LEAST_EPSILON = 1e-9
-_DECODED = 2**21  # number of numbers decoded at once: 16 MB
+_DECODED = 2**21  # largest count of numbers decoded at once: 16 MB
 _LABEL = 4  # length in bytes
-_SLACK = 2.0**-32  # share of the body's size by which a rounded record may be outside
+_SLACK = 2.0**-32  # largest relative distance from the body at which a record is a rounded member
 _FORMAT = "gaussnoise.local/1"
 
 Outside = Literal["refuse", "project", "drop"]
@@ -53,7 +53,7 @@ class LocalEstimate:
 
     Attributes:
         estimate: unbiased, shape (d,).
-        standard_deviation: an upper bound for every coordinate, valid for all records, shape (d,).
+        standard_deviation: an upper bound for every coordinate, for all possible records, (d,).
         n: number of messages.
         privacy: a record of the privacy guarantee and of the randomiser.
         private: False for simulations, whose numbers must not be published.
@@ -86,42 +86,44 @@ class LocalEstimate:
 class LocalMechanism:
     r"""A mechanism for means of records that never leave their users.
 
-    Let M = A A' and v be the optimum of ``γ_p(K)``. A user's record x becomes ``y = A⁻¹(x − v)`` in
-    the unit ball, which is rounded without bias to a unit vector, and randomised. With y = ‖y‖ŷ,
-    the decoded message has mean x and covariance ``A (α (1 − ŷŷ') + β ŷŷ' − yy') A' ⪯ β M``, where
-    the randomiser determines α <= β.
+    Let M = A A' and v be the optimum of ``γ_p(K)``: K is in the ellipsoid of M around v. A user's
+    record x becomes ``y = A⁻¹(x − v)`` in the unit ball of R^r; y is rounded without bias to a unit
+    vector, and randomised. With y = ‖y‖ŷ, the decoded message has mean x and covariance ``A (α (1 −
+    ŷŷ') + β ŷŷ' − yy') A' ⪯ β M``, where the randomiser determines α <= β.
 
     Formal guarantees:
         * ε-local differential privacy of one message, for the floating-point program: messages are
-          from a finite set, and the probabilities of one message under two records differ by at
-          most a rational factor, which is at most e^ε. All randomness is the operating system's.
-          The argument, in ``gaussnoise.mechanisms.randomizers``, assumes nothing else about the
-          code. A user who reports k times is protected at kε.
-        * This guarantee holds for all K, M and v, from any source: y is moved into the unit ball,
-          and every y is equally private. So it also holds for a mechanism that :meth:`load` read
-          from an untrusted server's file.
+        from a finite set, and the probabilities of one message under two records differ by at
+        most a rational factor, which is at most e^ε. All randomness comes from the operating
+        system. The proof, in ``gaussnoise.mechanisms.randomizers``, assumes nothing else about
+        the code. A user who reports k times is protected at kε.
+        * This guarantee holds for all K, M and v, from any source: y is shortened to the unit ball,
+        and the proof holds for every y. So the guarantee also holds for a mechanism that
+        :meth:`load` read from an untrusted server's file.
         * The guarantee does not cover the running time of a report, nor the fact that a record
           outside K is refused. With ``on_outside="drop"``, no record is refused.
-        * The estimate is unbiased, up to rounding and 1e-12 of quadrature, over records in K. Users
-          who lie can each move it by the length of a message; local privacy cannot prevent this.
+        * The estimate is unbiased over records in K, up to rounding and a quadrature error of
+        1e-12. Every user who lies can change the sum of messages by the length of a message;
+        local privacy cannot prevent this.
 
-    ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1. The
-    total variance of a unit vector's message, :attr:`squared_norm` − 1, at (r, ε) = (2, 8), (3, 2),
-    (10, 4), (100, 1):
+    ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1.
+    Each entry below begins with the total variance of a unit vector's message, :attr:`squared_norm`
+    − 1, at (r, ε) = (2, 8), (3, 2), (10, 4), (100, 1):
 
-        * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere:
-          PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) for N → ∞. It has the least
-          variance of the first three at every r >= 2 and ε that we computed; for r = 1 it is
-          randomised response.
-        * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates, PrivUnitG (Asi,
-          Feldman & Talwar 2022) for N → ∞. Both are within 1 % of their limits up to an ε of about
-          8 in hundreds of dimensions, and 4 in thousands. The stated covariance is that of the
-          finite N.
+        * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere;
+        the limit N → ∞ is PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018). It has the
+        least variance of the first three at every r >= 2 and ε that we computed; for r = 1 it is
+        randomised response.
+        * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates; the limit is
+        PrivUnitG (Asi, Feldman & Talwar 2022). "privunit" and "privunitg" are within 1 % of their
+        limits up to an ε of about 8 in hundreds of dimensions, and 4 in thousands. The stated
+        covariance is exact for the finite N.
         * "point-release": 1.47, 5.90, 15.1, 731. One bit about a random direction (Duchi, Jordan &
-          Wainwright 2018; Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023,
-          Theorem 17). α = β. It is near "privunit" for small ε, and hardly improves beyond ε = 4.
+        Wainwright 2018; Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023,
+        Theorem 17), with α = β. Its variance is near that of "privunit" for small ε, and hardly
+        decreases beyond ε = 4.
         * "randomized-response": one bit, for segments only. Its variance is ``coth²(ε/2) − y²``
-          times M. At the ends, y² = 1, this is the least possible, 1/sinh²(ε/2).
+        times M. At the ends of the segment, y² = 1, this is the least possible, 1/sinh²(ε/2).
 
     Args:
         domain: K, with at most 4096 coordinates.
@@ -131,7 +133,7 @@ class LocalMechanism:
 
     Raises:
         ParameterError: the privacy guarantee is not LocalDP, ε is too small, the randomizer is
-            unknown or for segments only, the domain is one point, or p < 2.
+        unknown or only for segments, the domain is one point, or p < 2.
         DomainTooLargeError: the domain has more than 4096 coordinates.
 
     Warns:
@@ -189,7 +191,7 @@ class LocalMechanism:
 
     @classmethod
     def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":
-        """Build a mechanism from a known optimum; all else is derived and checked as usual."""
+        """Return a mechanism for a known optimum; all else is derived and checked as usual."""
         self = object.__new__(cls)
         vars(self)["noise"] = noise
         self.__init__(noise.domain, privacy, p=noise.p, randomizer=randomizer)
@@ -199,7 +201,7 @@ class LocalMechanism:
         return LocalMechanism._of, (self.noise, self.privacy, self.randomizer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters, for users and server, to a ``.npz`` file of plain numbers and text.
+        """Write the parameters for users and server to a ``.npz`` file of plain numbers and text.
 
         Users and server must share this file: another machine may find another M for the same
         arguments, and messages made with different M cannot be aggregated.
@@ -220,14 +222,14 @@ class LocalMechanism:
         """Read a mechanism that :meth:`save` wrote; the file may come from an untrusted source.
 
         Reading runs no code from the file. The codebook is built here, from the ε that ``privacy``
-        shows, so that every message is ε-private for any content of the file. The maker of the file
+        shows, so every message is ε-private for any content of the file. But the author of the file
         chose ε and K: read ``privacy`` and ``domain`` before use, and report with
-        ``on_outside="drop"``. Otherwise the maker learns which records are outside K.
+        ``on_outside="drop"``. With "refuse", the author would learn which records are outside K.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: it is not such a file, or its claims do not pass
-                :meth:`OptimalNoise.verify`.
+            CertificateError: the file is of another kind, or the noise in it does not pass
+            :meth:`OptimalNoise.verify`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -264,7 +266,7 @@ class LocalMechanism:
         """The optimum of ``γ_p(K)``: M and v."""
         with (
             interrupts_pass()
-        ):  # if the user stops the solver, stop: do not continue with worse noise
+        ):  # an interrupted solver must stop the call, and not return worse noise
             return gamma(self.domain, self.p)
 
     @cached_property
@@ -278,7 +280,7 @@ class LocalMechanism:
 
     @property
     def dim(self) -> int:
-        """The dimension r of K's affine hull, and of the unit vectors that users randomise."""
+        """The dimension r of K's affine hull: users randomise unit vectors in R^r."""
         return self._factor.unit_factor.shape[1]
 
     @cached_property
@@ -303,8 +305,9 @@ class LocalMechanism:
     def _label(self) -> bytes:
         """The first bytes of all messages of equal mechanisms: a digest of codebook and decoder.
 
-        Numbers are used with six digits, so that rounding does not change the digest. But a factor
-        that the linear algebra of another machine has rotated changes it.
+        Numbers are rounded to six digits first, so that small rounding errors do not change the
+        digest. But the digest differs if the linear algebra of another machine has rotated the
+        factor.
         """
         code, M = self._codebook, self._factor
         exact = repr((code.dim, code.pairs, code.closest, code.spherical, code.hits, code.bits))
@@ -337,7 +340,7 @@ class LocalMechanism:
         )
 
     def covariance(self, record: "ArrayLike") -> FactorCovariance:
-        """Return the covariance of the message of a *hypothetical* record; a real one's is private.
+        """Return the covariance of a *hypothetical* record's message; for real ones it is private.
 
         Args:
             record: as for :meth:`report`.
@@ -353,7 +356,7 @@ class LocalMechanism:
         length, r = float(np.linalg.norm(y)), self.dim
         across, along = self._codebook.across, self._codebook.along
         # a message has the second moment across · I + (along − across) uu', where u = ±y/‖y‖, or
-        # uniform for y = 0
+        # is uniform for y = 0
         root = math.sqrt(across if length else across + (along - across) / r) * np.eye(r)
         if length:
             direction = y / length
@@ -365,9 +368,9 @@ class LocalMechanism:
     def error(self, n: int) -> float:
         """Return an upper bound on ``‖sd‖_p`` of the average of n messages, for all records.
 
-        The bound is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖`` in norms of order p/2; the last norm is at
-        most ``‖diag M‖`` and at most M's largest eigenvalue. With α = β (point release, randomised
-        response) records near v approach the bound, if they are in K.
+        The bound on its square is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖`` in norms of order p/2. The
+        last norm is at most ``‖diag M‖``, and at most M's largest eigenvalue. If α = β (point
+        release, randomised response), records of K near v approach the bound.
 
         Raises:
             ParameterError: n not a positive integer.
@@ -395,21 +398,20 @@ class LocalMechanism:
         return lower_bound(self.domain, self.privacy, n=n, p=self.p)
 
     def report(self, record: "ArrayLike", *, on_outside: Outside = "refuse") -> bytes:
-        """Return one user's message: ε-locally private, drawn again at every call, never seeded.
+        """Return one user's message: ε-locally private, drawn anew at every call, never seeded.
 
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.
-            on_outside: the rule for a record outside K: "refuse"; "project", into a body, as
-                :meth:`GaussianMechanism.release` does; or "drop", which sends a message without
-                information, as for the record v. The last two bias the mean, and refuse no record
-                for its values.
+            on_outside: the rule for a record outside K: "refuse"; "project" it into a body, as
+            :meth:`GaussianMechanism.release` does; or "drop", which sends a message for v
+            instead. "project" and "drop" bias the mean, and refuse no record for its values.
 
         Returns:
             A message of :attr:`message_bytes` bytes.
 
         Raises:
-            DataError: it is not a record, not finite, or outside K; the message shows no value.
-                Others can see that a user reports nothing.
+            DataError: ``record`` is not a record, not finite, or outside K; the error shows no
+            value. Others can see that this user reports nothing.
             NotAvailableError: "project" is chosen, but no map into the domain is known.
         """
         given = as_array("report", record)
@@ -443,7 +445,7 @@ class LocalMechanism:
     def simulate(
         self, data: "ArrayLike", rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
-        """Return the mean from simulated reports of ``data``, bytes from ``rng``: NOT private."""
+        """Return the mean of simulated reports of ``data``, with bytes of ``rng``; NOT private."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
@@ -452,24 +454,24 @@ class LocalMechanism:
         code = self._codebook
         with np.errstate(
             all="ignore"
-        ):  # warnings or errors that a caller turned on could show a record's numbers
+        ):  # a warning that became an error could show a record's numbers
             Y = self._coordinates(records, on_outside)
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: "ArrayLike", on_outside: str) -> Array:
-        """Return every record's y, shape (n, r), in the unit ball; zero for dropped records."""
+        """Return y for every record, shape (n, r), in the unit ball; zero for dropped records."""
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T
             Y = np.where(counted[:, None] & np.isfinite(Y).all(axis=1, keepdims=True), Y, 0.0)
             size = np.maximum(
                 np.abs(Y).max(axis=1, initial=0.0, keepdims=True), 1.0
-            )  # clipped, so that squares do not overflow
+            )  # squares must not overflow
             lengths = size * np.linalg.norm(Y / size, axis=1, keepdims=True)
             return Y / np.maximum(lengths, 1.0)
 
     def _members(self, records: "ArrayLike", on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
-        """Return a point of K for every record, and which of the records count."""
+        """Return a point of K for every record, and whether the record counts."""
         check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":
@@ -486,7 +488,7 @@ class LocalMechanism:
             size = float(magnitudes(domain).max())
             near = np.asarray(
                 (np.abs(X) <= 2 * size).all(axis=1)
-            )  # the squares of longer ones could overflow
+            )  # for others, squares could overflow
             X = np.where(near[:, None], X, self.noise.center)
             try:
                 close = near_members(domain, X)

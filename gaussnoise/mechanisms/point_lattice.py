@@ -22,8 +22,8 @@ from ..privacy.lattice import AbstractLattice
 from ..privacy.lattice_bound import POINT_BITS
 from ..privacy.sampler import MAX_BITS, IntegerQuery
 
-# On coarser lattices, rounding would change the strategy noticeably. A budget that small would
-# release only noise.
+# On coarser lattices, rounding would change the strategy noticeably. Budgets that would need them
+# release nothing but noise.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
 
@@ -44,7 +44,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
     def build(
         cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
     ) -> Self:
-        """Return the lattice for a budget ρ, by the points' coordinates in the noise's factor."""
+        """Return the lattice for a budget ρ, from the points' coordinates in the noise's factor."""
         rows = origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]
         size = covariance.scale
@@ -61,7 +61,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Return for each coordinate the largest distance of points from their decoded integers."""
+        """Return the largest distance of a point from its decoded integers, per coordinate."""
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
@@ -77,13 +77,13 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
-        """Return exact integer sums of the strategy over all records, coordinate by coordinate."""
+        """Return the exact integer sum of the strategy over all records."""
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
 
 
 def bits_for(length: float, rho: float) -> int:
-    """Return the bits b for a lattice of step 2^-b, far finer than noise of this deviation."""
+    """Return b for a lattice of step 2^-b, much finer than noise of deviation ``length``."""
     bits = POINT_BITS - math.frexp(length)[1]
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
@@ -95,11 +95,11 @@ def bits_for(length: float, rho: float) -> int:
 
 
 def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """Return the index of each point's origin, shape (N,), or None for the origin of the space.
+    """Return the index of each point's origin, shape (N,), or None if all origins are zero.
 
     If the number of records is public, the origin is a member of K, so that coordinates that no
     neighbour can change are exact. Under a policy graph, it is a member of the same component. It
-    depends only on the points' values, since equal points are one value.
+    depends only on the values of the points, so equal points have the same origin.
     """
     if neighbors == "add-remove":
         return None
@@ -109,7 +109,7 @@ def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Return the largest squared length, or distance of neighbouring rows, to 1e-12 above."""
+    """Return the largest squared length, or squared distance of neighbours, up to 1e-12 above."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])

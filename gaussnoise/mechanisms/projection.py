@@ -1,4 +1,4 @@
-"""The projection mechanism: the nearest possible answer, biased, with less error at small n."""
+"""The projection mechanism: the nearest possible answer, biased, with a small error at small n."""
 
 import math
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from domains.oracles.distance import nearest_combination
 from ..errors import NotAvailableError
 from ..text import estimate_text
 
-_CLOSE = 1e-6  # accuracy, as a share of the set's width
+_CLOSE = 1e-6  # accuracy, relative to the set's width
 _MOST_STEPS = 2000
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedRelease:
-    """A released estimate that was moved to the nearest possible answer, and so is biased.
+    """A released estimate that was replaced by the nearest possible answer, and so is biased.
 
     It has no standard deviation or interval: part of the error is bias, which depends on the true
     answer.
@@ -29,8 +29,8 @@ class BiasedRelease:
     Attributes:
         estimate: biased answer, shape (d,).
         distance: ``‖estimate − released‖₂``.
-        gap: upper bound on the distance from the estimate to the nearest point, in ``‖·‖₂``.
-        method: a description of the set into which the answer was moved.
+        gap: upper bound on ``‖estimate − nearest point‖₂``.
+        method: a description of the set of possible answers.
         private: False for simulations, whose numbers must not be published.
         privacy: the record of the original release.
 
@@ -65,10 +65,10 @@ class BiasedRelease:
 
 
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """Return the point of hull K nearest to y, and a bound on the answer's distance from it.
+    """Return a point x near the point of hull K nearest to y, and a bound on their distance.
 
-    It combines points found in Frank–Wolfe directions in the best way (Wolfe 1976). With x
-    the answer and ``g = max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
+    Support points in Frank–Wolfe directions are combined in the best way (Wolfe 1976). With ``g =
+    max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
     """
     atoms, weights = np.array([domain.support_point(y)]), np.ones(1)
     best, close = (atoms[0], np.inf), _CLOSE * _size(domain, y)
@@ -88,10 +88,11 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
 
 
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """Return the point nearest to y in the cone over K, which has all sums, and an error bound.
+    """Return a point x near the point x* nearest to y in the cone over K, and a bound on ‖x − x*‖.
 
-    As in :func:`nearest`, with x* = tz for a z in hull K: t is at most ``‖y‖ / ‖z₀‖``, where z₀ is
-    the point of hull K nearest to zero, and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
+    The cone contains all sums of records. As in :func:`nearest`, with x* = tz for a z in hull K: t
+    is at most ``‖y‖ / ‖z₀‖``, where z₀ is the point of hull K nearest to zero, and ``‖x − x*‖² <= t
+    max_{z ∈ K} <y − x, z>``.
 
     Raises:
         NotAvailableError: zero is in hull K, so that almost all answers are possible sums.

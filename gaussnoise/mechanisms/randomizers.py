@@ -1,29 +1,29 @@
-r"""Randomisers of unit vectors under local privacy, as choices from a public random codebook.
+r"""Randomisers of unit vectors under local privacy, which choose from a public random codebook.
 
 A *token* is drawn independently of the record. It determines N = 2h *candidates* ±u_1 … ±u_h, by a
 hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
-With probability a, the message is a uniformly chosen candidate of the cap, and otherwise a
-uniformly chosen one of the other N − k. The token and the candidate's index are sent.
+With probability a, a candidate is chosen uniformly from the cap, otherwise from the other N − k
+candidates. The message is the token and the candidate's index.
 
-Why it is ε-private as a floating-point program. Messages are from a finite set, and for every y
+Proof of ε-privacy for the floating-point program. Messages are from a finite set, and for every y
 
     P(token, index) = P(token) · (a/k  if the index is in the cap of y, else (1 − a)/(N − k)),
 
 because *every* y has a cap of exactly k indices, for any order that rounding gives the candidates.
-So two records' probabilities of a message differ by at most the factor a (N − k)/((1 − a) k), and a
-is a multiple of 2^−bits for which this rational number is at least one and at most e^ε. The
-argument uses only that the operating system's random bytes are uniform; it does not depend on the
+So the probabilities of a message under two records differ by at most the factor a (N − k)/((1 − a)
+k), and a is a multiple of 2^−bits for which this rational number is at least one and at most e^ε.
+The proof uses only that the operating system's random bytes are uniform; it does not depend on the
 candidates' distribution, the hash function, or y. The guarantee does not cover observers who can
 measure running times on the user's device.
 
-Why it is unbiased. Candidates are spherically symmetric, so the mean of the sent candidate is
-``scale · y``, with ``scale`` from order statistics (up to 1e-12 of quadrature, and if the hash
-function's output behaves like random bytes).
+Proof of unbiasedness. Candidates are spherically symmetric, so the mean of the sent candidate is
+``scale · y``, with ``scale`` from order statistics, up to a quadrature error of 1e-12. This
+assumes that the hash function's output behaves like random bytes.
 
-Sources: Ye & Barg (2018), choosing k of N; Shah, Chen, Ballé, Kairouz & Theis (2022), "Optimal
+Sources: Ye & Barg (2018) for choosing k of N; Shah, Chen, Ballé, Kairouz & Theis (2022), "Optimal
 Compression of Locally Differentially Private Mechanisms", and Isik, Chen, Ozgur, Weissman & No
 (2023), "Exact Optimality of Communication-Privacy-Utility Tradeoffs in Distributed Mean
-Estimation", for the k closest of a random codebook. The functions below describe the codebooks.
+Estimation", for the k closest of a random codebook.
 """
 
 import hashlib
@@ -45,25 +45,25 @@ from ..files.pickling import PickledByArguments
 Bytes = Callable[[int], bytes]  # returns the given number of random bytes
 
 _TOKEN = 16  # number of bytes: two users practically never draw the same token
-_CLOSE = 1.01  # a codebook is accepted at this multiple of the limit's variance
-# Limits of the numbers of candidates and coordinates: a message takes at most 30 milliseconds.
+_CLOSE = 1.01  # a codebook may have this multiple of the limit's variance
+# limits on the numbers of candidates and of coordinates: a message takes at most 30 ms
 _MOST_PAIRS, _MOST_NUMBERS = 2**12, 2**20
-_WORDS = 64  # words per hash call; a call has the fixed cost of about 50 words
+_WORDS = 64  # words per hash call; the fixed cost of a call is that of about 50 words
 _FARTHEST = 13.0  # the quadrature ends at this many standard deviations
 _NODES = 1000
-_LEAST_CAP = 1e-9  # least share of candidates in a cap; for the largest codebook it is 1e-4
+_LEAST_CAP = 1e-9  # least share of candidates in a cap that is tried
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Codebook(PickledByArguments):
-    """A public random codebook: the randomiser that the module describes.
+    """A public random codebook, and the randomiser that the module describes.
 
     Attributes:
         dim: r, the dimension of the unit vectors.
         pairs: h, the number of pairs ±u_j.
         closest: k, the size of the cap, in 1..h.
-        spherical: candidates are uniform on the unit sphere instead of standard normal.
+        spherical: whether candidates are uniform on the unit sphere, else standard normal.
         hits: a · 2^bits, an integer.
         bits: bits of the coin that decides between the cap and the rest.
         cap_mean: mean of ⟨u, y⟩ over the cap.
@@ -91,29 +91,29 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The mean of ⟨u, y⟩ of the sent candidate; from the cap alone, as all N sum to zero."""
+        """The mean of ⟨u, y⟩ of the sent candidate u; all N candidates sum to zero."""
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """The moment E⟨u, z⟩²/scale² for unit z orthogonal to y; ``along`` if r = 1."""
+        """The moment E⟨u, z⟩²/scale² for unit z orthogonal to y; equal to ``along`` if r = 1."""
         square = (
             self._square
-        )  # normal coordinates are independent; on the sphere their squares sum to one
+        )  # on the sphere, squares sum to one; normal coordinates are independent
         if self.spherical and self.dim > 1:
             square = min(square, max(1 - self._chosen_square, 0.0) / (self.dim - 1))
         return square / self.scale**2
 
     @cached_property
     def along(self) -> float:
-        """The moment E⟨u, y⟩²/scale² >= ``across``, with equality for one pair on the sphere."""
+        """The moment E⟨u, y⟩²/scale² >= ``across``; equal to it for one pair on the sphere."""
         return self._chosen_square / self.scale**2
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The moment E⟨u, y⟩² of the sent candidate, at least that of a random candidate."""
+        """The moment E⟨u, y⟩² of the sent candidate; at least the moment of a random one."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -128,7 +128,7 @@ class Codebook(PickledByArguments):
 
     @property
     def _token(self) -> int:
-        """The length of a token in bytes; zero for the sphere in one dimension, of two points."""
+        """The length of a token in bytes; zero for the sphere in one dimension, which is ±1."""
         return 0 if self.spherical and self.dim == 1 else _TOKEN
 
     @property
@@ -147,13 +147,13 @@ class Codebook(PickledByArguments):
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """Choose an index, given all ⟨u_j, y⟩: ``2j`` stands for u_j, and ``2j + 1`` for −u_j."""
-        # the cap has, for the k largest |⟨u_j, y⟩|, the one of ±u_j with the positive product
+        """Return a chosen index, given all ⟨u_j, y⟩: ``2j`` for u_j, and ``2j + 1`` for −u_j."""
+        # for each of the k largest |⟨u_j, y⟩|, the cap has the one of ±u_j with positive product
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
         if below(2**self.bits) < self.hits:
             pair, other = int(order[below(k)]), False
         else:
-            # outside the cap are the k opposites of its members, and both signs of all other pairs
+            # outside the cap are the negatives of its members, and both signs of all other pairs
             j = below(self.size - k)
             pair = int(order[j if j < k else k + (j - k) // 2])
             other = j < k or bool((j - k) % 2)
@@ -194,11 +194,11 @@ class Codebook(PickledByArguments):
 
     @property
     def _together(self) -> int:
-        """The number of candidates from one hash call, which the server computes to read one."""
+        """The number of candidates computed by one hash call; the server needs a call for each."""
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
-        """Return a unit vector with mean y, shape (r,): ±y/‖y‖; for y = 0, a uniform direction."""
+        """Return a random unit vector with mean y: ±y/‖y‖, or for y = 0 a uniform direction."""
         length = float(np.linalg.norm(y))
         if length == 0:
             u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
@@ -212,12 +212,12 @@ class Codebook(PickledByArguments):
 
 
 def privunit(dim: int, epsilon: float) -> Codebook:
-    r"""Return a codebook of PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
+    r"""Return a codebook for PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
     The cap is k of N candidates, as in :func:`privunitg`, but candidates are uniform on the sphere.
-    In one dimension, where the sphere has two points, this is randomised response. With the best
-    cap the limit N → ∞ has the least variance in a large family of unbiased randomisers (Asi,
-    Feldman & Talwar 2022).
+    In one dimension the sphere has two points, and this is randomised response. With the best cap,
+    the limit N → ∞ has the least variance in a large family of unbiased randomisers (Asi, Feldman &
+    Talwar 2022).
     """
     if dim == 1:
         return point_release(dim, epsilon)
@@ -225,24 +225,24 @@ def privunit(dim: int, epsilon: float) -> Codebook:
 
 
 def privunitg(dim: int, epsilon: float) -> Codebook:
-    r"""Return a codebook of PrivUnitG (Asi, Feldman & Talwar 2022) with a cap of k of N candidates.
+    r"""Return a codebook for PrivUnitG (Asi, Feldman & Talwar 2022), a cap of k of N candidates.
 
     PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ <
-    t otherwise. Its ε depends on the cap's exact mass, which no floating-point sampler attains.
-    Here normal candidates are drawn first, and the k closest are the cap; the limit N → ∞ with k/N
-    = Φ(−t) is PrivUnitG. The number of pairs is the least power of two, up to 4096, whose variance
-    is within 1 % of the limit's; k minimises the variance. For ε beyond about 10, even the largest
-    codebook is further from the limit.
+    t otherwise. Its ε depends on the exact probability of ⟨u, y⟩ >= t, which no floating-point
+    sampler attains. Here normal candidates are drawn first, and the k closest are the cap; the
+    limit N → ∞ with k/N = Φ(−t) is PrivUnitG. The number of pairs is the least power of two, up to
+    4096, whose variance is within 1 % of the limit; k minimises the variance. For ε beyond about
+    10, even the largest codebook is further from the limit.
     """
     return _codebook(dim, epsilon, False, *_least_variance(dim, float(epsilon), False))
 
 
 def point_release(dim: int, epsilon: float) -> Codebook:
-    """Return the codebook of one pair ±u: y's side is sent with probability e^ε/(1 + e^ε).
+    """Return the codebook of one pair ±u; the one nearer to y has probability e^ε/(1 + e^ε).
 
-    With u uniform on the sphere, this is the ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018),
+    As u is uniform on the sphere, this is the ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018),
     Section 4.2.3, and local point release for the unit ball of Błasiok, Bun, Nikolov & Steinke
-    (2019), "Towards Instance-Optimal Private Query Release", local model.
+    (2019), "Towards Instance-Optimal Private Query Release".
     """
     above, below = scipy.special.gammaln([dim / 2, (dim + 1) / 2])
     mean = math.exp(above - below) / math.sqrt(math.pi)
@@ -252,7 +252,7 @@ def point_release(dim: int, epsilon: float) -> Codebook:
 def _codebook(
     dim: int, epsilon: float, spherical: bool, pairs: int, closest: int, mean: float, square: float
 ) -> Codebook:
-    """Return the codebook with the largest probability a for ε, rounded down."""
+    """Return the codebook with the largest probability a that ε allows, rounded down."""
     precision = 60 + int(epsilon)
     nearest = Decimal(epsilon).exp(Context(prec=precision))  # correctly rounded
     odds = closest * Fraction(nearest) * (1 - Fraction(1, 10 ** (precision - 2)))
@@ -263,7 +263,7 @@ def _codebook(
 
 @lru_cache(maxsize=64)
 def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
-    """Return h, k and the first two moments of the cap."""
+    """Return h and k of the codebook to use, and the first two moments of its cap."""
     best, mass = _ideal(dim, epsilon, spherical)
     pairs = 1
     while True:
@@ -281,11 +281,11 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Return the least variance for infinitely many candidates, and the cap's share of them."""
+    """Return the least variance for infinitely many candidates, and the share in the cap."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
-        # ⟨u, y⟩ has a density proportional to (1 − x²)^((dim − 3)/2), so that x times it has an
-        # integral in closed form
+        # ⟨u, y⟩ has a density proportional to (1 − x²)^((dim − 3)/2): the mean over the cap has a
+        # closed form
         rest = scipy.special.betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
         above, below = scipy.special.gammaln([dim / 2, (dim - 1) / 2])
         density = np.exp(above - below) / math.sqrt(math.pi)
@@ -305,11 +305,11 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """Return E‖u‖²/scale² − 1, the total variance of a decoded unit vector, by the cap's share."""
-    # the largest probability of the cap under ε: its odds are e^ε times those of a random choice
+    """Return E‖u‖²/scale² − 1 for caps of these shares: the total variance of a decoded vector."""
+    # the odds of the cap are at most e^ε times those of a random choice
     chance = share / (share + (1 - share) * math.exp(-epsilon))
-    # all candidates sum to zero, so that those outside the cap have the mean −share/(1 − share)
-    # times the cap's
+    # all candidates sum to zero, so those outside the cap have the mean −share/(1 − share) times
+    # that of the cap
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)
     return (1.0 if spherical else dim - 1 + along) / scale**2 - 1
@@ -326,7 +326,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return nodes for |N(0, 1)|, or |⟨u, y⟩| on the sphere, tail probabilities, and weights."""
+    """Return nodes for |N(0, 1)|, or |⟨u, y⟩| on the sphere, with tails and weights."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)
@@ -335,8 +335,8 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
             2 * scipy.special.ndtr(-z),
             weights * (_FARTHEST / 2) * np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi),
         )
-    # integrate over the angle with y, which is concentrated near a right angle, more than a normal
-    # variable is near zero
+    # integrate over the angle with y: near a right angle, its density is more concentrated than
+    # that of a normal variable near zero
     reach = min(math.pi / 2, _FARTHEST / math.sqrt(max(dim - 2, 1)))
     angle = math.pi / 2 - reach + (nodes + 1) * (reach / 2)
     weights = weights * np.sin(angle) ** (dim - 2)
@@ -355,7 +355,7 @@ def _below(n: int, draw: Bytes) -> int:
 
 
 def _words(token: bytes, block: int, count: int) -> bytes:
-    """Return uniform 64-bit words as bytes."""
+    """Return uniform 64-bit words, as bytes, that a token and a block number determine."""
     return hashlib.shake_256(token + block.to_bytes(4, "big")).digest(8 * count)
 
 

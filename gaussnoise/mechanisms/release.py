@@ -53,7 +53,9 @@ class Release(AbstractSaved):
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals that contain the truth with probability ``level``, each or all (Šidák).
+        """Return intervals that contain the truth with probability ``level``.
+
+        If ``simultaneous``, all of them do together with this probability (Šidák); otherwise each.
 
         Returns:
             ``(low, high)``, arrays of shape (d,).
@@ -64,7 +66,7 @@ class Release(AbstractSaved):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def contrast(self, weights: "ArrayLike") -> Contrast:
-        """Return ``weights @ estimate`` with its standard deviation, which includes correlations.
+        """Return ``weights @ estimate`` with its standard deviation, correlations included.
 
         Args:
             weights: shape (d,).
@@ -79,17 +81,17 @@ class Release(AbstractSaved):
         )
 
     def projected(self, domain: AbstractDomain) -> BiasedRelease:
-        """Return the nearest possible answer, BIASED: for means in the hull of K, else in its cone.
+        """Return the nearest possible answer, BIASED: in hull K for means, in its cone for sums.
 
         This is the projection mechanism. It costs no privacy. If n is small, its error is much less
-        than that of any unbiased answer: lower bounds on unbiased answers do not hold for it. Keep
-        the unbiased release for all that is added up or compared.
+        than that of any unbiased answer: lower bounds for unbiased answers do not apply. Keep the
+        unbiased release for numbers that will be added or compared.
 
         Args:
             domain: the set K that records come from.
 
         Returns:
-            A :class:`BiasedRelease`; where the domain's oracle is slow, after at most 2000 steps.
+            A :class:`BiasedRelease`, after at most 2000 calls of the domain's oracle.
 
         Raises:
             ParameterError: the domain has another dimension.

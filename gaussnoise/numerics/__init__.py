@@ -1,1 +1,1 @@
-"""Numbers: rounding, exact sums, spans, and factorizations with proven errors."""
+"""Rounding, exact sums, spans, and factorizations with proven errors."""

@@ -1,4 +1,4 @@
-"""Rational arithmetic for small ellipsoids."""
+"""Rational arithmetic for the check of small ellipsoids."""
 
 from fractions import Fraction
 
@@ -14,10 +14,10 @@ def is_small(factor: Array, points: Array) -> bool:
 
 
 def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
-    """Return the largest ``(x − v)' M⁺ (x − v)`` over rows x, exactly, with M = L L' as stored.
+    """Return the largest ``(x − v)' M⁺ (x − v)`` over rows x of ``points``, exactly; M = L L'.
 
-    L must have independent columns. If rounding moves x − v out of the range of L, the projection
-    of x − v is used, in coordinates weighted by ``weights``.
+    L is ``factor``, v ``center``. L must have independent columns. If rounding moves x − v out of
+    the range of L, x − v is projected, in coordinates multiplied by ``weights``.
     """
     scales = [Fraction(weight) for weight in weights.tolist()]
     L = [
@@ -34,7 +34,7 @@ def longest_square(factor: Array, points: Array, center: Array, weights: Array) 
         ]
         for point in points.tolist()
     ]
-    # normal equations L'L c = L'(x − v): then (x − v)' M⁺ (x − v) = ‖c‖²
+    # with the normal equations L'L c = L'(x − v), (x − v)' M⁺ (x − v) = ‖c‖²
     gram = [[sum((row[i] * row[j] for row in L), Fraction(0)) for j in range(r)] for i in range(r)]
     pulled = [
         [sum((row[i] * x for row, x in zip(L, point, strict=True)), Fraction(0)) for point in moved]
@@ -45,7 +45,7 @@ def longest_square(factor: Array, points: Array, center: Array, weights: Array) 
 
 
 def _solve(matrix: list[list[Fraction]], right: list[list[Fraction]]) -> list[list[Fraction]]:
-    """Solve a positive definite system by Gauss–Jordan elimination."""
+    """Return the solution of a positive definite system, by Gauss–Jordan elimination."""
     rows = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
     for i, pivot in enumerate(rows):
         rows[i] = pivot = [value / pivot[i] for value in pivot]

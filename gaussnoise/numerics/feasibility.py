@@ -1,4 +1,4 @@
-"""The check that points are in the ellipsoid of a *stored* factor, by solvers and ``verify``."""
+"""The check that points are in the ellipsoid of a *stored* factor, for solvers and ``verify``."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,12 @@ from ..errors import CovarianceError
 from .precision import precision_for
 
 # Points may leave range(L) along an axis by this fraction of the coordinate's size, which counts as
-# rounding. Gamma is enlarged by it. Releases do not depend on it, since their sensitivity is
-# computed on the integers of the lattice.
+# rounding; gamma is enlarged by the same fraction. Releases do not depend on it: their sensitivity
+# is computed on the integers of the lattice.
 RANGE_TOLERANCE = 1e-11
-_LARGE = 200  # number of columns from which a faster bound is tried
-_CHUNK = 2**13  # number of points processed together, few enough to stay in the cache
-_LONG_OPERATIONS = 2**20  # products in extended precision (without BLAS) that take ten milliseconds
+_LARGE = 200  # with more columns, a faster bound is tried first
+_CHUNK = 2**13  # points processed together: few enough for the cache
+_LONG_OPERATIONS = 2**20  # products in extended precision (without BLAS) in ten milliseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +28,9 @@ class Whitened:
     Attributes:
         coordinates: shape (N, r).
         lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included. If
-            rounding moves a point out of range(L), this is the bound for its projection, in
+            rounding moves a point out of range(L), the bound holds for its projection, in
             coordinates weighted by :func:`row_weights`.
-        outside: shape (d,), the distance by which points leave range(L) along each axis.
+        outside: shape (d,), the largest distance of a point from range(L) along each axis.
     """
 
     coordinates: Array
@@ -39,11 +39,13 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Return coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), refined once.
+    """Return the coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r).
 
-    They are found by QR. Residuals are accumulated in ``precision``; the default is extended
-    precision if that takes almost no time. It raises CovarianceError if the factor is too nearly
-    singular for a bound.
+    They are computed by QR and refined once. Residuals are accumulated in ``precision``; the
+    default is extended precision if that takes almost no time.
+
+    Raises:
+        CovarianceError: the factor is too nearly singular for a bound.
     """
     count, r = len(points), factor.shape[1]
     if precision is None:
@@ -82,13 +84,13 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
         # one step of iterative refinement
         inside += (residual(inside) @ Q) @ inverse
         left = residual(inside)
-        # the residual inside range(L) moves the coordinates by at most ‖left‖/σ_min, plus its own
+        # the residual inside range(L) changes the coordinates by at most ‖left‖/σ_min, plus its
         # rounding
         unit = 8 * r * EPS
         plain = np.linalg.norm(inside, axis=1)
         sizes = np.linalg.norm(here, axis=1)
         rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
-        rounded = rounded + 2 * EPS * sizes  # rounding of points that are differences
+        rounded = rounded + 2 * EPS * sizes  # points may be differences, which are rounded
         inner = left if r == len(factor) else left @ Q  # a square Q preserves lengths
         moved = (np.linalg.norm(inner, axis=1) + rounded) * (1 + unit) / smallest
         coordinates[part], lengths[part] = inside, plain * (1 + unit) + moved
@@ -97,16 +99,17 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
 
 
 def row_weights(factor: Array) -> Array:
-    """Return powers of two that make a factor's rows equally large, shape (d,), for an accurate QR.
+    """Return powers of two that make the rows of a factor about equally large, shape (d,).
 
-    Rows below 1e-8 of the largest may consist of rounding errors, and are not scaled up further.
+    QR is then accurate. Rows below 1e-8 of the largest may be nothing but rounding errors, and are
+    not scaled up further.
     """
     heights = np.abs(factor).max(axis=1, initial=0.0)
     return np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Return a lower bound on the smallest singular value, by the inverse where that is enough."""
+    """Return a lower bound on the smallest singular value; from the inverse if that is enough."""
     # the computed inverse has a relative error of backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
     if len(R) > _LARGE and smallest > 1e3 * backward:
@@ -116,11 +119,11 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
     """Return along which axes points leave range(L); ``sizes`` (d,) bounds their coordinates."""
-    return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # a NaN counts as outside
+    return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN counts as outside
 
 
 def check_range(whitened: Whitened, sizes: Array) -> None:
-    """Raise CovarianceError if there is no noise in some direction of the points."""
+    """Raise CovarianceError if points have a direction without noise."""
     excess = sticks_out(whitened, sizes)
     if excess.any():
         worst = int(np.argmax(np.where(excess, whitened.outside, 0.0)))

@@ -1,4 +1,4 @@
-"""Exact integers, of 64 bits if all numbers fit, and their roots as floats."""
+"""Exact integers, of 64 bits if all numbers fit, and their square roots as floats."""
 
 import math
 from fractions import Fraction
@@ -18,7 +18,7 @@ def exact_type(bound: int) -> type:
 
 
 def root_above(square: int) -> float:
-    """Return a float not below the root of an integer, and at most one above the nearest float."""
+    """Return a float not below the square root of an integer, and close to it."""
     root = math.sqrt(square)
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)

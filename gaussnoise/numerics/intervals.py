@@ -1,4 +1,4 @@
-"""Gaussian confidence intervals, by one rule for every release."""
+"""Gaussian confidence intervals, by the same rule for every release."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ConfidenceInterval(NamedTuple):
-    """The ends of intervals, two arrays shaped like the estimate.
+    """The lower and upper ends of intervals: two arrays, shaped like the estimate.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -33,7 +33,7 @@ class ConfidenceInterval(NamedTuple):
 
 
 def quantile(level: float, count: int = 1) -> float:
-    """Return the half-width, in standard deviations, at confidence ``level``.
+    """Return the half width of an interval, in standard deviations, at confidence ``level``.
 
     With ``count`` > 1, intervals are simultaneous for that many Gaussians with any correlations, by
     Šidák's inequality (1967), which is conservative.
@@ -48,7 +48,7 @@ def quantile(level: float, count: int = 1) -> float:
 def confidence_interval(
     estimate: Array, sd: Array, level: float, simultaneous: bool
 ) -> ConfidenceInterval:
-    """Return ``estimate ∓ quantile · sd``."""
+    """Return the intervals ``estimate ∓ quantile · sd``."""
     half = quantile(level, np.size(estimate) if simultaneous else 1) * sd
     return ConfidenceInterval(estimate - half, estimate + half)
 
@@ -62,10 +62,10 @@ def ratio_interval(
     squared: float,
     ends: tuple[float, float],
 ) -> ConfidenceInterval:
-    """Return intervals of ``E x / E g`` for a pair of Gaussians (Fieller 1954), within ``ends``.
+    """Return intervals for ``E x / E g`` of pairs of Gaussians (Fieller 1954), within ``ends``.
 
-    They contain every p for which ``x − p g`` is within ``√squared`` of its standard deviations
-    from zero; they are the whole range where g is not clearly positive.
+    They contain every p for which ``x − p g`` is at most ``√squared`` of its standard deviations
+    from zero. If g is not clearly positive, the interval is all of ``ends``.
 
     Args:
         x: the numerator.
@@ -73,10 +73,10 @@ def ratio_interval(
         variance: the variance of x.
         covariance: the covariance of x and g.
         divisor_variance: the variance of g.
-        squared: number of standard deviations, squared.
-        ends: the known limits of the ratio.
+        squared: the half width in standard deviations, squared.
+        ends: known lower and upper bounds on the ratio.
     """
-    # solve a p² − 2 b p + c <= 0
+    # the ends solve a p² − 2 b p + c = 0
     a = g**2 - squared * divisor_variance
     b = x * g - squared * covariance
     c = x**2 - squared * variance
@@ -115,7 +115,7 @@ class Contrast(NamedTuple):
 
 
 class Contrasts(NamedTuple):
-    """Released linear combinations, shape (k,), and their noise's exact covariance, (k, k).
+    """Released linear combinations, shape (k,), with the exact covariance of their noise, (k, k).
 
     >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
     >>> pair.standard_deviation.tolist()
@@ -136,9 +136,10 @@ class Contrasts(NamedTuple):
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals that contain the truth with probability ``level``, each or all (Šidák).
+        """Return intervals that contain the truth with probability ``level``, each or all.
 
-        Simultaneous intervals hold together at least that often, for any correlations (Šidák 1967).
+        If ``simultaneous``, the probability that all of them do is at least ``level``, for any
+        correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays of shape (k,).
@@ -149,10 +150,10 @@ class Contrasts(NamedTuple):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def plot(self, names: Sequence[str] | None = None, level: float = 0.95) -> "Figure":
-        """Draw a dot and an interval for every combination; each interval holds by itself.
+        """Return a plot with a dot and an interval for every combination, not simultaneous.
 
         Args:
-            names: names of the combinations, one text for each; by default, their numbers from 1.
+            names: one name for each combination; by default, numbers from 1.
             level: confidence level of the intervals.
 
         Returns:

@@ -1,4 +1,4 @@
-"""The quadratic oracle of K − K for listed points, which finds far pairs without listing all."""
+"""The quadratic oracle of K − K for listed points: it finds far pairs without listing all pairs."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from domains.floats import Array
 
 Rows = NDArray[np.intp]
 
-_TILE = 2**9  # rows of a block: the distances between two blocks stay in the cache
+_TILE = 2**9  # rows of a block: the distances between two blocks fit into the cache
 _MOST_OPERATIONS = 2**41  # number of operations that take about a minute
-_SAMPLE = 32  # rows farthest out, whose farthest pair shows what need not be computed
+_SAMPLE = 32  # rows farthest from the middle; their farthest pair excludes many others
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class FarPairs:
     """Pairs of rows that are far apart.
 
     Attributes:
-        rows: shape (k, 2), the smaller index first.
+        rows: shape (k, 2), two indices, the smaller one first.
         squares: shape (k,), their squared distances.
         largest: the largest squared distance of all pairs, up to rounding.
     """
@@ -31,22 +31,22 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) -> FarPairs:
-    """Return for each row of ``points`` (N, r) the pair with its farthest partner, if far enough.
+    """Return the pair of each row of ``points`` (N, r) and its farthest partner, if far enough.
 
-    If ``most`` is given, pairs beyond that number of farthest ones may be left out.
-
-    Distances are first computed in single precision. Only rows whose largest may be beyond the
-    threshold, or may be the largest of all, are computed in double precision.
+    Only pairs with a squared distance above ``beyond`` are returned. If ``most`` is given, only
+    about that number of farthest pairs is guaranteed. Distances are first computed in single
+    precision. In double precision, only rows are computed again whose largest distance may exceed
+    ``beyond``, or be the largest of all.
     """
-    # the middle is the origin, which keeps the rounding of products smallest
+    # with the middle as origin, the rounding of products is smallest
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     squares = np.einsum("ij,ij->i", points, points)
     if squares.max() == 0:
         return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), 0.0)
     known = _partners(points, squares, np.argsort(squares)[-_SAMPLE:], np.arange(len(points)))[1]
     reaches, margin, tiles = _reaches(points, squares, float(known.max()), beyond)
-    least = min(beyond, reaches.max())  # the farthest pair of all is always among those returned
-    if most is not None and 2 * most < len(points):  # a pair may be that of both of its rows
+    least = min(beyond, reaches.max())  # the farthest pair of all is always returned
+    if most is not None and 2 * most < len(points):  # two rows may have the same pair
         least = max(least, np.partition(reaches, -2 * most)[-2 * most])
     wanted = reaches >= least - margin
     farthest, distances = np.zeros(len(points), dtype=np.intp), np.zeros(len(points))
@@ -65,7 +65,7 @@ def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) ->
 
 
 def all_far_pairs(points: Array, beyond: float) -> FarPairs:
-    """Return all pairs of few ``points`` (N, r) beyond a threshold, from all distances at once."""
+    """Return all pairs of ``points`` (N, r) with squared distance above ``beyond``; N is small."""
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     lengths = np.einsum("ij,ij->i", points, points)
     squares = points @ (-2 * points.T)
@@ -78,18 +78,19 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 def _reaches(
     points: Array, squares: Array, known: float, beyond: float
 ) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
-    """Return every row's largest squared distance in single precision, a margin, and the pairs of
-    blocks of rows that were computed, with the largest of each.
+    """Return each row's largest squared distance in single precision, a margin, and block pairs.
 
-    Each has an error of less than half the margin, a generous bound on the rounding of coordinates,
-    products and sums. Distances below the threshold, and below the largest by more than the margin,
-    may be missing: of pairs of blocks that are too near each other, none is computed. ``known`` is
-    the squared distance of some pair.
+    The block pairs are those that were computed, each with its largest squared distance. The errors
+    are less than half the margin, which generously bounds the rounding of coordinates, products and
+    sums. Distances may be missing that are below ``beyond``, and below the largest by more than the
+    margin: pairs of blocks that are too near each other are not computed. ``known`` is the squared
+        distance of
+    some pair.
     """
     radii = np.sqrt(squares)
-    size = float(radii.max())  # scaled, since single precision has no large numbers
+    size = float(radii.max())  # scaled: single precision has no large numbers
     margin = 32 * (points.shape[1] + 8) * 2.0**-24 * size**2
-    # blocks of rows in one box, or at one distance from the middle: those that leave less to do
+    # blocks of rows in a box, or at like distance from the middle: take those with less to compute
     shells = np.array_split(np.argsort(radii), -(-len(points) // _TILE))
     found = [
         (these, *_apart(points, radii, these, min(known, beyond) - margin))
@@ -123,7 +124,7 @@ def _reaches(
 
 
 def _boxes(points: Array, rows: Rows) -> list[Rows]:
-    """Split rows at the median of their widest coordinate, until at most a tile is left."""
+    """Return blocks of at most a tile of rows, split at the median of their widest coordinate."""
     if len(rows) <= _TILE:
         return [rows]
     column = points[rows, np.argmax(np.ptp(points[rows], axis=0))]
@@ -133,9 +134,9 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return pairs of blocks that may be far apart, and bounds on squares, farthest first.
+    """Return pairs of blocks that may be far apart, with bounds on squares, farthest first.
 
-    They end where there are more than can be computed.
+    The list ends early if it has more pairs than can be computed.
     """
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
@@ -155,12 +156,12 @@ def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tup
 
 
 def _most_pairs(blocks: list[Rows], dimension: int) -> int:
-    """Return how many pairs of blocks can be computed."""
+    """Return the number of pairs of blocks that can be computed."""
     return _MOST_OPERATIONS // (2 * max(map(len, blocks)) ** 2 * dimension)
 
 
 def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:
-    """Return each row's farthest partner among others, and its squared distance."""
+    """Return, for each of ``rows``, the farthest of ``others``, and its squared distance."""
     products = points[rows] @ (-2 * points[others].T)
     products += squares[others]
     best = products.argmax(axis=1)

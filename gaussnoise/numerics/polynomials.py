@@ -8,15 +8,15 @@ import numpy as np
 
 from domains.floats import Array
 
-Monomial = tuple[int, ...]  # the variables, in order; one of power p stands p times
+Monomial = tuple[int, ...]  # the variables in order; one with power p occurs p times
 Terms = Mapping[Monomial, float]
 
-_MOST_TERMS = 2 * 10**5  # a polynomial of degree two in 600 variables has as many
+_MOST_TERMS = 2 * 10**5  # as in a polynomial of degree two in 600 variables
 _MOST_DEGREE = 6
 
 
 class NotAlgebraicError(ArithmeticError):
-    """The function is no ratio of polynomials of moderate size."""
+    """The function is not a ratio of polynomials of moderate size."""
 
 
 class Quadratic(NamedTuple):
@@ -36,14 +36,14 @@ class Quadratic(NamedTuple):
         return float(x @ self.square @ x + self.linear @ x + self.constant)
 
     def less(self, r: float, other: "Quadratic") -> "Quadratic":
-        """Return this function less r times another one."""
+        """Return this function minus r times another one."""
         square = self.square - r * other.square
         linear = self.linear - r * other.linear
         return Quadratic(square, linear, self.constant - r * other.constant)
 
 
 def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -> Callable:
-    """Return an operation that takes numbers too; with arrays, numpy does it entry by entry."""
+    """Return an operation that also accepts numbers; for arrays, numpy applies it to each entry."""
 
     def of(self: "Rational", other: object) -> Any:
         if isinstance(other, np.ndarray):
@@ -55,10 +55,10 @@ def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -
 
 @final
 class Rational:
-    """A ratio of two polynomials. Sums, products, quotients and whole powers are such ratios.
+    """A ratio of two polynomials; closed under sums, products, quotients and integer powers.
 
-    The denominator is kept as a power, so that ratios with the same one add up without products of
-    denominators.
+    The denominator is kept as a power of a polynomial, so that ratios with the same one add up
+    without products of denominators.
     """
 
     __slots__ = "_base", "_power", "top"
@@ -93,7 +93,7 @@ class Rational:
     @_between_ratios
     def __truediv__(self, other: "Rational") -> "Rational":
         a, b = self, other
-        if not b._power and set(b.top) <= {()}:  # a number, which must not add a denominator
+        if not b._power and set(b.top) <= {()}:  # a number, which must not become a denominator
             return a * (1 / b.top.get((), 0.0))
         if a._power == b._power and (not a._power or a._base == b._base):
             return Rational(a.top, b.top)
@@ -127,21 +127,21 @@ class Rational:
 
 
 def algebraic(f: Callable[[Array], object], x: Array) -> Rational | None:
-    """Return f as a ratio of polynomials in the entries of x; None if it is none."""
+    """Return f as a ratio of polynomials in the entries of x; None if f is not one."""
     variables = np.array([Rational({(j,): 1.0}) for j in range(x.size)], dtype=object)
     try:
         found = f(variables.reshape(x.shape))
         if isinstance(found, np.ndarray) and found.size == 1:
             found = found.item()
         ratio = _rational(found)
-        return Rational(ratio.top, ratio.bottom)  # here, where too large a denominator is refused
-    # f may do anything with its argument: where it fails, it is called with numbers instead
+        return Rational(ratio.top, ratio.bottom)  # may refuse a denominator as too large
+    # f may do anything with its argument: if it fails, the caller calls it with numbers instead
     except Exception:  # noqa: BLE001
         return None
 
 
 def quadratic(terms: Terms, count: int) -> Quadratic | None:
-    """Return a polynomial of degree two at most, of ``count`` variables; None if it has more."""
+    """Return a polynomial as a quadratic function of ``count`` variables; None above degree two."""
     square, linear, constant = np.zeros((count, count)), np.zeros(count), 0.0
     for m, c in terms.items():
         if len(m) > 2:
@@ -157,9 +157,9 @@ def quadratic(terms: Terms, count: int) -> Quadratic | None:
 
 
 def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
-    """Return the unbiased estimate of a polynomial of the mean of a Gaussian that was x.
+    """Return the unbiased estimate of a polynomial of a Gaussian's mean, observed at x.
 
-    A product of variables becomes a Hermite polynomial of several variables.
+    A product of variables becomes a Hermite polynomial in several variables.
 
     Args:
         terms: the polynomial, of k variables.
@@ -181,7 +181,7 @@ def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
 
 
 def _rational(value: object) -> Rational:
-    """Return a number or a ratio as a ratio."""
+    """Return a finite number or a ratio as a ratio; raise NotAlgebraicError for other values."""
     if isinstance(value, Rational):
         return value
     if isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value):
@@ -216,7 +216,7 @@ def _product(a: Terms, b: Terms) -> Terms:
 
 
 def _power(terms: Terms, power: int) -> Terms:
-    """Return a whole power of a polynomial."""
+    """Return a polynomial to the power of a nonnegative integer."""
     result: Terms = {(): 1.0}
     for _ in range(power):
         result = _product(result, terms)

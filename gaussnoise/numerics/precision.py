@@ -1,10 +1,10 @@
-"""Extended precision, where it takes almost no time."""
+"""Extended precision, for computations where it takes almost no time."""
 
 import numpy as np
 
-LONG_OPERATIONS = 2**26  # products in extended precision (without BLAS) that take half a second
+LONG_OPERATIONS = 2**26  # products in extended precision (without BLAS) in half a second
 
 
 def precision_for(operations: int, most: int = LONG_OPERATIONS) -> type:
-    """Return the float type for this many products: extended if they are few, or else double."""
+    """Return the float type for this number of products: extended if few, otherwise double."""
     return np.longdouble if operations <= most else np.float64

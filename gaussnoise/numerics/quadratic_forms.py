@@ -13,24 +13,24 @@ from domains.floats import Array
 
 from .polynomials import Quadratic
 
-_ROUNDING = 1e-13  # relative to the largest: below this, eigenvalues are rounding
-_DOUBLINGS = 60  # times that a search goes twice as far; an end beyond is infinite
-_AT_ONCE = 2048  # places at which a function is computed together
-_PLACES = 200  # at which a function is compared with a quadratic one
-_RARE = 0.02  # the part of these where they may differ by more
-_DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
+_ROUNDING = 1e-13  # relative to the largest eigenvalue: smaller ones are rounding
+_DOUBLINGS = 60  # number of doublings of a search; an end beyond them is infinite
+_AT_ONCE = 2048  # number of points at which a function is computed together
+_PLACES = 200  # number of points for comparing a function with a quadratic one
+_RARE = 0.02  # share of these points at which the difference may be larger
+_DIGITS = 1e-6  # accuracy of the ends of intervals, in standard deviations
 _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle point is ill defined
 
 
 class Curved(NamedTuple):
-    """Eigenvalues of the square of a quadratic function in independent coordinates, and axes."""
+    """Eigenvalues and eigenvectors of the square part of a function, in independent coordinates."""
 
     eigenvalues: Array
     axes: Array
 
     @classmethod
     def of(cls, function: Quadratic, root: Array) -> "Curved":
-        """Return those of a function of ``root·m``."""
+        """Return those of the function of m, whose argument is ``root·m``."""
         form = root.T @ function.square @ root
         eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
         largest = float(np.abs(eigenvalues).max(initial=0.0))
@@ -41,8 +41,8 @@ class Curved(NamedTuple):
 class Law:
     """A quadratic function of the mean of a Gaussian, in coordinates in which it is a sum.
 
-    The function is ``Σ_j λ_j m_j² + β_j m_j + constant``, of a Gaussian of mean m and unit
-    covariance that was observed at ``u``.
+    The function is ``Σ_j λ_j m_j² + β_j m_j + constant``. m is the mean of a Gaussian with unit
+    covariance, which was observed at ``u``. λ are ``eigenvalues``, β ``slopes``.
     """
 
     eigenvalues: Array
@@ -53,7 +53,7 @@ class Law:
     @classmethod
     def of(cls, function: Quadratic, y: Array, root: Array, x: Array, curved: "Curved") -> "Law":
         """Return the law of a function of ``y + root·(m − x)``, where m was observed at x."""
-        known = y - root @ x  # the part that has no noise
+        known = y - root @ x  # the part without noise
         slopes = curved.axes.T @ (root.T @ (function.linear + 2 * function.square @ known))
         return cls(curved.eigenvalues, slopes, function.value(known), curved.axes.T @ x)
 
@@ -64,13 +64,13 @@ class Law:
 
     @cached_property
     def variance(self) -> float:
-        """The unbiased estimate of the estimate's variance; at least what it is at the least."""
+        """The unbiased estimate of the variance of :attr:`estimate`, raised to its least value."""
         least = 2 * float(self.eigenvalues @ self.eigenvalues)
         return max(float(self._squared_slopes(self.u).sum()) + least, least)
 
     @property
     def has_zero(self) -> bool:
-        """Whether the function is 0 anywhere."""
+        """Whether the function is zero at some m."""
         curved = self.eigenvalues != 0
         if self.slopes[~curved].any():
             return True
@@ -85,10 +85,10 @@ class Law:
         return signs[0] * turn <= 0
 
     def tail(self) -> float:
-        """Return how often the estimate would be at most what it is, if the function were 0.
+        """Return the probability of an estimate at most the observed one, if the function were 0.
 
-        What else the law depends on is taken from the nearest mean at which the estimate would be
-        0, with squares of its slopes made unbiased.
+        This probability depends on m. As m is unknown, it is replaced by the nearest m at which the
+        estimate would be 0, with unbiased squares of slopes.
         """
         own = self._squared_slopes(self._nearest(float(self.eigenvalues.sum())))
         total, positive = float(own.sum()), np.maximum(own, 0)
@@ -99,13 +99,13 @@ class Law:
         return float((self.eigenvalues * m * m + self.slopes * m).sum()) + self.constant
 
     def _squared_slopes(self, m: Array) -> Array:
-        """Return unbiased estimates of the squared slopes, where m is the observed value."""
+        """Return unbiased estimates of the squared slopes at the mean, observed at m."""
         return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
 
     def _nearest(self, value: float) -> Array:
-        """Return the point nearest to the observed one at which the function has a value.
+        """Return the point nearest to the observed one at which the function has this value.
 
-        There the gradient of ``|m − u|² + t f(m)`` is zero, and f decreases in t.
+        There the gradient of ``|m − u|² + t f(m)`` is zero for some t, and f decreases in t.
         """
 
         def at(t: float) -> Array:
@@ -122,9 +122,9 @@ class Law:
 
 
 def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
-    """Return a root of a covariance with independent columns, and y in its coordinates."""
+    """Return a root of a covariance, with independent columns, and y in its coordinates."""
     own = np.sqrt(np.diagonal(covariance))
-    own = np.where(own > 0, own, 1.0)  # counts and sums of squares differ by many digits
+    own = np.where(own > 0, own, 1.0)  # counts and sums of squares have very different sizes
     values, axes = np.linalg.eigh(covariance / np.multiply.outer(own, own))
     seen = values > _ROUNDING * values.max(initial=0.0)
     scale = np.sqrt(values[seen])
@@ -132,14 +132,14 @@ def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
 
 
 def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic, float]:
-    """Return a quadratic function of x that is near to f(root x), and how far f is from it.
+    """Return a quadratic function of x near f(root x), and a bound on most of their differences.
 
-    Its coefficients are differences of f at the ends of unit vectors and of sums of two; the two
-    are compared at two units along the steepest line, and at places that are spread like a
-    Gaussian of unit covariance.
+    Its coefficients are differences of f at unit vectors, at their negatives, and at sums of two.
+    It is compared with f at two units along the steepest direction, and at points that are spread
+    like a Gaussian of unit covariance.
 
     Args:
-        f: from m columns, shape (k, m), to its values there, shape (m,).
+        f: maps m columns, shape (k, m), to m values, shape (m,).
         root: shape (k, n), for n coordinates.
     """
     count = root.shape[1]
@@ -167,13 +167,13 @@ def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic,
 
 
 def _poles(eigenvalues: Array) -> tuple[float, float]:
-    """Return the interval about zero on which every ``1 − λ t`` is positive."""
+    """Return the interval around zero in which every ``1 − λ t`` is positive."""
     least, most = eigenvalues.min(initial=0.0), eigenvalues.max(initial=0.0)
     return 1 / least if least < 0 else -math.inf, 1 / most if most > 0 else math.inf
 
 
 def _root(f: Callable[[float], float], side: float, limit: float, step: float) -> float:
-    """Return the root of a monotone function on one side of zero, before a limit."""
+    """Return the root of a monotone function on one side of zero, within ``limit``."""
     start, far = f(0.0), min(limit / 2, step)
     for _ in range(_DOUBLINGS):
         if f(side * far) * start <= 0:
@@ -185,13 +185,13 @@ def _root(f: Callable[[float], float], side: float, limit: float, step: float) -
 
 
 def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
-    """Return the distribution function at x of a quadratic form of mean zero.
+    """Return the distribution function at x of a quadratic form with mean zero.
 
-    By the saddle point (Lugannani & Rice 1980); exact where the form is linear.
+    It is a saddle point approximation (Lugannani & Rice 1980), exact if the form is linear.
     """
 
     def cumulants(s: float) -> tuple[float, float, float]:
-        """Return the generating function of cumulants and two derivatives."""
+        """Return the cumulant generating function and its first two derivatives."""
         a = 1 - 2 * s * eigenvalues
         zeroth = -np.log(a) / 2 - eigenvalues * s + s * s / 2 * squared_slopes / a
         first = eigenvalues / a - eigenvalues + s * squared_slopes * (1 - s * eigenvalues) / a**2
@@ -216,13 +216,13 @@ def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
 
 @dataclass(frozen=True)
 class QuadraticRatio:
-    """A ratio of two quadratic functions of the mean of a Gaussian that was observed.
+    """A ratio of two quadratic functions of the mean of an observed Gaussian.
 
     Attributes:
         top: the numerator.
-        bottom: the denominator; a constant for the numerator alone.
+        bottom: the denominator; a constant if only the numerator is of interest.
         y: the observed Gaussian, shape (k,).
-        covariance: of the Gaussian, shape (k, k), known exactly; it may be singular.
+        covariance: covariance of the Gaussian, shape (k, k), known exactly; it may be singular.
     """
 
     top: Quadratic
@@ -243,18 +243,18 @@ class QuadraticRatio:
         return Law.of(function, self.y, *self._standard, curved)
 
     def _less(self, r: float) -> Law:
-        """Return the law of the numerator less r times the denominator."""
-        own = None if self.bottom.square.any() else self._of_top  # does not depend on r
+        """Return the law of the numerator minus r times the denominator."""
+        own = None if self.bottom.square.any() else self._of_top  # independent of r
         return self._law(self.top.less(r, self.bottom), own)
 
     @cached_property
     def _parts(self) -> tuple[float, float]:
-        """Unbiased estimates of numerator and denominator."""
+        """The unbiased estimates of numerator and denominator."""
         return self._law(self.top, self._of_top).estimate, self._law(self.bottom).estimate
 
     @property
     def estimate(self) -> float:
-        """The ratio of unbiased estimates; NaN if the denominator's is zero."""
+        """The ratio of the unbiased estimates; NaN if that of the denominator is zero."""
         top, bottom = self._parts
         return top / bottom if bottom else math.nan
 
@@ -268,8 +268,9 @@ class QuadraticRatio:
         return math.sqrt(law.variance) / abs(bottom)
 
     def at_most(self, r: float) -> float:
-        """Return how often the estimate would be at most what it is if the ratio were r; NaN if the
-        ratio cannot be r.
+        """Return the probability of an estimate at most the observed one, if the ratio were r.
+
+        Return NaN if the ratio cannot be r.
         """
         law = self._less(r)
         if not law.has_zero:
@@ -277,9 +278,9 @@ class QuadraticRatio:
         return law.tail() if self._parts[1] > 0 else 1 - law.tail()
 
     def _may_vanish(self, alpha: float) -> bool:
-        """Return whether a test on one side does not refuse that the denominator is zero.
+        """Return whether a one-sided test does not reject that the denominator is zero.
 
-        The r that are not refused then lie on both sides of infinity.
+        The values of r that are not rejected then lie on both sides of infinity.
         """
         law = self._law(self.bottom)
         if not law.has_zero:
@@ -288,7 +289,7 @@ class QuadraticRatio:
         return alpha < (1 - tail if self._parts[1] > 0 else tail)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of the r that neither of two tests, one for each side, refuses."""
+        """Return the ends of the interval of r that neither of two one-sided tests rejects."""
         step = self.standard_deviation
         if not math.isfinite(step):
             return -math.inf, math.inf
@@ -299,17 +300,17 @@ class QuadraticRatio:
             return -math.inf, math.inf
         start, way = self.estimate, 0.0
         if math.isnan(self.at_most(start)):
-            # the value at y is possible: between them is the nearest possible one
+            # the ratio at y is possible: the nearest possible value is between the two
             way = self.top.value(self.y) / self.bottom.value(self.y) - start
             start += way * _boundary(
                 lambda t: not math.isnan(self.at_most(self.estimate + t * way)), 1.0, 0.0
             )
-        outward = 2 * _DIGITS * (step + abs(way))  # more than the searches leave out
+        outward = 2 * _DIGITS * (step + abs(way))  # more than the inaccuracy of the searches
 
         def end(side: float) -> float:
             def accepted(distance: float) -> bool:
                 at_most = self.at_most(start + side * distance)
-                return alpha < (at_most if side > 0 else 1 - at_most)  # not where it is NaN
+                return alpha < (at_most if side > 0 else 1 - at_most)  # false for NaN
 
             far = 0.0
             if accepted(far):
@@ -327,7 +328,7 @@ class QuadraticRatio:
 
 
 def _boundary(accepted: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return the last accepted number on the way from one that is to one that is not."""
+    """Return the accepted number nearest to ``outside``, on the way there from ``inside``."""
     digits = _DIGITS * abs(outside - inside)
     while abs(outside - inside) > digits:
         middle = (inside + outside) / 2

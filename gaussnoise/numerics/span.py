@@ -1,4 +1,4 @@
-"""The subspace that points span, up to their rounding."""
+"""The linear span of points, up to their rounding."""
 
 import math
 
@@ -9,8 +9,8 @@ from domains.floats import EPS, Array
 
 
 def span(points: Array) -> Array | None:
-    """Return orthonormal columns that span ``points``, of entries near one, or None for R^d."""
-    # directions of smaller size are rounding errors of the points
+    """Return orthonormal columns that span ``points`` (entries near one); None if they span R^d."""
+    # in directions of smaller size, there are only rounding errors
     noise = 4 * EPS * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:
         if _is_definite(points.T @ points, 1e-8):
@@ -23,7 +23,7 @@ def span(points: Array) -> Array | None:
 
 
 def _is_definite(squares: Array, share: float) -> bool:
-    """Return whether every eigenvalue is above a share of their sum, without computing them."""
+    """Return whether all eigenvalues exceed ``share`` of their sum, by Cholesky's factorization."""
     try:
         np.linalg.cholesky(squares - share * np.trace(squares) * np.eye(len(squares)))
     except np.linalg.LinAlgError:
@@ -32,7 +32,7 @@ def _is_definite(squares: Array, share: float) -> bool:
 
 
 def placed(values: Array, live: NDArray[np.bool_]) -> Array:
-    """Return the values on the ``live`` coordinates, with zeros on the others."""
+    """Return the values at the ``live`` coordinates, with zeros at the others."""
     full = np.zeros((len(live), *values.shape[1:]))
     full[live] = values
     return full

@@ -1,4 +1,4 @@
-"""A function at many places at once, where it only adds, multiplies, divides and so on."""
+"""The values of a function at many points at once, if it uses only common arithmetic."""
 
 import operator
 from collections.abc import Callable
@@ -8,11 +8,11 @@ import numpy as np
 
 from domains.floats import Array
 
-_CLOSE = 1e-9  # relative: orders of sums may differ
+_CLOSE = 1e-9  # relative tolerance: sums may be computed in another order
 
 
 def _entrywise(operation: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable:
-    """Return an operation on the values of two numbers, or of a number and a constant."""
+    """Return an operation on the values of two variables, or of a variable and a constant."""
 
     def of(self: "_Values", other: object) -> Any:
         if not isinstance(other, _Values | int | float | np.integer | np.floating):
@@ -28,7 +28,7 @@ def _of_one(operation: Callable[[Any], Any]) -> Callable[["_Values"], "_Values"]
 
 
 class _Values:
-    """The values of one number at all places; numpy calls these methods for arrays of objects."""
+    """The values of one variable at all points; numpy calls these methods for object arrays."""
 
     __slots__ = ("own",)
 
@@ -46,23 +46,23 @@ class _Values:
 
 
 def at_all(f: Callable[[Array], Any], places: Array, number: Callable[[Any], float]) -> Array:
-    """Return the values of f at all columns of an array.
+    """Return the values of f at all columns of ``places``.
 
-    A function of arithmetic, powers, exponentials, logarithms and roots is called once for all
-    places. It is called for each place where it does something else, such as a choice, or if it
-    then has another value at the first or the last place.
+    A function that uses only arithmetic, powers, exponentials, logarithms and roots is called once
+    for all columns. Other functions, for example with a choice, are called for each column; so is
+    one whose value at the first or last column then differs.
 
     Args:
-        f: from an array of shape (k,) to one number.
+        f: maps an array of shape (k,) to one number.
         places: shape (k, m).
-        number: from the value of f to a number.
+        number: converts the value of f to a float.
     """
     variables = np.array([_Values(own) for own in places], dtype=object)
     try:
         found = f(variables)
         found = found.item() if isinstance(found, np.ndarray) else found
         values = np.asarray(found.own, dtype=np.float64)
-    # f may do anything with its argument: where it fails, it is called with numbers instead
+    # f may do anything with its argument: if it fails, it is called with numbers instead
     except Exception:  # noqa: BLE001
         values = np.empty(())
     if values.shape == places.shape[1:]:

@@ -1,23 +1,23 @@
-r"""The exact (ε, δ) of Gaussian noise: Balle & Wang (2018), Theorem 8.
+r"""The exact (ε, δ) of Gaussian noise, by Balle & Wang (2018), Theorem 8.
 
-Gaussian noise of whitened sensitivity Δ is (ε, δ)-differentially private iff ``δ(ε, Δ) <= δ``,
-where
+Gaussian noise with sensitivity Δ (in standard deviations) is (ε, δ)-differentially private iff
+``δ(ε, Δ) <= δ``, where
 
     δ(ε, Δ) = Φ(−a) − e^ε Φ(−b) = φ(a) (R(a) − R(b)),   a = ε/Δ − Δ/2,   b = ε/Δ + Δ/2,
 
-and R = Φ(−·)/φ is Mills' ratio. In this form no factor overflows, and since ``e^ε φ(b) = φ(a)``
-there is no cancellation of large terms.
+and R = Φ(−·)/φ is Mills' ratio. In the last form no factor overflows and, since ``e^ε φ(b) =
+φ(a)``, no large terms cancel.
 """
 
 import math
 
 import scipy
 
-# The search's ρ is lowered by this relative margin. It is 100 times the largest change of ρ by
+# Relative margin by which the ρ that is found is lowered: 100 times the largest change of ρ by
 # rounding in δ(ε, Δ), as measured against 400 digits.
 MARGIN = 1e-9
 _MOST_EPSILON = 700.0  # e^ε overflows for slightly larger ε
-_MOST_DELTA = 0.99  # larger δ are of no use, and would need an accurate 1 − δ
+_MOST_DELTA = 0.99  # larger δ are useless, and would need an accurate 1 − δ
 _SMALL = 1e-4
 
 
@@ -46,8 +46,8 @@ def largest_rho(epsilon: float, delta: float) -> float:
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))
-    # Two distances that are known to be private: by Bun & Steinke (2016), Proposition 1.3, where a
-    # = √(−2 log δ), and the one for ε = 0.
+    # Two distances that are private: by Bun & Steinke (2016), Proposition 1.3, with a =
+    # √(−2 log δ), and the largest one for ε = 0.
     low = max(
         math.sqrt(2) * epsilon / (math.sqrt(epsilon - goal) + math.sqrt(-goal)),
         math.sqrt(2 * math.pi) * math.exp(goal),
@@ -62,11 +62,11 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(rho: float, delta: float, most: float) -> float:
-    """Return the least ε in [0, most] for which ``Δ = √(2ρ)`` plus a margin is (ε, δ)-private."""
+    """Return the least ε in [0, most] for which ``Δ = √(2ρ)`` is (ε, δ)-private, with a margin."""
     if not (0 < delta < 1 and most <= _MOST_EPSILON):
         return most
-    # The margin is smaller than that of largest_rho: the ρ that largest_rho returns for (ε, δ) then
-    # has at most this ε.
+    # The margin is smaller than that of largest_rho, so that for the ρ that largest_rho returns for
+    # (ε, δ), this function returns at most ε.
     goal, distance = math.log(min(delta, _MOST_DELTA)), math.sqrt(2 * rho) * (1 + MARGIN / 4)
     low, high = 0.0, most
     if log_delta(low, distance) <= goal:

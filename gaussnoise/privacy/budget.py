@@ -1,4 +1,4 @@
-"""The budget of an estimator's steps: its shares, its cost, and its description."""
+"""The budget of an estimator: the shares of its steps, its cost, and its description."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from .lattice_bound import MIN_STEPS
 
 @dataclass(frozen=True)
 class Budget:
-    """A privacy guarantee, and the share of its budget that every step may spend.
+    """A privacy guarantee, and the share of its budget that each step may use.
 
-    Under pure privacy, shares of ε add up. Otherwise every step adds discrete Gaussian noise and
-    may depend on earlier results, and shares of ρ add up: under zCDP by its composition theorem,
-    under the other guarantees since the outputs of all steps on two neighbours are no easier to
+    Under pure privacy, the ε of steps add up. Otherwise every step adds discrete Gaussian noise and
+    may depend on earlier results, and the ρ of steps add up: under zCDP by its composition theorem;
+    under the other guarantees because the outputs of all steps on two neighbours are no easier to
     distinguish than the outputs of one Gaussian with the whole ρ (Dong, Roth & Su 2022, Corollary
     3.3).
 
@@ -25,7 +25,7 @@ class Budget:
         privacy: the privacy guarantee.
         shares: the positive share of every step. They need not add up to one.
         draws: upper bound on the number of integer noises that all steps draw together.
-        thresholded: the part of δ that is spent on a threshold instead of on noise.
+        thresholded: the share of δ that is used for a threshold instead of for noise.
     """
 
     privacy: AbstractPrivacy
@@ -45,7 +45,7 @@ class Budget:
         gaussian: bool = True,
         thresholded: float = 0.0,
     ) -> "Budget":
-        """Return the budget of a guarantee for which the estimator has noise.
+        """Return the budget for a guarantee, if the estimator has noise for this guarantee.
 
         Raises:
             ParameterError: the estimator has no noise for this kind of guarantee.
@@ -66,12 +66,12 @@ class Budget:
 
     @property
     def pure(self) -> bool:
-        """Whether steps spend ε and draw Laplace noise."""
+        """Whether steps use ε and draw Laplace noise."""
         return self.privacy.noise == "laplace"
 
     @cached_property
     def _for_noise(self) -> tuple[AbstractPrivacy, float]:
-        """The guarantee that is left for noise, and the δ of the threshold."""
+        """The guarantee that remains for the noise, and the δ of the threshold."""
         split = self.privacy.failing(self.thresholded) if self.thresholded else None
         return split or (self.privacy, 0.0)
 
@@ -88,7 +88,7 @@ class Budget:
         return self._for_noise[0].to_zcdp(max(self.draws, 1), MIN_STEPS).rho
 
     def of_step(self, step: str) -> float:
-        """Return the ε or ρ of one step; those of all steps add up to no more than the whole.
+        """Return the ε or ρ of one step; over all steps, they add up to at most the whole.
 
         Raises:
             ParameterError: the share is so small that it rounds to zero.
@@ -117,6 +117,6 @@ class Budget:
         )
 
     def record(self) -> dict[str, object]:
-        """Return the guarantee, and how its noise is calibrated, as a record."""
+        """Return a record of the guarantee and of the calibration of its noise."""
         said = self.privacy.as_dict(max(self.draws, 1), MIN_STEPS)
         return said if self.pure else said | {"rho": self.whole}

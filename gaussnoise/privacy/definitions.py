@@ -1,10 +1,10 @@
 """Privacy guarantees, with the ρ of the Gaussian noise that satisfies them.
 
-The noise that is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it
-exactly. The other guarantees hold for a continuous Gaussian, and are carried over by
-:func:`.lattice_bound.lattice_distance`: the continuous Gaussian keeps its guarantees when it is
-rounded to integers, since the exact answers are integers and rounding is post-processing; and
-the noise that is drawn is within a total variation distance η of the rounded one.
+The drawn noise is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it exactly.
+The other guarantees hold for a continuous Gaussian, and follow for the drawn noise with
+:func:`.lattice_bound.lattice_distance`: the exact answers are integers, so rounding the noisy
+answer to integers is post-processing and keeps the guarantee; and the drawn noise is within a total
+variation distance η of the rounded noise.
 """
 
 import math
@@ -34,12 +34,12 @@ from .through_zcdp import epsilon_of_zcdp, rho_through_zcdp
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
-_MOST_PURE = 700.0  # e^ε must be a finite float
-_LARGE_DELTA = 1e-2  # a mechanism with this δ may publish one record in a hundred
+_MOST_PURE = 700.0  # largest ε for which e^ε is computed
+_LARGE_DELTA = 1e-2  # with this δ, a mechanism may publish one record in a hundred
 _LEAST_RESAMPLED = 1e-200  # numbers computed from a smaller ε could underflow
 _MARGIN = 1e-12  # relative bound on the rounding of a resampled guarantee
 _HCR = "Hammersley–Chapman–Robins"
-# if the lattice leaves a smaller share of δ, the conversion from zCDP is tried too
+# the conversion from zCDP is tried too if the lattice leaves less than this share of δ
 _MOST_OF_DELTA = 0.99
 
 
@@ -49,8 +49,8 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
     """ρ-zero-concentrated differential privacy (Bun & Steinke 2016).
 
     Args:
-        rho: a finite, positive number: the Rényi divergence of order α between the outputs on
-            neighbouring data sets is at most ρα, for every α > 1.
+        rho: finite, positive. The Rényi divergence of order α between the outputs on neighbouring
+        data sets is at most ρα, for every α > 1.
 
     Raises:
         ParameterError: rho is not positive and finite.
@@ -67,10 +67,10 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
         )
 
     def epsilon(self, delta: float) -> float:
-        """Return the ε for which this implies (ε, δ)-differential privacy, by OpenDP's conversion.
+        """Return the ε such that ρ-zCDP implies (ε, δ)-DP, by OpenDP's conversion.
 
-        It is valid for every ρ-zCDP mechanism. For Gaussian noise,
-        :func:`~gaussnoise.privacy.gaussian_epsilon` returns a smaller ε.
+        This ε is valid for every ρ-zCDP mechanism. For Gaussian noise,
+        :func:`~gaussnoise.privacy.gaussian_epsilon` returns a smaller one.
 
         >>> round(gn.zCDP(0.1).epsilon(1e-6), 3)
         2.142
@@ -122,16 +122,16 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
 class ApproxDP(AbstractPrivacy):
     """(ε, δ)-differential privacy, calibrated exactly (Balle & Wang 2018, Theorem 8).
 
-    The noise that is drawn is within a total variation distance η of the rounded Gaussian, so that
-    noise which is ``(ε, δ − (1 + e^ε) η)``-private when continuous is (ε, δ)-private as drawn. If
-    that correction takes most of δ, at (ε, δ) like (1, 1e-18) or (20, 1e-9), ρ is the largest that
-    implies (ε, δ) through zCDP by OpenDP's conversion, which needs no correction.
+    The drawn noise is within a total variation distance η of the rounded Gaussian. So if continuous
+    noise is ``(ε, δ − (1 + e^ε) η)``-private, the drawn noise is (ε, δ)-private. If this correction
+    takes most of δ, as for (ε, δ) = (1, 1e-18) or (20, 1e-9), ρ is instead the largest for which
+    ρ-zCDP implies (ε, δ) by OpenDP's conversion, which needs no correction.
 
     Args:
         epsilon: finite, positive.
-        delta: in (0, 1), and well below 1 / records, since with a larger one a mechanism may
-            publish whole records. From 0.01 on, :func:`plan` and :class:`GaussianMechanism` warn
-            (:class:`PrivacyWarning`).
+        delta: in (0, 1). It should be well below 1 / records, since with a larger δ a mechanism may
+        publish whole records. From 0.01 on, :func:`plan` and :class:`GaussianMechanism` warn
+        (:class:`PrivacyWarning`).
 
     Raises:
         ParameterError: out of range.
@@ -139,7 +139,7 @@ class ApproxDP(AbstractPrivacy):
     >>> privacy = gn.ApproxDP(1.0, 1e-6)
     >>> print(f"{privacy.to_zcdp().rho:.6f}")  # standard deviation 1 / √(2ρ) at sensitivity 1
     0.028014
-    >>> privacy.to_zcdp().epsilon(1e-6) > 1  # calibrated through zCDP, ρ would have to be smaller
+    >>> privacy.to_zcdp().epsilon(1e-6) > 1  # a calibration through zCDP would give a smaller ρ
     True
     """
 
@@ -207,7 +207,7 @@ class ApproxDP(AbstractPrivacy):
 
     def resampled(self, n: int) -> "tuple[ApproxDP, str]":
         amplified = _resampled_epsilon(self, self.epsilon, n)
-        # the same range of ε as in _resampled_epsilon
+        # in the same range of ε as in _resampled_epsilon
         epsilon = min(max(self.epsilon, _LEAST_RESAMPLED), _MOST_PURE)
         lost = self.delta * (math.expm1(amplified) / math.expm1(epsilon)) * (1 + _MARGIN)
         if lost >= 1:
@@ -216,12 +216,12 @@ class ApproxDP(AbstractPrivacy):
         return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {no_less(of.delta, 3)}"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP to spend, and whether the analytic calibration gave it."""
+        """Return the zCDP of the noise, and whether the analytic calibration gave it."""
         left = _drawn_delta(self.delta, self.epsilon, draws, steps)
         analytic = largest_rho(self.epsilon, left)
         if (
             analytic > 0 and left > _MOST_OF_DELTA * self.delta
-        ):  # the analytic calibration is exact: no conversion can be better
+        ):  # it is exact: no conversion is better
             return zCDP(analytic), True
         through_zcdp = rho_through_zcdp(self.epsilon, self.delta)
         rho = max(analytic, through_zcdp)
@@ -240,12 +240,12 @@ class ApproxDP(AbstractPrivacy):
 class GDP(AbstractPrivacy):
     r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022).
 
-    The outputs on neighbouring data sets are no easier to distinguish than N(0, 1) and N(μ, 1).
+    The outputs on two neighbouring data sets are no easier to distinguish than N(0, 1) and N(μ, 1).
 
-    A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No noise on a lattice satisfies this exactly.
-    The noise that is drawn is within total variation distance η of a μ-GDP mechanism: a test
-    between neighbours with false positive rate α has a false negative rate of at least
-    ``G_μ(α + η) − η``, with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. It is μ²/2-zCDP exactly.
+    A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No noise on a lattice satisfies μ-GDP exactly.
+    The drawn noise is within total variation distance η of a μ-GDP mechanism: a test between
+    neighbours with false positive rate α has a false negative rate of at least ``G_μ(α + η) − η``,
+    with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. The drawn noise is exactly μ²/2-zCDP.
 
     Args:
         mu: in [1e-150, 1e150].
@@ -278,8 +278,8 @@ class GDP(AbstractPrivacy):
         )
         return {"definition": "Gaussian DP", "mu": self.mu} | method | {"rho": self.to_zcdp().rho}
 
-    # Let both error rates of a test be equal: they are at least 1/(1 + e^ε) under ε-DP, and at
-    # least Φ(−μ/2) under μ-GDP.
+    # consider a test with equal error rates: they are at least 1/(1 + e^ε) under ε-DP, and at
+    # least Φ(−μ/2) under μ-GDP
     def to_epsilon(self) -> float:
         return float(scipy.special.log_ndtr(self.mu / 2) - scipy.special.log_ndtr(-self.mu / 2))
 
@@ -309,12 +309,12 @@ class GDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class KL(AbstractPrivacy):
-    """Kullback–Leibler privacy: outputs on neighbours have divergence at most α, in either order.
+    """Kullback–Leibler privacy: the divergence of outputs on neighbours is at most α, both ways.
 
-    The calibration is ρ = α, for a continuous Gaussian and for the noise that is drawn. With P the
-    discrete Gaussian around 0 and P' the one around an integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² −
-    k²]/2s² = Δ²/2s²``, since E_P k = 0. The sum over coordinates is half the squared whitened
-    distance.
+    The calibration is ρ = α, for a continuous Gaussian and for the drawn noise of scale s. With P
+    the discrete Gaussian around 0 and P' the one around an integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² −
+    k²]/2s² = Δ²/2s²``, since E_P k = 0. The sum over coordinates is half the squared distance in
+    standard deviations.
 
     Args:
         alpha: in nats; finite, positive.
@@ -358,12 +358,12 @@ class KL(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class TV(AbstractPrivacy):
-    """Total variation privacy, or (0, α)-DP: no event's probability differs by more than α.
+    """Total variation privacy, or (0, α)-DP: probabilities of an event differ by at most α.
 
-    Two Gaussians at whitened distance Δ = √(2ρ) have total variation distance 2Φ(Δ/2) − 1. The
-    noise that is drawn is within η of each of them, so that the continuous noise is calibrated for
-    α − 2η. If α − 2η is not positive, or 2α² is larger, ρ is 2α², by Pinsker's inequality, which
-    holds on the lattice, like the calibration of :class:`KL`.
+    Two Gaussians at a distance of Δ = √(2ρ) standard deviations have total variation distance
+    2Φ(Δ/2) − 1. The drawn noise is within η of each of them, so the continuous noise is calibrated
+    for α − 2η. If this is not positive, or gives less than ρ = 2α², then ρ is 2α²: Pinsker's
+    inequality holds on the lattice, like the calibration of :class:`KL`.
 
     Args:
         alpha: in (0, 1).
@@ -421,7 +421,7 @@ class TV(AbstractPrivacy):
         return self, "the same guarantee"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP to spend, and whether the Gaussian's total variation gave it."""
+        """Return the zCDP of the noise, and whether the Gaussian's total variation gave it."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
         analytic = 4 * float(scipy.special.erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
         pinsker = rounded_down(2 * Fraction(self.alpha) ** 2)
@@ -433,12 +433,12 @@ class TV(AbstractPrivacy):
 class PureDP(AbstractPrivacy):
     """ε-differential privacy (Dwork et al. 2006).
 
-    No Gaussian noise satisfies it. :func:`~gaussnoise.lower_bound` and estimators with Laplace
-    noise take it.
+    No Gaussian noise satisfies it. It is for :func:`~gaussnoise.lower_bound` and for estimators
+    with Laplace noise.
 
     Args:
-        epsilon: in (0, 700]; no event's probability changes by more than a factor e^ε between
-            neighbours.
+        epsilon: in (0, 700]; between neighbours, the probability of an event changes by at most a
+        factor e^ε.
 
     Raises:
         ParameterError: out of range.
@@ -496,14 +496,14 @@ class PureDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class LocalDP(AbstractPrivacy):
-    """ε-local differential privacy: each person's message is ε-private for all who read it.
+    """ε-local differential privacy: the message of each person is ε-private for all who read it.
 
-    :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound` take it. There is no
-    interaction: no message depends on another person's.
+    It is for :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without
+    interaction: no message depends on another person's message.
 
     Args:
-        epsilon: in (0, 700]; no message's probability changes by more than a factor e^ε between any
-            two records.
+        epsilon: in (0, 700]; between any two records, the probability of a message changes by at
+        most a factor e^ε.
 
     Raises:
         ParameterError: out of range.
@@ -524,7 +524,7 @@ class LocalDP(AbstractPrivacy):
         return {"definition": "local DP", "epsilon": self.epsilon}
 
     def implies(self, delta: float) -> list[AbstractPrivacy]:
-        # one record changes one message, so that all messages together are ε-private too
+        # one record changes one message, so all messages together are ε-private too
         whole = PureDP(self.epsilon)
         return [whole, *whole.implies(delta)]
 
@@ -539,10 +539,10 @@ class LocalDP(AbstractPrivacy):
 def gaussian_epsilon(
     rho: float, delta: float, *, draws: int = 1, steps: float = MIN_STEPS
 ) -> float:
-    """Return the ε for which *Gaussian noise* that spends ρ is (ε, δ)-private as it is drawn.
+    """Return the ε for which drawn *Gaussian noise* that costs ρ is (ε, δ)-private.
 
-    It is analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP` for the
-    lattice. It never exceeds :meth:`zCDP.epsilon`, which is valid for any ρ-zCDP mechanism.
+    This ε comes from Balle & Wang (2018), Theorem 8, with the correction of :class:`ApproxDP` for
+    the lattice. It never exceeds :meth:`zCDP.epsilon`, which is valid for any ρ-zCDP mechanism.
 
     Args:
         rho: the ρ that is charged, at least 0.
@@ -564,16 +564,16 @@ def gaussian_epsilon(
     if rho == 0:
         return 0.0
     most = zCDP(rho).epsilon(delta)
-    # the correction grows with ε: the one for the largest ε is enough for every ε
+    # the correction grows with ε, so that for the largest ε is enough for every ε
     return least_epsilon(rho, _drawn_delta(delta, most, draws, steps), most)
 
 
 def dp_event(rho: float) -> "DpEvent":
-    """Return a ρ-zCDP event for dp-accounting, which is exact on the lattice.
+    """Return a ρ-zCDP event for dp-accounting; it describes the drawn noise exactly.
 
-    The RDP accountant of dp-accounting takes the event, alone or with other events, and adds up ρ.
-    Its PLD accountant takes Gaussian events but no zCDP events, and ``GaussianDpEvent(1 / √(2ρ))``
-    would describe the continuous Gaussian instead of the noise that is drawn.
+    The RDP accountant of dp-accounting accepts the event, alone or with other events, and adds up
+    ρ. The PLD accountant accepts Gaussian events but no zCDP events, and ``GaussianDpEvent(1 /
+    √(2ρ))`` would describe the continuous Gaussian instead of the drawn noise.
 
     Args:
         rho: the ρ that is charged, at least 0 and finite.
@@ -602,9 +602,9 @@ def dp_event(rho: float) -> "DpEvent":
 
 
 def _number(function: str, name: str, value: float) -> float:
-    """Return a number of any type as a plain float."""
+    """Return a number of any numeric type as a plain float, or raise ParameterError."""
     try:
-        # float() would accept text, and booleans (of numpy and torch too) as 0 and 1
+        # float() would accept text, and booleans (also of numpy and torch) as 0 and 1
         flag = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
         if not flag and not isinstance(value, str | bytes):
             return float(value)
@@ -642,7 +642,7 @@ def _check_delta(function: str, delta: float) -> None:
 
 def _resampled_epsilon(privacy: AbstractPrivacy, epsilon: float, n: int) -> float:
     """Return an upper bound on ``n ln(1 + (e^ε − 1)/n)``, the ε of n draws from n records."""
-    # the guarantee of a larger ε means nothing
+    # a larger ε gives no protection at all
     epsilon = min(max(epsilon, _LEAST_RESAMPLED), _MOST_PURE)
     amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
     if amplified > _MOST_PURE:
@@ -661,7 +661,7 @@ def _rule(epsilon: float) -> str:
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
-    """Return the δ left for the continuous Gaussian, after (1 + e^ε) η for the lattice."""
+    """Return δ − (1 + e^ε) η: the δ for the continuous Gaussian."""
     taken = (1 + math.exp(min(epsilon, 700.0))) * lattice_distance(draws, steps)
     return math.nextafter(delta - taken, -math.inf)
 

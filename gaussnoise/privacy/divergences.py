@@ -8,16 +8,17 @@ import scipy
 
 from ..numerics.rounding import SAFE_SIDE
 
-# orders of Rényi divergences; each gives a valid bound, and the least of them is used
+# orders of Rényi divergences: each gives a valid bound, and the least bound is used
 _ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)])
-_LEAST = 1e-300  # the least level that is distinguished from zero
-# rounds of a search for the largest power − level, each on an eighth of the last; levels per round
+_LEAST = 1e-300  # least level that is distinguished from zero
+# rounds of a search for the largest power − level, each on an eighth of the previous interval;
+# number of levels per round
 _LOOKS, _LEVELS = 14, 17
 _LOST = 2.0**-50  # bound on the rounding of power − level
 
 
 def power_of_rho(rho: float, level: float) -> float:
-    """Return the largest power under zCDP, by divergences of any order, in both directions."""
+    """Return the largest power under zCDP, from divergences of many orders, in both directions."""
     return min(power_of_kl(rho, level), *(_power_of_renyi(rho, a, level) for a in _ORDERS))
 
 
@@ -27,10 +28,10 @@ def chi_squared_of_epsilon(epsilon: float) -> float:
 
 
 def growth_of_power(power: Callable[[float], float], chance: float) -> float:
-    """Return the most that log odds can grow on an event of this probability.
+    """Return a bound on the growth of log odds by an event of probability ``chance``.
 
     A test that rejects on the event has power ``chance``. If the largest power at some level is
-    below that, the event's probability without the record is above this level.
+    less, the probability of the event without the record is above this level.
     """
     if power(_LEAST) >= chance:
         return math.inf
@@ -46,8 +47,8 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
 def variation_of_power(power: Callable[[float], float]) -> float:
     """Return an upper bound on the largest ``power(level) − level``, for a concave power.
 
-    Take three levels at equal distances, the middle one with the largest difference. On either side
-    of it, a concave function lies below the line through the middle and the opposite end.
+    Take three equidistant levels, of which the middle one has the largest difference. Left and
+    right of it, a concave function is below the line through the middle and the other end.
     """
     low, high = 0.0, 1.0
     leads: list[float] = []
@@ -61,12 +62,12 @@ def variation_of_power(power: Callable[[float], float]) -> float:
 
 
 def power_of_approx(epsilon: float, delta: float, level: float) -> float:
-    """Return the largest power under (ε, δ)-differential privacy, where either may be zero."""
+    """Return the largest power under (ε, δ)-differential privacy; ε or δ may be zero."""
     return min(math.exp(epsilon) * level + delta, 1 - math.exp(-epsilon) * (1 - delta - level), 1.0)
 
 
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
-    """Return the most that log odds can grow under (ε, δ) on an event of this probability."""
+    """Return a bound under (ε, δ) on the growth of log odds by an event of this probability."""
     # bounds on the neighbour's probability, from the event and from its complement
     without = max(
         (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
@@ -75,12 +76,12 @@ def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
 
 
 def variation_of_kl(divergence: float) -> float:
-    """Return the largest TV under a KL divergence (Pinsker; Bretagnolle & Huber 1979)."""
+    """Return the largest total variation under a KL bound (Pinsker; Bretagnolle & Huber 1979)."""
     return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
 
 
 def power_of_kl(divergence: float, level: float) -> float:
-    """Return the largest q whose kl to and from ``level`` is at most ``divergence``."""
+    """Return the largest q with kl(q ‖ level) and kl(level ‖ q) at most ``divergence``."""
     return min(
         _largest(lambda q: _kl(q, level), divergence, level),
         _largest(lambda q: _kl(level, q), divergence, level),
@@ -88,14 +89,14 @@ def power_of_kl(divergence: float, level: float) -> float:
 
 
 def growth_of_kl(divergence: float, chance: float) -> float:
-    """Return the most that log odds can grow under KL on an event of this probability."""
+    """Return a bound under KL on the growth of log odds by an event of this probability."""
 
     def excess(growth: float) -> float:
         other = chance * math.exp(-growth)
         there = chance * growth + (1 - chance) * (math.log1p(-chance) - math.log1p(-other))
         return min(max(there, _kl(other, chance)), 1e300) - divergence
 
-    # an upper end for the root: kl(chance ‖ q) is at least chance log(chance / q) − log 2
+    # an upper bound on the root: kl(chance ‖ q) is at least chance log(chance / q) − log 2
     root: float = scipy.optimize.brentq(excess, 0.0, (divergence + 1) / chance, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
     return root + 1e-13
 
@@ -108,8 +109,8 @@ def _power_of_renyi(rho: float, order: float, level: float) -> float:
 
 
 def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
-    """Return the largest q in [level, 1] at which an increasing function is within the bound."""
-    if level in (0.0, 1.0):  # an event of probability 0 or 1 has it for a neighbour too
+    """Return the largest q in [level, 1] at which an increasing function is at most ``bound``."""
+    if level in (0.0, 1.0):  # probability 0 or 1 is the same for neighbours
         return level
     if divergence(1.0) <= bound:
         return 1.0
@@ -130,7 +131,7 @@ def _term(p: float, q: float) -> float:
 
 
 def _renyi(order: float, p: float, q: float) -> float:
-    """Return the Rényi divergence of two Bernoulli variables."""
+    """Return the Rényi divergence of two Bernoulli variables with probabilities p and q."""
     with np.errstate(divide="ignore"):
         first, second = (
             order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf

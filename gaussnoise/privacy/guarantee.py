@@ -1,4 +1,4 @@
-"""The base class of privacy guarantees, their records in files, and the checks of arguments."""
+"""The base class of privacy guarantees, their records in files, and checks of arguments."""
 
 import dataclasses
 import json
@@ -29,19 +29,20 @@ class Larger(NamedTuple):
 class AbstractPrivacy:
     """A privacy guarantee about neighbouring data sets.
 
-    All that depends on the kind of guarantee is in its class. A guarantee of your own is a frozen
-    dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns how much
-    Gaussian noise satisfies it, and any other method whose result is known; by default, these say
-    that nothing is known. Tests and lower bounds use what it :meth:`implies`, or its :meth:`power`.
+    Everything that depends on the kind of guarantee is in its class. A guarantee of your own is a
+    frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns how
+    much Gaussian noise satisfies it, and any other method whose result is known; by default,
+    methods return that nothing is known. Tests and lower bounds use the guarantees that
+    :meth:`implies` returns, or :meth:`power`.
 
-    Results of its methods must be valid for every mechanism with the guarantee. A guarantee may
-    only depend on how easily a test distinguishes the outputs on two neighbours, so that all that
-    is computed from an output has the guarantee too.
+    Results must be valid for every mechanism with the guarantee. A guarantee may only depend on how
+    easily a test distinguishes the outputs on two neighbours, so that everything computed from an
+    output has the guarantee too.
 
     Attributes:
-        noise: the kind of noise that satisfies it: "gaussian" noise of :meth:`to_zcdp`, "laplace"
-            noise of :meth:`to_epsilon`, or "local" messages.
-        instead: a hint for users who ask for Gaussian noise, if this does not satisfy it.
+        noise: the kind of noise that satisfies the guarantee: "gaussian" with the ρ of
+        :meth:`to_zcdp`, "laplace" with the ε of :meth:`to_epsilon`, or "local" messages.
+        instead: a hint for users who ask for Gaussian noise, if Gaussian noise does not satisfy it.
 
     >>> from dataclasses import dataclass
     >>> from gaussnoise.privacy import AbstractPrivacy, implied
@@ -53,7 +54,7 @@ class AbstractPrivacy:
     ...     def to_zcdp(self, draws=1, steps=2.0**28):
     ...         return gn.zCDP(self.divergence / self.order * (1 - 1e-15))
     ...
-    ...     def implies(self, delta):  # divergences grow with their order; KL's is one
+    ...     def implies(self, delta):  # divergences grow with their order, and KL has order 1
     ...         return [gn.KL(self.divergence)]
     >>> implied(Renyi(2.0, 0.5))
     [KL(alpha=0.5), TV(alpha=0.5000000004656613)]
@@ -62,22 +63,22 @@ class AbstractPrivacy:
     noise: ClassVar[Literal["gaussian", "laplace", "local"]] = "gaussian"
     instead: ClassVar[str] = ""
 
-    # Which noise satisfies it
+    # Which noise satisfies the guarantee
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """Return the ρ to spend: Gaussians Σ satisfy it if all changes Δ have ``Δ' Σ⁺ Δ <= 2ρ``.
+        """Return ρ: Gaussian noise Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ has this guarantee.
 
         Formal guarantees:
             * The guarantee holds for the release of ``draws`` integers plus independent discrete
-              Gaussians of scale at least ``steps``, if the integers' change between neighbours has
-              squared length at most ``2ρ scale²``. It also holds if they are released in steps
-              that depend on earlier results.
+            Gaussians of scale at least ``steps``, if the change of the integers between
+            neighbours has squared length at most ``2ρ scale²``. It also holds if the integers are
+            released in several steps that depend on earlier results.
             * ρ is below the mathematical value by a margin that covers the rounding of its
               evaluation.
 
         Args:
-            draws: number of integer noises that a release draws, or a larger one.
-            steps: lattice steps per standard deviation of each, or fewer; in [1, 2⁶²].
+            draws: upper bound on the number of integer noises that a release draws.
+            steps: lower bound on the lattice steps per standard deviation, in [1, 2⁶²].
 
         Raises:
             ParameterError: no such ρ is known, or arguments out of range.
@@ -88,7 +89,7 @@ class AbstractPrivacy:
         )
 
     def to_epsilon(self) -> float:
-        """Return an ε, for Laplace noise to spend, such that ε-differential privacy implies this.
+        """Return an ε such that ε-differential privacy, by Laplace noise, implies this guarantee.
 
         Raises:
             NotAvailableError: no such ε is known.
@@ -99,14 +100,14 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Return the guarantee without a share of its δ, and that δ, for an event that may fail.
+        """Return the guarantee without a share of its δ, and this part of δ for failures.
 
-        A mechanism that has the returned guarantee except on an event of at most this probability
-        has the whole guarantee. Return None if the guarantee has no δ.
+        A mechanism that has the returned guarantee, except on an event whose probability is at most
+        the returned part of δ, has the whole guarantee. Return None if the guarantee has no δ.
         """
         return None
 
-    # Its words, its record, and how it is read back
+    # The words for the guarantee, its record in files, and how it is read again
 
     @property
     def words(self) -> str:
@@ -114,34 +115,34 @@ class AbstractPrivacy:
         return repr(self)
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
-        """Return in words what Gaussian noise spends; ``scope`` names several releases, if any."""
+        """Return the budget of Gaussian noise in words; ``scope`` names several releases."""
         of = f", {scope}" if scope else ""
         return f"{self.words}{of}, by Gaussian noise of rho = {no_less(rho)}"
 
-    # Whether it depends on the record
+    # Budgets that depend on the record
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The numbers with which budgets of records grow, and T of each; see :class:`PerRecord`."""
+        """The scale T of each number with which a record's budget grows: :class:`PerRecord`."""
         return {}
 
     def larger(self) -> tuple[Larger, ...]:
-        """Return examples of records that have a larger budget; none if all have the same."""
+        """Return examples of records with larger budgets; none if all have the same budget."""
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor by which its ρ counts in a budget that grows with ``scales``.
+        """Return the least factor on ρ that covers every record, if the budget grows by ``scales``.
 
         Return None if no factor is enough.
         """
         return None if self.scales else 1.0
 
     def concern(self) -> str:
-        """Return a warning if its numbers give hardly any protection; otherwise an empty text."""
+        """Return a warning if the guarantee protects hardly anyone; otherwise an empty text."""
         return ""
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of its class by name: all of its fields.
+        """Return the arguments of the constructor by name: all fields of the dataclass.
 
         Raises:
             ParameterError: the class is not a frozen dataclass.
@@ -154,9 +155,9 @@ class AbstractPrivacy:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """Return a record for releases: its name in words, and what noise spends for it.
+        """Return a record for releases: the name of the guarantee, and the ρ or ε of its noise.
 
-        All numbers that directly follow "definition" are printed with a release. The arguments are
+        The numbers that directly follow "definition" are printed with a release. The arguments are
         those of :meth:`to_zcdp`.
         """
         spent: dict[str, object] = {}
@@ -167,7 +168,7 @@ class AbstractPrivacy:
         return {"definition": self.words} | spent
 
     def stated(self) -> dict[str, Any]:
-        """Return the name of its class and its arguments, from which :meth:`read` makes it again.
+        """Return the name of the class and its arguments, from which :meth:`read` rebuilds it.
 
         Raises:
             ParameterError: :meth:`read` would return another guarantee.
@@ -199,7 +200,7 @@ class AbstractPrivacy:
         """
         name = record["definition"]
         classes = {
-            # the last one, if a notebook defined the class several times
+            # the last definition, if a notebook defined the class several times
             (cls.__module__, cls.__qualname__): cls
             for cls in _below(AbstractPrivacy)
             if cls.__name__ == name
@@ -216,7 +217,7 @@ class AbstractPrivacy:
     # Bounds on tests between neighbours
 
     def implies(self, delta: float) -> "list[AbstractPrivacy]":
-        """Return guarantees that every mechanism with this one has; an (ε, δ) has this δ."""
+        """Return guarantees that this one implies; an (ε, δ) among them has this δ."""
         return []
 
     def power(self, level: float) -> float | None:
@@ -228,31 +229,31 @@ class AbstractPrivacy:
         return None
 
     def growth(self, chance: float) -> float | None:
-        """Return the most that log odds can grow on an event of this probability, if known."""
+        """Return a bound on the growth of log odds by an event of this probability, or None."""
         return None
 
     def variation(self) -> float | None:
         """Return the largest total variation between the outputs on neighbours; None if unknown."""
         return None
 
-    # Numbers behind lower bounds on the error of any mechanism that has it
+    # Numbers for lower bounds on the error of every mechanism with the guarantee
 
     def chi_squared(self) -> tuple[float, str] | None:
-        """Return the largest χ² between the outputs on two neighbours, and its source, in words.
+        """Return the largest χ² between the outputs on two neighbours, and its source in words.
 
-        Return None if χ² has no bound.
+        Return None if no bound on χ² is known.
         """
         return None
 
     def epsilon_delta(self) -> tuple[float, float] | None:
-        """Return an (ε, δ) that it implies, or None, for lower bounds without χ²; ε may be 0."""
+        """Return an implied (ε, δ), ε >= 0, for lower bounds without χ²; None if unknown."""
         return None
 
     def resampled(self, n: int) -> "tuple[AbstractPrivacy, str] | None":
-        """Return the guarantee after n draws from n records, and the rule for it; None if unknown.
+        """Return the guarantee for n draws from n records, and its rule in words; None if unknown.
 
         Raises:
-            ParameterError: no guarantee is left.
+            ParameterError: resampling leaves no guarantee.
         """
         return None
 

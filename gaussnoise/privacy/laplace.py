@@ -10,17 +10,17 @@ from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 from .sampler import MAX_SCALE, discrete_gaussian
 
-# a scale is raised by this factor until OpenDP charges no more than the budget
+# factor by which a scale is raised, repeatedly, until OpenDP charges no more than the budget
 _STEP = 1 + 2.0**-50
 
 
 @dataclass(frozen=True)
 class LaplaceQuery(PickledByArguments):
-    """An integer-valued query of known ℓ1 sensitivity, and the ε it may spend.
+    """An integer-valued query of known ℓ1 sensitivity, and the ε that it may cost.
 
     Attributes:
         sensitivity: largest change between neighbours, summed over coordinates; an integer >= 1.
-        budget: the most ε that it may spend.
+        budget: the largest ε that it may cost.
     """
 
     sensitivity: int
@@ -28,36 +28,36 @@ class LaplaceQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The least scale of the discrete Laplace within the budget, up to rounding."""
+        """The least scale of the discrete Laplace whose ε is within the budget, up to rounding."""
         return _least_scale(
             self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity)
         )
 
     @cached_property
     def epsilon(self) -> float:
-        """The ε that OpenDP's privacy map charges for the scale that is drawn."""
+        """The ε that OpenDP's privacy map charges for this scale."""
         return float(_laplace(self.scale).map(self.sensitivity))
 
     @property
     def standard_deviation(self) -> float:
-        """The standard deviation of each noise: ``√(2q) / (1 − q)``, q = e^{−1/scale}."""
+        """The standard deviation of each noise: ``√(2q) / (1 − q)`` with q = e^{−1/scale}."""
         q = math.exp(-1 / self.scale)
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
     def draw(self, count: int) -> list[int]:
-        """Return ``count`` independent noises, from the operating system's randomness, unseeded."""
+        """Return ``count`` independent noises; the operating system's randomness is not seeded."""
         return _laplace(self.scale)([0] * count)
 
 
 @dataclass(frozen=True)
 class NoisyMaximum(PickledByArguments):
-    """A query for the index of the largest of some integer scores, which noise makes approximate.
+    """A query for the index of the largest of some integer scores, answered approximately.
 
-    The mechanism is permute and flip (McKenna & Sheldon 2020).
+    The mechanism is permute-and-flip (McKenna & Sheldon 2020).
 
     Attributes:
         sensitivity: largest change of any score between neighbours, up or down; an integer >= 1.
-        budget: the most ε that it may spend.
+        budget: the largest ε that it may cost.
     """
 
     sensitivity: int
@@ -78,15 +78,15 @@ class NoisyMaximum(PickledByArguments):
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
-        """Return a bound, at level 1 − beta, on the largest of ``count`` scores less the chosen.
+        """Return a bound on the largest of ``count`` scores less the chosen one, except with beta.
 
-        For exponential noise this is ``scale · log(count / β)``. The shortfall of permute and flip
+        For exponential noise this is ``scale · log(count / β)``. The shortfall of permute-and-flip
         is stochastically no larger.
         """
         return self.scale * math.log(max(count, 2) / beta)
 
     def choose(self, scores: list[int]) -> int:
-        """Return the index of a score, chosen at random with a preference for large ones."""
+        """Return the index of a score, chosen at random so that large scores are more likely."""
         return int(_maximum(self.scale)(scores))
 
 

@@ -1,4 +1,4 @@
-"""The part that lattices of points and of bodies share: an integer query and a decoder."""
+"""The common part of the lattices of points and of bodies: an integer query and a decoder."""
 
 import math
 
@@ -9,7 +9,7 @@ from .sampler import IntegerQuery
 
 
 class AbstractLattice:
-    """Integer answers of ``rank`` coordinates; one unit of the strategy is 2^bits lattice steps."""
+    """Integer answers of ``rank`` coordinates; 1 in the strategy is 2^bits lattice steps."""
 
     bits: int
     query: IntegerQuery
@@ -25,7 +25,7 @@ class AbstractLattice:
 
     @property
     def noise_scale(self) -> float:
-        """The standard deviation of the drawn noise in units of the strategy."""
+        """The standard deviation of the drawn noise, in units of the strategy."""
         return math.ldexp(self.scale, -self.bits)
 
     def draw(self) -> list[int]:

@@ -8,32 +8,31 @@ from ..numerics.integers import MOST_SUM
 # Every mechanism here has at least this number of lattice steps per standard deviation. A million
 # draws are then within 10⁻¹⁵ of the rounded continuous Gaussian, far below any δ in use.
 MIN_STEPS = 2.0**28
-# For tables: the intended number, and the least number that is left after multipliers are rounded.
-# Both are well above MIN_STEPS.
+# For tables: the number of steps aimed at, and the least number after multipliers are rounded. Both
+# are well above MIN_STEPS.
 TABLE_SCALE, TABLE_STEPS = 2.0**32, 2.0**29
-# For listed points and bodies: the exponent of the intended number, and the least number once the
-# sensitivity is known. Rounding a strategy to POINT_BITS biases a sum of n records by at most n √r
-# 2⁻⁴⁹ standard deviations.
+# For listed points and bodies: the exponent of the number of steps aimed at, and the least number
+# once the sensitivity is known. Rounding a strategy to POINT_BITS biases a sum of n records by at
+# most n √r 2⁻⁴⁹ standard deviations.
 POINT_BITS, POINT_STEPS = 48, 2.0**40
-MOST_STEPS = 2.0**53  # largest intended number: half of what the sampler can draw
+MOST_STEPS = 2.0**53  # largest number of steps aimed at: half of what the sampler can draw
 
 
 def lattice_bits(rho: float, grid: int = 0) -> int:
-    """Return how many binary digits finer than ``grid`` a count needs for a budget ρ.
+    """Return how many more binary digits than ``grid`` a count needs for a budget ρ.
 
-    One row is then ``2 MIN_STEPS √ρ`` lattice steps or more, and the noise on it has a standard
+    One row is then at least ``2 MIN_STEPS √ρ`` lattice steps, and the noise on it has a standard
     deviation of at least MIN_STEPS steps.
     """
     return max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))) - grid, 0)
 
 
 def lattice_distance(draws: int, steps: float) -> float:
-    r"""Return an upper bound ``√m / (25 s²)`` on a total variation distance.
+    r"""Return the bound ``√m / (25 s²)`` on the distance of the drawn noise from rounded noise.
 
-    It is between m discrete Gaussians and m normals rounded to integers.
-
-    Both have scale s, the number of lattice steps per standard deviation, and the same integer
-    centres. The centres do not matter, since a shift by integers commutes with rounding.
+    This is the total variation distance between m discrete Gaussians and m normals rounded to
+    integers. Both have scale s, the number of lattice steps per standard deviation, and the same
+    integer centres. The centres do not matter, since a shift by integers commutes with rounding.
 
     Proof. Take one coordinate with centre 0. Let f be the density of N(0, s²), Z = Σ f(k), P(k) =
     f(k)/Z the discrete Gaussian, and Q(k) = ∫ f(k+u) du over |u| <= 1/2 the rounded normal. By
@@ -51,8 +50,8 @@ def lattice_distance(draws: int, steps: float) -> float:
         q^{j²} < 1/(319 s⁴).
 
     Divergences of independent coordinates add up, and Pinsker's inequality bounds the total
-    variation of all by ``√(m/638)/s² < √m/(25 s²)``. The difference of 1 % covers rounding in this
-    function. (For one coordinate the distance is asymptotically φ(1)/(12 s²) ≈ 0.0202/s².)
+    variation distance of all by ``√(m/638)/s² < √m/(25 s²)``. The difference of 1 % covers rounding
+    in this function. (For one coordinate the distance is asymptotically φ(1)/(12 s²) ≈ 0.0202/s².)
 
     Args:
         draws: m, integer >= 0.

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONGEST_ID = 200
-_LONGEST_LINE = 500  # characters of a line on a charge
+_LONGEST_LINE = 500  # characters of a line in a note
 
 
 @final
@@ -53,60 +53,60 @@ class Ledger:
     :func:`~gaussnoise.discover_categories`. All releases together are then δ-approximate ρ-zCDP.
 
     Formal guarantees:
-        * Every draw is preceded by its own charge, which is on disk before any noise exists.
-          Charges never add up to more than ``rho`` (1 + 10⁻¹²), with any number of programs, and at
-          any time when they are killed. Budgets that depend on earlier results add up like fixed
-          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The δ that thresholds spend adds up
-          too (Bun & Steinke 2016, section 8), never to more than ``delta`` (1 + 10⁻¹²), and is
-          charged together with ρ, in one step.
+        * Every draw is preceded by its own charge, which is on disk before any noise is drawn.
+          Charges never add up to more than ``rho`` (1 + 10⁻¹²), for any number of programs, and if
+          programs are killed at any time. Budgets that depend on earlier results add up like fixed
+          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The δ of thresholds adds up too (Bun
+          & Steinke 2016, section 8), never to more than ``delta`` (1 + 10⁻¹²), and is charged
+          together with ρ, in one step.
         * One id has one result. Once it is written, the same request under the same id reads it
-          again; nothing is drawn or charged. Another request under that id is refused. The
-          data are not compared: an id names one release of one table.
+          again, without a draw or a charge. Another request under that id is refused. Data are not
+          compared: an id names one release of one table.
         * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the
-          charge, never privacy. Its draws were not published, but may have been seen. So they stay
-          charged, and the next run under that id draws again and is charged again, if the budget
-          allows it. The same holds if a run was interrupted, or could not write.
+          charge, never privacy. Its noisy results were not published, but may have been seen, so
+          they stay charged. The next run under that id draws again and is charged again, if the
+          budget allows it. The same holds if a run was interrupted, or could not write.
         * Unpublished files that a dead program left next to its target are removed by the next
           program that opens this ledger, or releases under it. A complete result is kept, and the
           next run under its id publishes it.
         * A release that fails after it has access to the data is recorded, for every error. If this
           package raised the error before anything was written, the record is a refusal, which costs
-          nothing; otherwise the release stays charged. For a refusal of the data
-          (:class:`DataError`), the error and the entry say that the data were refused, and nothing
-          else about them. Whether data are refused depends on the data, and no budget bounds what
-          refusals reveal: count them.
+          nothing; otherwise the release stays charged. If the data were refused
+          (:class:`DataError`), the error and the entry say so, and nothing else about the data.
+          Whether data are refused depends on the data, and no budget bounds what refusals reveal:
+          count them.
         * A ledger has one name. Hard links, mounted files, and copies of a ledger that still exists
           are refused: charges to one of them would not be seen in the other, or would be lost in a
-          crash. A ledger may be moved. If a crash left a journal, this must be moved along, or the
-          ledger is refused.
+          crash. A ledger may be moved. If a crash left a journal, the journal must be moved too, or
+          the ledger is refused.
 
-    With a budget that grows with numbers of a record (:class:`PerRecord`), all releases together
-    cost a record of budget ``P(r) = ρ (1 + Σ (v_j/T_j)²)`` at most P(r), and ``rho`` is that of a
-    record whose numbers are zero. A release under PerRecord of other scales T' is charged the least
-    c for which its budget is at most ``c (1 + Σ (v_j/T_j)²)`` for every record: budgets of one
-    family add up, since coefficients do. A release that costs all records the same is charged its
-    ρ. A ledger of zCDP limits every record, and so refuses releases whose cost grows. Numbers v_j
-    are those that a release counts, multiples of the unit in its schema: units should be small
-    beside T_j, and the same in all releases.
+    With a budget that grows with numbers in a record (:class:`PerRecord`), all releases together
+    cost a record of budget ``P(r) = ρ (1 + Σ (v_j/T_j)²)`` at most P(r), and ``rho`` is the budget
+    of a record whose numbers are zero. A release under PerRecord with other scales T' is charged
+    the least c for which its budget is at most ``c (1 + Σ (v_j/T_j)²)`` for every record; such
+    charges c add up. A release that costs all records the same is charged its ρ. A ledger of zCDP
+    limits the cost for every record, and so refuses releases whose cost grows. The numbers v_j are
+    those that a release counts, multiples of the unit in its schema: units should be small compared
+    with T_j, and the same in all releases.
 
     All releases must protect the same unit: charges under different relations or privacy units do
     not add up.
 
-    The file is an SQLite database with a rollback journal, ``<path>-journal``, which exists
-    during a charge, or after a crash in one. Locks are the operating system's and end with the
-    program that holds them, so that no lock outlives its program. They need a local disk: a ledger
-    is not created on a disk that, by Linux, several machines share; opening one there warns. If an
-    older copy is put back in the same place, its charges are forgotten, and nothing here can notice
-    it.
+    The file is an SQLite database with a rollback journal, ``<path>-journal``, which exists during
+    a charge, or after a crash in one. Locks are the operating system's and end with the program
+    that holds them, so no lock outlives its program. They need a local disk: a ledger is not
+    created on a disk that, according to Linux, several machines share; opening one there warns. If
+    an older copy is put back in the same place, its later charges are forgotten, and nothing here
+    can notice it.
 
     Attributes:
         path: the path of the ledger; ``<path>.releases`` is the folder for results that have no
             place of their own.
         rho: the budget, fixed when the ledger was created.
-        delta: the most δ that thresholds may spend together, fixed at the same time; with 0,
+        delta: the largest δ that thresholds may cost together, fixed at the same time; if it is 0,
             thresholds are refused.
         scales: the scales of the numbers with which the budget of a record grows; empty if all
-            records have the same.
+            records have the same budget.
         note: the lines that are kept with charges: :meth:`noted`.
 
     >>> import tempfile
@@ -130,12 +130,12 @@ class Ledger:
 
         Args:
             path: a new file.
-            budget: the budget of everything that will ever be released under it: zCDP, or
-                :class:`PerRecord` with the scales of its numbers. Other guarantees,
-                such as (ε, δ), do not add up; here they cost the ρ of their noise. All releases
-                together imply an ε of ``budget.epsilon(delta)``, those so far :meth:`epsilon`.
-            delta: the δ of all thresholds together, in [0, 1): a key that only one person has may
-                be shown with this probability. It should be well below 1 / records.
+            budget: the budget of everything that will ever be released under this ledger: zCDP, or
+            :class:`PerRecord` with the scales of its numbers. Other guarantees, such as (ε, δ),
+            do not add up; releases under them cost the ρ of their noise. All releases together
+            imply an ε of ``budget.epsilon(delta)``; :meth:`epsilon` is that of releases so far.
+            delta: the δ of all thresholds together, in [0, 1): with at most this probability, a key
+            that only one person has is shown. It should be well below 1 / records.
 
         Raises:
             ParameterError: another budget, path is no path, or delta is out of range.
@@ -229,17 +229,16 @@ class Ledger:
         requested_by: str | None = None,
         approval: str | None = None,
     ) -> "Ledger":
-        """Return this ledger with lines that it keeps with every charge that is made through it.
+        """Return this ledger with lines that are stored with every charge made through the result.
 
-        Every function that takes ``ledger=`` takes the result. The lines are in :meth:`entries` and
-        in ``gaussnoise ledger show``. They are written down as given, decide nothing, and are
-        public: they must not be taken from the data. A result that is read again keeps the lines of
-        its charge.
+        Pass the result as ``ledger=``. :meth:`entries` and ``gaussnoise ledger show`` show the
+        lines. They are stored as given, without any effect on releases, and are public: they must
+        not be taken from the data. A release that is read again keeps the lines of its charge.
 
         Args:
-            purpose: what the release is for.
-            requested_by: who asked for it.
-            approval: the approval that it rests on, like the number of a decision.
+            purpose: the purpose of the release.
+            requested_by: the person who asked for it.
+            approval: the approval of the release, like the number of a decision.
 
         Raises:
             ParameterError: a line that is not one of 1 to 500 printable characters.
@@ -268,7 +267,7 @@ class Ledger:
         return replace(self, note=note)
 
     def entries(self, last: int | None = None) -> tuple[LedgerEntry, ...]:
-        """Return all charges and refusals, oldest first, or the last ``last`` of them.
+        """Return charges and refusals, oldest first: all of them, or the newest ``last``.
 
         Raises:
             ParameterError: not a number of entries.
@@ -286,13 +285,13 @@ class Ledger:
 
     @property
     def refusals(self) -> int:
-        """The number of refusals; no budget covers what they reveal about the data."""
+        """The number of refusals; no budget bounds what they reveal about the data."""
         with transaction(self.path) as database:
             return numbers_in(database)[1]
 
     @property
     def spent(self) -> float:
-        """The ρ that was charged so far, rounded up."""
+        """The ρ that is charged so far, rounded up."""
         with transaction(self.path) as database:
             return spent_rho(database)
 
@@ -304,31 +303,32 @@ class Ledger:
 
     @property
     def spent_delta(self) -> float:
-        """The δ that thresholds were charged so far, rounded up."""
+        """The δ that is charged for thresholds so far, rounded up."""
         with transaction(self.path) as database:
             return spent_delta(database)
 
     def epsilon(self, delta: float) -> float:
         """Return the ε for which all charges so far, lost ones too, are (ε, δ)-private together.
 
-        Where the budget grows with numbers of a record, this is for a record whose numbers are 0.
+        If the budget grows with numbers in a record, this is for a record whose numbers are 0.
 
         Formal guarantees:
-            * The questions, and the number of releases, may depend on earlier results, as long as
-              bounds on all charges and draws together were fixed beforehand. If results decided
-              whether to spend more, only the budget was fixed beforehand. Then
-              ``gn.zCDP(ledger.rho).epsilon(delta - ledger.delta)`` holds (Whitehouse et al. 2023).
+            * The questions, and the number of releases, may depend on earlier results, if bounds on
+            all charges and draws together were fixed beforehand. If earlier results decided
+            whether to release more, only the budget was fixed beforehand; then
+            ``gn.zCDP(ledger.rho).epsilon(delta - ledger.delta)`` holds (Whitehouse et al. 2023).
             * If all noise is Gaussian and the ledger knows the number of draws, ε is that of one
-              Gaussian with the total ρ. Proof: suppose that release i shifts continuous, rounded
-              noise by a whitened length μ_i <= √(2ρ_i) which the past determines. This release can
-              be made from an increment over a time μ_i² of a Brownian motion, with drift 0 or 1,
-              and independent noise. So all releases are post-processing of a path over ``[0, 2ρ]``,
-              whose likelihood ratio is that of its end (Smith & Thakurta 2022; Koskela, Tobaben &
-              Honkela 2023). The divergences of the discrete noise from the continuous one, which
-              :func:`~gaussnoise.privacy.lattice_bound.lattice_distance` bounds, add up by the chain
-              rule.
-            * Otherwise ε is computed through zCDP, which adds up for any noise. The δ that
-              thresholds spent is subtracted first: δ'-approximate ρ-zCDP is
+            Gaussian with the total ρ. Proof: first take continuous noise, rounded. Between
+            neighbours, the mean of release i differs by μ_i <= √(2ρ_i) standard deviations, where
+            μ_i depends on earlier releases only. This release can be computed from the increment
+            of a Brownian motion over a time μ_i², with drift 0 or 1, and independent noise. So
+            all releases are post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio
+            depends on its end point only (Smith & Thakurta 2022; Koskela, Tobaben & Honkela
+            2023). The divergences of the discrete noise from the rounded one, which
+            :func:`~gaussnoise.privacy.lattice_bound.lattice_distance` bounds, add up by the chain
+            rule.
+            * Otherwise ε is computed through zCDP, which adds up for any noise. The δ of thresholds
+            is subtracted first: δ'-approximate ρ-zCDP is
               (ε, δ' + δ'')-differentially private if ρ implies (ε, δ''), as
               :class:`~gaussnoise.privacy.threshold.ThresholdQuery` proves.
 
@@ -382,15 +382,16 @@ class Ledger:
     ) -> T:
         """Return the one result of ``id``: drawn under its own charge, or read again.
 
-        It waits while another program works on the same id.
+        The call waits while another program works on the same id.
 
         Args:
             id: 1 to 200 printable characters without slashes.
-            cost: the most ρ that ``write`` spends.
+            cost: the largest ρ that ``write`` costs.
             request: all public parameters of the result, as JSON values; never anything from the
                 data.
-            protects: neighbouring relation and privacy unit, in words. Costs add up only where
-                all entries of a ledger protect the same. (Releases of this package give a value.)
+            protects: neighbouring relation and privacy unit, in words. Costs add up only if all
+            entries of a ledger protect the same. (Releases of this package pass a
+            :class:`~gaussnoise.privacy.protected.Protected`.)
             target: the place of the result; None for a file in the ledger's own folder.
             write: a function that draws noise and writes the result to a path that does not exist
                 yet: a file, or a directory whose ``release.json`` lists the sha256 of all other
@@ -399,12 +400,12 @@ class Ledger:
             draws: an upper bound on the number of drawn integers, if all noise is discrete Gaussian
                 of at least ``MIN_STEPS`` lattice steps. None for any other noise that is
                 ``cost``-zCDP.
-            delta: the δ that ``write`` also spends, which makes it δ-approximate ``cost``-zCDP.
-            ready: a function that raises an error if ``write`` cannot begin for a reason that no
-                data decide, like a missing file. Where there is no result yet and the budget allows
-                one, it is called before anything is written to the ledger.
-            privacy: the guarantee, where ``cost`` is that of a record whose numbers are zero and
-                others may cost more.
+            delta: the δ of thresholds in ``write``, which is then δ-approximate ``cost``-zCDP.
+            ready: a function that raises an error if ``write`` cannot begin for a reason that does
+            not depend on the data, like a missing file. If there is no result yet and the
+            budget allows one, it is called before anything is written to the ledger.
+            privacy: the guarantee, if ``cost`` is for a record whose numbers are zero and other
+            records may cost more.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.
@@ -439,7 +440,7 @@ class Ledger:
         )
 
     def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
-        """Return the cost of a guarantee in this budget; refuse one that grows where it does not.
+        """Return the cost in this budget; refuse a cost that grows with other numbers than it.
 
         Raises:
             BudgetError: no multiple of the budget is enough for every record.
@@ -447,7 +448,7 @@ class Ledger:
         if privacy is None:
             return cost
         with transaction(self.path) as database:
-            scales = scales_of(database)  # the file may be another one than was opened
+            scales = scales_of(database)  # the file may have been replaced since it was opened
         factor = privacy.factor_over(scales)
         if factor is None:
             grown = ", ".join(privacy.scales)
@@ -494,10 +495,10 @@ def _check_id(id: object) -> None:
 
 
 def ledger_and_id(function: str, ledger: object, id: str | None) -> tuple[Ledger, str] | None:
-    """Return the ledger that a release is charged to, and its id there; None if neither is given.
+    """Return the ledger to charge, and the id of the release in it; None if neither is given.
 
     Raises:
-        ParameterError: only one of both is given, or ``ledger`` is neither a ledger nor a path.
+        ParameterError: only one of the two is given, or ``ledger`` is neither a ledger nor a path.
     """
     if ledger is None and id is None:
         return None

@@ -1,4 +1,4 @@
-"""The entries of a ledger: its budget, charges, refusals, and the sums of these."""
+"""The entries of a ledger: its budget, charges and refusals, and sums over charges."""
 
 import json
 import math
@@ -23,9 +23,9 @@ REFUSAL_COLUMNS = "attempt, id, protects, request, target, begun"
 
 
 class Note(NamedTuple):
-    """The lines of an owner on a charge: its purpose, who asked for it, and which approval.
+    """The owner's lines on a charge: its purpose, who asked for it, and its approval.
 
-    They are written down as given, and decide nothing.
+    They are stored as given, without any effect.
     """
 
     purpose: str | None = None
@@ -34,7 +34,7 @@ class Note(NamedTuple):
 
     @property
     def lines(self) -> dict[str, str]:
-        """The lines that are given, by name."""
+        """The given lines, by name."""
         return {name: line for name, line in self._asdict().items() if line is not None}
 
 
@@ -44,28 +44,28 @@ NO_NOTE = Note()
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerEntry:
-    """A public record of a charge, or of a refusal, which says nothing else about the data.
+    """A public record of a charge, or of a refusal; it says nothing else about the data.
 
     Attributes:
-        attempt: its number in the ledger. It gives the order of entries even if clocks were wrong.
+        attempt: the number of the entry, which gives the order of entries even if clocks are wrong.
         id: the name of the release.
         rho: the ρ charged, rounded up; 0 for a refusal.
-        state: "reserved": the result is being drawn, or the program died meanwhile; "written": it
-            is drawn, and the next run puts it into place; "sealed": it is published; "lost": the
-            program died before the result was written. All these are charged. "refused": nothing
-            was drawn, since the data broke the declared schema or domain, or the release failed
-            otherwise after it had access to them.
+        state: "reserved": the result is being drawn, or the program died meanwhile; "written": the
+        result is stored, and the next run publishes it; "sealed": it is published; "lost": the
+        program died before the result was written. All these are charged. "refused": nothing
+        was drawn, since the data broke the declared schema or domain, or the release failed
+        for another reason after it had access to the data.
         sha256: digest of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of the request.
-        target: the place of the result.
-        begun: time of the charge or refusal by this machine's clock, UTC.
-        draws: upper bound on the number of discrete Gaussians it adds; None if only rho is known
-            about the noise.
+        target: the path of the result.
+        begun: time of the charge or refusal, UTC, by the clock of the machine.
+        draws: upper bound on the number of discrete Gaussians drawn; None if only rho is known
+        about the noise.
         delta: the δ charged for thresholds, rounded up.
-        purpose: a public line on what the release is for, as :meth:`Ledger.noted` was given it.
-        requested_by: who asked for it.
-        approval: the approval that it rests on.
+        purpose: the purpose of the release, a public line from :meth:`Ledger.noted`.
+        requested_by: the person who asked for the release, likewise.
+        approval: the approval of the release, likewise.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -98,7 +98,7 @@ class LedgerEntry:
 def entries_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield charges, oldest first: all of them, or those that an SQL condition selects."""
+    """Yield charges, oldest first: all charges, or those that an SQL condition selects."""
     rho, most = Fraction(budget_of(database)), Fraction(delta_of(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if knows_draws(database) else ", NULL"
@@ -130,7 +130,7 @@ def entries_in(
 def refusals_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield refusals of the data, oldest first: all, or those that an SQL condition selects."""
+    """Yield refusals, oldest first: all refusals, or those that an SQL condition selects."""
     if not _knows_refusals(database):
         return
     columns = REFUSAL_COLUMNS + _note_columns(database, "refusals")
@@ -144,7 +144,7 @@ def refusals_in(
 
 
 def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry]:
-    """Return the last ``count`` charges and refusals, or all of them, oldest first."""
+    """Return the newest ``count`` charges and refusals, or all if it is None, oldest first."""
     tables = ("entries", "refusals") if _knows_refusals(database) else ("entries",)
     attempts = " UNION ALL ".join(f"SELECT attempt FROM {table}" for table in tables)
     where, values = "true", []
@@ -156,7 +156,7 @@ def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry
 
 
 def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
-    """Return the number of charges, and the number of refusals of the data."""
+    """Return the number of charges, and the number of refusals."""
     ((charges,),) = database.execute("SELECT count(*) FROM entries")
     if not _knows_refusals(database):
         return charges, 0
@@ -165,7 +165,7 @@ def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
 
 
 def draws_in(database: sqlite3.Connection) -> int | None:
-    """Return how many discrete Gaussians all charges add; None if there may be other noise."""
+    """Return the number of discrete Gaussians in all charges; None if there may be other noise."""
     if not knows_draws(database):
         return None if numbers_in(database)[0] else 0
     draws = [count for (count,) in database.execute("SELECT draws FROM entries")]
@@ -175,12 +175,12 @@ def draws_in(database: sqlite3.Connection) -> int | None:
 
 
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
-    """Return charges without a complete result: it is being drawn, or its program died."""
+    """Return charges without a complete result: it is being drawn, or the program died."""
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
 
 
 def _note_columns(database: sqlite3.Connection, table: str) -> str:
-    """Return the columns of notes, for a table of attempts; old ledgers have no notes."""
+    """Return SQL columns of the notes for a table of attempts; NULL in ledgers without notes."""
     if not _has_table(database, "notes"):
         return ", NULL" * len(Note._fields)
     return "".join(
@@ -190,29 +190,29 @@ def _note_columns(database: sqlite3.Connection, table: str) -> str:
 
 
 def _note(lines: Sequence[object]) -> Note:
-    """Return a note from its columns."""
+    """Return a note from the values of its columns."""
     _check_text(*(line or "" for line in lines))
     return Note(*lines)  # pyright: ignore[reportArgumentType] (checked)
 
 
 def _knows_refusals(database: sqlite3.Connection) -> bool:
-    """Return whether the ledger has a table of refusals, which the oldest ones lack."""
+    """Return whether the ledger has a table of refusals; the oldest ledgers have none."""
     return _has_table(database, "refusals")
 
 
 def _has_table(database: sqlite3.Connection, name: str) -> bool:
-    """Return whether the ledger has a table."""
+    """Return whether the ledger has a table of this name."""
     query = "SELECT 1 FROM sqlite_master WHERE name = ?"
     return database.execute(query, [name]).fetchone() is not None
 
 
 def _damaged(what: str) -> LedgerError:
-    """Return the error for numbers or words that no ledger has."""
+    """Return the error for values that no ledger holds."""
     return LedgerError(f"ledger: {what} is damaged; {DAMAGED}")
 
 
 def _check_text(*values: object) -> None:
-    """Raise LedgerError unless all of these values of an entry are text."""
+    """Raise LedgerError unless all of these values are text."""
     if not all(type(value) is str for value in values):
         raise _damaged("an entry")
 
@@ -225,7 +225,7 @@ def _parsed(request: str) -> dict[str, str]:
 
 
 def spent_units(database: sqlite3.Connection) -> int:
-    """Return how many units of the budget are charged."""
+    """Return the number of units of the budget that are charged."""
     return sum(units for (units,) in database.execute("SELECT units FROM entries"))
 
 
@@ -242,7 +242,7 @@ def left_rho(database: sqlite3.Connection) -> Fraction:
 
 
 def spent_delta_units(database: sqlite3.Connection) -> int:
-    """Return how many units of the budget's δ are charged."""
+    """Return the number of units of the budget's δ that are charged."""
     if not knows_delta(database):
         return 0
     return sum(units for (units,) in database.execute("SELECT delta_units FROM entries"))
@@ -255,7 +255,7 @@ def spent_delta(database: sqlite3.Connection) -> float:
 
 
 def delta_of(database: sqlite3.Connection) -> float:
-    """Return the most δ that all thresholds may spend together, fixed on creation; 0 if none."""
+    """Return the largest δ that all thresholds may cost together, fixed on creation; 0 if none."""
     if not knows_delta(database):
         return 0.0
     try:
@@ -269,7 +269,7 @@ def delta_of(database: sqlite3.Connection) -> float:
 
 
 def scales_of(database: sqlite3.Connection) -> dict[str, float]:
-    """Return the scales of the numbers with which the budget grows; empty if it does not."""
+    """Return the scales of the numbers with which the budget grows; empty if it does not grow."""
     if not knows_scales(database):
         return {}
     try:
@@ -283,7 +283,7 @@ def scales_of(database: sqlite3.Connection) -> dict[str, float]:
 
 
 def budget_of(database: sqlite3.Connection) -> float:
-    """Return the budget ρ, as fixed on creation."""
+    """Return the budget ρ, fixed on creation."""
     try:
         ((rho,),) = database.execute("SELECT rho FROM budget")
         budget = float.fromhex(rho)
@@ -295,11 +295,11 @@ def budget_of(database: sqlite3.Connection) -> float:
 
 
 def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]:
-    """Return the spent part of a budget in decimals, rounded up to six figures, and the rest of it.
+    """Return the spent part of a budget as text, rounded up to six figures, and the rest.
 
-    A cost is the decimal number next to its double, rounded up to a unit of the ledger. Before the
-    sum is rounded up, the most that these roundings add is taken off, a part in 10^12 at most:
-    ten times 0.1 is all of 1.
+    Each cost is meant as a decimal number, stored as a double, and rounded up to a unit of the
+    ledger. Before the sum is rounded up, the largest possible effect of these roundings is
+    subtracted, at most a part in 10^12: ten times 0.1 is all of 1.
 
     >>> spent_and_left(math.nextafter(1, 2), 10, 1.0), spent_and_left(1 / 3, 1, 1.0)
     (('1', '0'), ('0.333334', '0.666666'))
@@ -308,20 +308,20 @@ def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]
     least = exact - exact / 2**51 - min(units, exact / 2**40)
     up, down = Context(6, ROUND_CEILING), Context(10, ROUND_DOWN)
     whole = Decimal(repr(budget))
-    # charges add up to the budget at most, or its part in 10^12 more
+    # charges add up to at most the budget plus a part in 10^12
     shown = min(up.divide(Decimal(least.numerator), Decimal(least.denominator)), whole)
     return f"{float(shown):.10g}", f"{float(down.subtract(whole, shown)):.10g}"
 
 
 def units_of(cost: float, budget: float) -> int:
-    """Return how many units of the budget a cost takes, rounded up."""
+    """Return the number of units of the budget that a cost takes, rounded up."""
     return math.ceil(Fraction(cost) / Fraction(budget) * BUDGET_UNITS)
 
 
 def result_of(
     database: sqlite3.Connection, id: str, request: Mapping[str, str]
 ) -> LedgerEntry | None:
-    """Return the entry that has, or will have, the result of this id, or None if there is none."""
+    """Return the entry that has, or will have, the result of this id; None if there is none."""
     entry = None
     for entry in entries_in(database, "id = ?", id):
         if changed := _differences(entry.request, request):

@@ -1,4 +1,4 @@
-"""The file of a ledger: an SQLite database of one name, written to disk with each transaction."""
+"""The file of a ledger: an SQLite database with one name, on disk after each transaction."""
 
 import glob
 import json
@@ -15,10 +15,10 @@ from ..errors import GaussNoiseError, LedgerError
 from ..files.disk import RESULT, remove
 from ..files.mounts import mount_of
 
-_APPLICATION = 0x676E6C64  # "gnld", in the file's header
+_APPLICATION = 0x676E6C64  # "gnld", in the header of the file
 _FORMAT = 1
-_FORMAT_DELTA = 2  # format of ledgers that may spend δ, which older programs must not charge
-_FORMAT_SCALES, _FORMAT_BOTH = 3, 4  # budgets that grow with numbers of a record; with δ as well
+_FORMAT_DELTA = 2  # ledgers with a δ, which older programs must not charge
+_FORMAT_SCALES, _FORMAT_BOTH = 3, 4  # budgets that grow with numbers in a record; the same with a δ
 _FORMATS = (_FORMAT, _FORMAT_DELTA, _FORMAT_SCALES, _FORMAT_BOTH)
 _TABLES = """
 CREATE TABLE budget (rho TEXT NOT NULL);
@@ -37,7 +37,7 @@ CREATE TABLE entries (
 );
 CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
 """
-# Tables added to the oldest ledgers when they are written to; old programs ignore them.
+# Tables that the oldest ledgers get when they are written to; old programs ignore these tables.
 _LATER_TABLES = """
 CREATE TABLE IF NOT EXISTS refusals (
     attempt INTEGER PRIMARY KEY,
@@ -67,7 +67,7 @@ _BUSY_SECONDS = 30.0  # time to wait for another transaction, which takes millis
 def new_tables(
     scratch: Path, target: Path, rho: float, delta: float, scales: Mapping[str, float]
 ) -> None:
-    """Write an empty ledger into an existing file that will be moved to ``target``."""
+    """Write an empty ledger into an existing file that will later be moved to ``target``."""
     with sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
         database.execute("PRAGMA synchronous = EXTRA")
         database.executescript(_TABLES + _LATER_TABLES)
@@ -78,7 +78,7 @@ def new_tables(
         if scales:
             database.execute(_SCALES_COLUMN)
             database.execute("UPDATE budget SET scales = ?", [json.dumps({**scales})])
-        # records the final place, so that copies are recognised
+        # record the final path, so that copies are recognised
         _settle_home(database, Path(os.path.realpath(target)))
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
         number = _FORMATS[2 * bool(scales) + bool(delta)]
@@ -87,15 +87,15 @@ def new_tables(
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """Yield a checked ledger in a transaction, which is undone on errors, and otherwise on disk."""
+    """Yield a checked ledger in a transaction: undone on errors, otherwise committed to disk."""
     _check_one_name(path)
     with sqlite_errors(path):
-        uri = f"{path.as_uri()}?mode=rw"  # "rw" opens, and never creates, a ledger
+        uri = f"{path.as_uri()}?mode=rw"  # "rw" never creates a ledger
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
         ) as database:
-            # EXTRA also syncs the folder: otherwise a deleted journal could reappear after a power
-            # cut, and undo a charge
+            # EXTRA also syncs the folder: otherwise, after a power cut, a deleted journal could
+            # reappear and undo a charge
             database.execute("PRAGMA synchronous = EXTRA")
             if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
                 raise LedgerError(f"ledger: {path} is a database of something else")
@@ -117,12 +117,12 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
 
 
 def _check_one_name(path: Path) -> None:
-    """Raise LedgerError for a file with several names, as each would have its own journal."""
+    """Raise LedgerError for a file with several names: each name would have its own journal."""
     try:
         status = os.stat(path)
         if (
             status.st_nlink > 1
-        ):  # a program that died while it created the ledger may have left the other name
+        ):  # a program that died while creating the ledger may have left another name
             for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
                 for file in (left, left / RESULT):
                     if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):
@@ -156,10 +156,11 @@ def _check_one_name(path: Path) -> None:
 
 
 def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """Turn off the write-ahead log, which the first ledgers had.
+    """Turn off the write-ahead log, which the first ledgers used.
 
-    Such a log belongs to a name, not to the file, so that two names have two logs. Turning it off
-    needs a moment without other programs. A transaction that only reads continues with the log.
+    Such a log belongs to a name, not to the file, so that two names have two logs. It can only be
+    turned off while no other program uses the ledger; a transaction that only reads may go on with
+    the log.
     """
     end = time.monotonic() + _BUSY_SECONDS
     while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):
@@ -186,15 +187,15 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _settle_home(database: sqlite3.Connection, here: Path) -> None:
-    """Give a ledger its identity, and record its place."""
+    """Give a ledger its identity, and record its path."""
     database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
 
 
 def _check_home(database: sqlite3.Connection, path: Path) -> None:
     """Raise LedgerError for a copy of an existing ledger, or if its journal was left behind.
 
-    A ledger records its place at the last charge. A journal left there holds a transaction that
-    must be undone here.
+    A ledger records its path at the last charge. A journal that was left there holds a transaction
+    that must be undone here.
     """
     here = Path(os.path.realpath(path))
     row = database.execute("SELECT identity, path FROM home").fetchone()
@@ -207,7 +208,7 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
     try:
         there = os.stat(home) if os.path.lexists(home) else None
         same = there is not None and os.path.samestat(there, os.stat(here))
-        # two names of one folder, as when containers mount it, share the journal
+        # two names of one folder, as if containers mount it twice, share the journal
         if same and not os.path.samestat(os.stat(home.parent), os.stat(here.parent)):
             raise LedgerError(f"ledger: {path} is {home} as well; hint: use that name")
         if there is not None and not same and _identity(home) == identity:
@@ -221,18 +222,18 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
                 f"ledger: {path} was moved from {home} without its journal; "
                 f"hint: move {journal} to {here}-journal, or a crash cannot be undone"
             )
-    except OSError:  # the former place is not accessible
+    except OSError:  # the former path is not accessible
         pass
     database.execute("UPDATE home SET path = ?", [os.fsencode(here)])
 
 
 def _journal(path: Path) -> Path:
-    """Return the path of SQLite's journal, from which a transaction is undone."""
+    """Return the path of SQLite's journal, with which a transaction is undone."""
     return path.with_name(path.name + "-journal")
 
 
 def _waits(path: Path) -> bool:
-    """Return whether opening this path might block: it is a pipe, or another non-regular file."""
+    """Return whether opening this path may block, because it is a pipe or not a regular file."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -285,7 +286,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         ValueError,
         ArithmeticError,
         RecursionError,
-    ):  # values in its tables, or in SQLite's message about them, have other types
+    ):  # values in the file, or in SQLite's message about them, have unexpected types
         raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}") from None
 
 
@@ -295,34 +296,34 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def knows_draws(database: sqlite3.Connection) -> bool:
-    """Return whether charges record their number of draws; old ledgers have no such column."""
+    """Return whether charges record their number of draws; those of old ledgers do not."""
     return _knows(database, "draws")
 
 
 def _knows(database: sqlite3.Connection, name: str) -> bool:
-    """Return whether the table of charges has a column."""
+    """Return whether the table of charges has a column of this name."""
     return any(column[1] == name for column in database.execute("PRAGMA table_info(entries)"))
 
 
 def knows_delta(database: sqlite3.Connection) -> bool:
-    """Return whether charges may spend δ, as fixed on creation."""
+    """Return whether the budget includes a δ, fixed on creation."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_DELTA, _FORMAT_BOTH)
 
 
 def knows_scales(database: sqlite3.Connection) -> bool:
-    """Return whether the budget grows with numbers of a record, as fixed on creation."""
+    """Return whether the budget grows with numbers in a record, fixed on creation."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_SCALES, _FORMAT_BOTH)
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold a file's lock within the block; wait first until no other program holds it.
+    """Hold the lock of a file within the block; first wait until no other program holds it.
 
     The lock is a transaction on an empty file, which ends when this program dies.
     """
-    # with a short timeout, Ctrl-C is noticed once a second
+    # the short timeout lets Ctrl-C be noticed once a second
     with closing(sqlite3.connect(path, timeout=1.0, isolation_level=None)) as lock:
         while not locked(lock):
             pass

@@ -1,4 +1,4 @@
-"""The results of a ledger: each is charged, drawn, written aside, and then put into place."""
+"""The results of a ledger: each is charged, drawn, written to a scratch file, then published."""
 
 import contextlib
 import hashlib
@@ -51,7 +51,7 @@ from .ledger_file import alone, locked, sqlite_errors, transaction
 from .protected import Protected, same_protected
 
 _HISTORY = ("entries", "refusals")
-OLD_TABLES = "gaussnoise.tables/2"  # format of folders whose record listed tables only
+OLD_TABLES = "gaussnoise.tables/2"  # format of folders whose record listed only the tables
 _REFUSED = (
     "release: the data break the declared schema or domain; under a ledger it is not said where, "
     'and the refusal is recorded; hint: with on_outside="drop" (tables, sums) or "project" '
@@ -116,19 +116,19 @@ class Results:
 
     @property
     def folder(self) -> Path:
-        """The folder for lock files, and for results that have no place of their own."""
+        """The folder for lock files, and for results without a path of their own."""
         return self.path.with_name(self.path.name + ".releases")
 
     def _lock_file(self, id: str) -> Path:
-        """Return the lock file of an id, which is the same for all links to the ledger."""
+        """Return the lock file of an id; all links to the ledger have the same one."""
         path = Path(os.path.realpath(self.path))
         return path.with_name(path.name + ".releases") / f"{_file_name(id)}.lock"
 
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
-        """Hold an id's lock within the block; wait first until no other program works on the id.
+        """Hold the lock of an id within the block, once no other program works on the id.
 
-        The lock saves needless draws. Privacy does not depend on it, since every draw has its own
+        The lock avoids needless draws. Privacy does not depend on it, since every draw has its own
         charge.
         """
         path = self._lock_file(id)
@@ -145,7 +145,7 @@ class Results:
             yield
 
     def tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Remove unfinished files of dead programs, whose entries are those with a free lock."""
+        """Remove unfinished files of dead programs: those whose lock is free."""
         for entry in unfinished:
             scratch, path = (
                 Path(entry.target).with_name(_scratch_name(entry)),
@@ -153,8 +153,8 @@ class Results:
             )
             if not os.path.lexists(scratch):
                 continue
-            with contextlib.suppress(sqlite3.Error, LedgerError):  # or the next program tries
-                # without a lock file, it is unknown whether the program is alive
+            with contextlib.suppress(sqlite3.Error, LedgerError):  # else the next program tries
+                # if there is no lock file, it is unknown whether the program is alive
                 uri = f"{path.as_uri()}?mode=rw"
                 with closing(
                     sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
@@ -176,7 +176,7 @@ class Results:
         draws: int | None,
         ready: Callable[[], object] | None,
     ) -> LedgerEntry:
-        """Return the entry that has the result of this id, or a new charge that is on disk."""
+        """Return the entry that has the result of this id, or a new charge, which is on disk."""
         with transaction(self.path, "IMMEDIATE") as database:
             current = result_of(database, id, request)
             if current is not None and current.state != "reserved":
@@ -203,15 +203,13 @@ class Results:
             delta_units = _delta_units(database, delta)
             if ready is not None:
                 ready()
-            if (
-                current is not None
-            ):  # this program holds the lock: the one that reserved is dead, and may have drawn
+            if current is not None:  # the program that reserved it is dead, and may have drawn
                 database.execute(
                     "UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt]
                 )
             begun = datetime.now(UTC).isoformat(timespec="seconds")
-            # every attempt has its own number; refusals leave the table of charges, but keep their
-            # number
+            # Every attempt has its own number. A refusal is moved to its own table, and keeps its
+            # number.
             last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
             attempt = f"1 + max({', '.join(last)})"
             database.execute(
@@ -219,7 +217,7 @@ class Results:
                 f"target, begun, draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?, ?)",
                 [id, units, words, key, json.dumps(request), str(place), begun, draws],
             )
-            if delta_units:  # in the same transaction, so that both are charged or none
+            if delta_units:  # in the same transaction: both are charged, or neither
                 database.execute(
                     "UPDATE entries SET delta_units = ? WHERE id = ? AND state = 'reserved'",
                     [delta_units, id],
@@ -239,20 +237,20 @@ class Results:
     def _draw(
         self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]
     ) -> LedgerEntry:
-        """Write the result to a scratch folder; once on disk, record its digest in the ledger."""
+        """Write the result to a scratch folder, then record its digest in the ledger."""
         written = True
         try:
             with new_folder(scratch) as folder:
                 try:
                     digest = self._written(folder / RESULT, write)
-                # list the open folder itself, since its name may belong to another one by now
+                # list the open folder itself: its name may belong to another folder by now
                 finally:
                     written = any(not path.is_dir() for path in folder.rglob("*"))
         except BaseException as error:
             remove(scratch)
             # A refusal, of any class of error, depends on the data only. A failure to write may
-            # depend on the draws, so that it stays charged. Results that were written stay charged
-            # too, since they may have been seen.
+            # depend on the draws, so it stays charged. So do results that were written: they may
+            # have been seen.
             if isinstance(error, GaussNoiseError) and not (
                 written or isinstance(error, OutputError)
             ):
@@ -265,7 +263,7 @@ class Results:
                 raise
         else:
             return self._on_disk(entry, scratch, digest)
-        # raised outside the handler, so that the original error is not attached as its context
+        # raised outside the handler: the original error must not be attached as its context
         raise DataError(_REFUSED)
 
     def _refuse(self, entry: LedgerEntry) -> None:
@@ -275,7 +273,7 @@ class Results:
         with (
             contextlib.suppress(LedgerError),
             transaction(self.path, "IMMEDIATE") as database,
-        ):  # if the ledger cannot be written, the release stays charged
+        ):  # if the ledger cannot be written, the charge remains
             database.execute(
                 f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}",
                 [entry.attempt],
@@ -283,7 +281,7 @@ class Results:
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
-        """Record that a result is complete; from now on, it is published instead of drawn again."""
+        """Record that a result is complete; from now on, it is published and not drawn again."""
         with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
@@ -313,7 +311,7 @@ class Results:
         raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
 
     def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
-        """Put a written result into place, also one of another program, and seal its entry."""
+        """Publish a written result, also that of another program, and seal its entry."""
         if os.path.realpath(entry.target) != os.path.realpath(place):
             raise LedgerError(
                 f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
@@ -334,7 +332,7 @@ class Results:
 
 
 def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """Return how many units of the budget's δ a δ takes, rounded up; refuse more than are left."""
+    """Return the units of the budget's δ that a δ takes, rounded up; refuse more than are left."""
     most = delta_of(database)
     if delta == 0:
         return 0
@@ -370,12 +368,12 @@ def _held(parent: Path) -> Iterator[Path]:
 
 
 def _file_name(id: str) -> str:
-    """Return a file name for an id that is distinct even where file names ignore case."""
+    """Return a file name for an id; different ids have different names even if case is ignored."""
     return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """Return the folder an attempt writes to, next to its place, so that one move publishes it."""
+    """Return the name of an attempt's scratch folder, next to its target: one move publishes it."""
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 
@@ -384,7 +382,7 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """Return the sha256 of a file, or of a directory's ``release.json`` if all its files agree."""
+    """Return the sha256 of a file, or of a directory's ``release.json`` if its files match it."""
     try:
         if not result.is_dir():
             return file_digest(result)

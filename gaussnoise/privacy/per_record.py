@@ -1,4 +1,4 @@
-"""Budgets that grow with numbers of a record, for records that are not alike."""
+"""Budgets that grow with numbers in a record, for data whose records are not alike."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,26 +14,27 @@ from .guarantee import AbstractPrivacy, Larger
 from .lattice_bound import MIN_STEPS
 
 _AT_ZERO = "for a record whose numbers are 0"
-_SHOWN = (1, 10, 100)  # multiples of the scales for which budgets are shown
+_SHOWN = (1, 10, 100)  # multiples of the scales for which budgets are printed
 _HCR = "Hammersley–Chapman–Robins with χ² <= e^{2P} − 1 for a record of budget P"
 
 
 @final
 @dataclass(frozen=True)
 class PerRecord(AbstractPrivacy):
-    """A budget for each record: ``P(r) = ρ (1 + Σ_j (v_j / T_j)²)``, a public function of it.
+    """A budget ``P(r) = ρ (1 + Σ_j (v_j / T_j)²)`` for each record r, a public function of r.
 
-    Adding or removing a record r is P(r)-zCDP. So sums of numbers like the payroll of firms need no
-    clipping: a firm of any size is counted in full, and a small firm is protected by ρ, as if there
-    were no large ones. It is a choice about people that is made in public: **large records are
-    protected less**. At ``v = T`` the budget is 2ρ, at 10 T it is 101 ρ, which is hardly any
-    protection. T should be above the numbers of all records that need protection.
+    Here v_j are numbers of the record, and T_j their scales. Adding or removing a record r is
+    P(r)-zCDP. So sums of numbers like the payroll of firms need no clipping: a firm of any size is
+    counted in full, and a small firm is protected by ρ, as if there were no large ones. This is a
+    choice about people that is made in public: **large records are protected less**. At ``v = T``
+    the budget is 2ρ, at 10 T it is 101 ρ, which is hardly any protection. T should be above the
+    numbers of all records that need protection.
 
     Formal guarantees:
-        * The Rényi divergence of order α between the outputs on two tables, of which one has the
-          record r more, is at most ``α P(r)``, for all α > 1. The numbers v_j are those that are
+        * For two tables that differ by one record r, the Rényi divergence of order α between the
+          outputs is at most ``α P(r)``, for all α > 1. The numbers v_j are those that are
           counted: multiples of the unit of :class:`Attribute`.
-        * Replacing r by r' is a removal and an addition: the loss of Gaussian noise is at most
+        * Replacing r by r' is a removal and an addition: with Gaussian noise, it costs at most
           ``(√P(r) + √P(r'))²``, by the triangle inequality. Plans are for rows added or removed.
         * In plans with ``rows_per_person`` or ``person``, a record is a person with at most k rows
           that are counted, and v_j is the sum of the person's numbers in them. So a firm of several
@@ -41,11 +42,11 @@ class PerRecord(AbstractPrivacy):
           is at most ``ρ (1 + Σ_j (m_j / T_j)²)``, with m_j the largest number of the person.
         * ``ρ max(1, (v_1 / T_1)², …)`` for n numbers holds for all records under this guarantee
           with ρ/(n + 1), since the sum is at most n + 1 times its largest term.
-        * Without any of these numbers, it is zCDP(ρ).
+        * A release that does not use these numbers is ρ-zCDP.
 
     Args:
         privacy: the :class:`zCDP` of a record whose numbers are all zero.
-        scale: for each number T, by the name of its attribute: positive and finite.
+        scale: T_j for each number, by the name of its attribute; positive and finite.
 
     Raises:
         ParameterError: the budget is not zCDP, or scale is no mapping of names to numbers.
@@ -104,10 +105,10 @@ class PerRecord(AbstractPrivacy):
         return dict(self.scale)
 
     def of(self, **numbers: float) -> float:
-        """Return the ρ of a record with these numbers, rounded up; zero for those left out.
+        """Return the ρ of a record with these numbers, rounded up; omitted numbers are zero.
 
         Raises:
-            ParameterError: a number that the budget does not depend on, or not finite.
+            ParameterError: a number is not finite, or the budget does not depend on it.
         """
         scales = self.scales
         total = Fraction(1)
@@ -120,7 +121,7 @@ class PerRecord(AbstractPrivacy):
         return rounded_up(Fraction(self.privacy.rho) * total)
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> zCDP:
-        return self.privacy  # every record has this budget, or a larger one
+        return self.privacy  # the least budget of any record
 
     @property
     def words(self) -> str:
@@ -153,20 +154,20 @@ class PerRecord(AbstractPrivacy):
         return {"definition": "per-record zCDP", "rho": self.privacy.rho, "scales": self.scales}
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return c such that ``P(r) <= c ρ (1 + Σ (v_j/T_j)²)`` for other scales; None if none is.
+        """Return c with ``P(r) <= c ρ (1 + Σ (v_j/T'_j)²)`` for given T'; None if there is none.
 
         Both sides are sums of the same squares, so coefficients are compared.
         """
         if not set(self.scales) <= set(scales):
             return None
-        # budgets have these numbers as doubles, plans as they are written in decimals
+        # budgets store these numbers as doubles, plans as decimals
         ratios = [
             own(scales[name]) / own(t) for name, t in self.scale for own in (Fraction, _decimal)
         ]
         return rounded_up(max([Fraction(1), *(ratio**2 for ratio in ratios)]))
 
     def chi_squared(self) -> tuple[float, str]:
-        """Return the largest χ² of a record whose numbers are zero; others have a larger one."""
+        """Return the largest χ² for a record whose numbers are zero; for others it is larger."""
         return (
             math.expm1(min(2 * self.privacy.rho, 709.0)) if self.privacy.rho < 354 else math.inf,
             _HCR,
@@ -174,12 +175,12 @@ class PerRecord(AbstractPrivacy):
 
 
 def holds(scales: Mapping[str, float]) -> dict[str, str]:
-    """Return the field for JSON that names the records of a stated ε; none if all are alike."""
+    """Return a JSON field that says for which records a stated ε holds; {} if for all."""
     return {"holds": _AT_ZERO} if scales else {}
 
 
 def holds_text(scales: Mapping[str, float]) -> str:
-    """Return the words that follow a stated ρ or ε and name its records; "" if all are alike."""
+    """Return words that say for which records a stated ρ or ε holds; "" if for all."""
     return f", {_AT_ZERO}" if scales else ""
 
 

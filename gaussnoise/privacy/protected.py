@@ -1,4 +1,4 @@
-"""The protected unit and relation as a value: costs add up where it is the same."""
+"""The protected unit and relation as a value: costs of releases with equal values add up."""
 
 import json
 import re
@@ -9,16 +9,16 @@ from typing import final
 @final
 @dataclass(frozen=True)
 class Protected:
-    """A unit and a neighbouring relation. Equal ones protect the same, and their costs add up.
+    """A unit and a neighbouring relation; the costs of releases that protect equal ones add up.
 
     Attributes:
-        unit: the unit in words, which are not compared: they may say how much of it is counted.
+        unit: the unit in words, which are not compared: they may say how many of its rows count.
         neighbors: the neighbouring relation.
-        rows: the most rows of a unit; None for any number.
+        rows: the largest number of rows of a unit; None for any number.
         person: the column that says which person a row belongs to, or None.
-        reports: the most ticks of a stream in which a unit has rows; None for any number.
-        apart: the least difference between the numbers of two of these ticks.
-        public: the attributes in which neighbours agree.
+        reports: the largest number of ticks of a stream in which a unit has rows; None for any.
+        apart: the minimum separation of these ticks.
+        public: the attributes that are public, in which neighbours agree.
     """
 
     unit: str = field(compare=False)
@@ -38,18 +38,18 @@ class Protected:
 
     @property
     def key(self) -> str:
-        """The text that a ledger stores and compares: equal where the values are."""
+        """The text that a ledger stores and compares; equal values have equal texts."""
         compared = {own.name: getattr(self, own.name) for own in fields(self) if own.compare}
         return json.dumps(compared, sort_keys=True)
 
 
 def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
-    """Return whether a ledger's entry protects the same as another release.
+    """Return whether an entry of a ledger protects the same unit and relation as another release.
 
     Args:
         words: the words of the entry.
-        key: the key of the entry; None where only words are known, as in older ledgers.
-        other: what the other release protects: a value, or only words.
+        key: the key of the entry; None if only words are known, as in older ledgers.
+        other: the unit and relation of the other release: a value, or only words.
     """
     if isinstance(other, str):
         return _whole(words) == _whole(other)
@@ -62,5 +62,5 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
 
 
 def _whole(words: str) -> str:
-    """Return the words without the number of counted rows, which a person's budget covers."""
+    """Return the words without the number of counted rows: the budget covers the whole person."""
     return re.sub(r", of whom at most \d+ \w+ (is|are) counted", "", words)

@@ -1,4 +1,4 @@
-"""The only source of released noise: OpenDP's discrete Gaussian on integers, never seeded."""
+"""The only source of released Gaussian noise: OpenDP's discrete Gaussian, never seeded."""
 
 import math
 import os
@@ -21,27 +21,27 @@ from ..numerics.integers import MOST_SUM, root_above
 
 Integers = NDArray[np.int64]
 
-# OpenDP cuts noise off silently at 64 bits: at this scale, 512 standard deviations away
+# OpenDP silently truncates noise at 64 bits: at this scale, 512 standard deviations away
 MAX_SCALE = 2.0**54
-# integers of a lattice finer than 2⁻⁴⁰⁰ could not be converted to floats
+# integers of a lattice finer than 2⁻⁴⁰⁰ cannot be converted to floats
 MAX_BITS = 400
 OLDEST_OPENDP = (0, 15)  # earlier discrete Gaussians were biased (opendp#2638)
 _CHARGES = ((1.0, 3.0), (math.sqrt(2.0), 2.0**40), (2.0**20 + 1, MAX_SCALE))  # distances and scales
-_CLOSE = Fraction(1, 2**50)  # relative tolerance of a charge, in its last digits
+_CLOSE = Fraction(1, 2**50)  # relative tolerance of a charge, for rounding
 _DRAWS = 16
-_CHUNK = 2**13  # number of integers drawn at once
-_CHUNKS_AHEAD = 128  # number of chunks drawn ahead: 8 MB of integers
+_CHUNK = 2**13  # number of integers per draw
+_CHUNKS_AHEAD = 128  # chunks drawn ahead: 8 MB of integers
 _MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
 class IntegerQuery(PickledByArguments):
-    """An integer query of known squared sensitivity, and the share of the budget it may spend.
+    """An integer query of known squared sensitivity, and the ρ that it may cost.
 
     Attributes:
         sensitivity_squared: largest squared change of the integer answer between neighbours, an
             integer >= 1.
-        budget: the most ρ that it may spend.
+        budget: the largest ρ that it may cost.
     """
 
     sensitivity_squared: int
@@ -54,7 +54,7 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The scale of the discrete Gaussian: the least within the budget, up to rounding."""
+        """The least scale of the discrete Gaussian whose ρ is within the budget, up to rounding."""
         if not self.budget > 0:
             raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
@@ -73,16 +73,16 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def rho(self) -> float:
-        """The ρ that OpenDP's privacy map charges for the scale that is drawn."""
+        """The ρ that OpenDP's privacy map charges for this scale."""
         return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
-        """Return ``count`` independent noises, from the operating system's randomness, unseeded."""
+        """Return ``count`` independent noises; the operating system's randomness is not seeded."""
         return discrete_gaussian(self.scale)([0] * count)
 
 
 class NoiseStream:
-    """A known number of noises, drawn ahead in threads (OpenDP releases Python's lock)."""
+    """A given number of noises, drawn ahead in threads (OpenDP releases Python's lock)."""
 
     def __init__(
         self, draw: "Callable[[int], ArrayLike]", count: int, pool: ThreadPoolExecutor
@@ -126,7 +126,7 @@ def drawn(query: IntegerQuery, count: int) -> Integers:
 def noise_stream(
     draw: "Callable[[int], ArrayLike]", count: int, threads: int
 ) -> Iterator[NoiseStream]:
-    """Yield a stream of ``count`` noises, drawn from now on; those not taken are discarded."""
+    """Yield a stream of ``count`` noises, drawn ahead; noises that are not taken are discarded."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield NoiseStream(draw, count, pool)
@@ -146,7 +146,7 @@ def discrete_gaussian(scale: float) -> Any:
 
 @cache
 def _opendp() -> Callable[[float], Any]:
-    """Return the function that makes measurements; OpenDP is imported and checked once per process.
+    """Return a function from a scale to its measurement; OpenDP is checked once per process.
 
     Raises:
         NotAvailableError: OpenDP is missing, too old, or does not behave as the noise requires.
@@ -187,7 +187,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """Raise NotAvailableError for wrong charges or draws; right ones fail once in 10¹³ times."""
+    """Raise NotAvailableError for wrong charges or draws; a correct OpenDP fails once in 10¹³."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2

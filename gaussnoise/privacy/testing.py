@@ -1,4 +1,4 @@
-"""Bounds on tests of one record under a privacy guarantee, and the guarantees it implies."""
+"""Bounds on tests for one record under a privacy guarantee, and the guarantees it implies."""
 
 import scipy
 
@@ -8,16 +8,16 @@ from .definitions import TV
 from .divergences import growth_of_power, variation_of_power
 from .guarantee import AbstractPrivacy, check_privacy
 
-_DELTA = 1e-6  # δ of an (ε, δ) from which other bounds are derived
+_DELTA = 1e-6  # δ of the (ε, δ) from which other bounds are derived
 
 
 def most_power(privacy: AbstractPrivacy, level: float) -> float:
-    r"""Return the largest power of any test, at this level, of which of two records is in the data.
+    r"""Return the largest power of a test, at this level, of which of two records is in the data.
 
-    A person who sees the output and knows all other records rejects wrongly with probability
-    ``level``, and rightly with at most this power. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP``
-    this is the definition itself, and some mechanism attains it; for ``KL`` and ``zCDP`` it follows
-    from the divergences of the test's own outcome.
+    The tester sees the output and knows all other records. If the test rejects wrongly with
+    probability ``level``, it rejects rightly with at most this power. For ``PureDP``, ``ApproxDP``,
+    ``TV`` and ``GDP`` this is the definition itself, and some mechanism attains it; for ``KL`` and
+    ``zCDP`` it follows from bounds on the divergences of the test's outcome.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -50,15 +50,16 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.5) -> float:
     r"""Return a bound that the posterior exceeds with probability at most ``chance``.
 
-    A person who believes that the record was there with probability ``prior``, and knows all other
-    records, sees the output or any part of it. If the record is there, the posterior probability
-    exceeds the returned one with probability at most ``chance``; if it is not, with less.
+    Suppose that a person knows all other records, believes with probability ``prior`` that the
+    record is in the data, and sees the output or any part of it. If the record is in the data, the
+    posterior probability exceeds the returned bound with probability at most ``chance``; if it is
+    not, with a smaller probability.
 
-    An event of probability ``chance`` with the record has at least some probability q without it,
-    since no test is better than :func:`most_power`. So odds grow by a factor of at most ``chance /
-    q``. More probable events reveal less, since power is concave. For ``PureDP``, ``ApproxDP``,
-    ``TV`` and ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``;
-    for ``zCDP`` the odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
+    Let an event have probability ``chance`` with the record, and q without it. :func:`most_power`
+    gives a lower bound on q, so the odds grow by a factor of at most ``chance / q``. More probable
+    events reveal less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP``
+    some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP`` the
+    odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -90,21 +91,20 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.
 
 
 def total_variation(privacy: AbstractPrivacy) -> float:
-    """Return the largest difference of an event's probabilities between neighbouring data sets.
+    """Return the largest difference between an event's probabilities on two neighbouring data sets.
 
-    It is one minus the least sum of a test's two error rates.
-
-    It is exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and
-    ``GDP`` (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` it is the lesser of Pinsker's √(α/2) and
-    Bretagnolle & Huber's √(1 − e^−α).
+    This is one minus the least sum of the two error rates of a test. The result is exact for
+    ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP`` (2Φ(μ/2) −
+    1). For ``KL`` and ``zCDP`` it is the smaller of Pinsker's √(α/2) and Bretagnolle & Huber's
+    √(1 − e^−α).
 
     Raises:
         ParameterError: not a privacy guarantee.
         NotAvailableError: as :func:`most_power`.
 
     Source: Barber & Duchi (2014), (2) to (6). Their (3) states a sum of errors of 2/(1+e^ε) −
-    δ/(1+e^ε), which is too large if δ > 0: at ε = 0 the two distributions may differ by δ, so that
-    the sum is 1 − δ, not 1 − δ/2. It is (2 − 2δ)/(1 + e^ε).
+    δ/(1+e^ε), which is too large if δ > 0: at ε = 0 the two distributions may differ by δ, so the
+    sum is 1 − δ, not 1 − δ/2. The correct sum is (2 − 2δ)/(1 + e^ε).
 
     >>> from gaussnoise.privacy import total_variation
     >>> round(total_variation(gn.PureDP(1)), 4), round(total_variation(gn.GDP(1)), 4)
@@ -114,15 +114,15 @@ def total_variation(privacy: AbstractPrivacy) -> float:
 
 
 def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPrivacy]:
-    """Return the guarantees of other kinds that every mechanism with this guarantee has.
+    """Return the guarantees of other kinds that every mechanism with this guarantee also has.
 
-    They are the strongest that are known.
+    They are the strongest ones known.
 
-    ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ; zCDP(ρ)
-    implies KL(ρ), (ε(δ), δ) and total variation; GDP(μ) implies zCDP(μ²/2), and more exactly (ε, δ)
-    and total variation; (ε, δ) and KL imply total variation; TV(α) is (0, α). Total variation
-    implies none of the others, as :func:`release_one_at_random
-    <gaussnoise.estimators.release_one_at_random>` shows.
+    ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ. zCDP(ρ)
+    implies KL(ρ), (ε(δ), δ) and total variation privacy. GDP(μ) implies zCDP(μ²/2), and directly,
+    so more exactly, (ε, δ) and total variation privacy. (ε, δ) and KL imply total variation
+    privacy; TV(α) is (0, α). Total variation privacy implies none of the others, as
+    :func:`release_one_at_random <gaussnoise.estimators.release_one_at_random>` shows.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -159,7 +159,7 @@ def _variation(function: str, privacy: object) -> float:
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
-    """Return the most that log odds can grow on an event of this probability."""
+    """Return a bound on the growth of log odds by an event of this probability."""
     own = privacy.growth(chance)
     if own is not None:
         return own

@@ -1,4 +1,4 @@
-"""Frequent keys of an unknown set of keys: noisy counts above a threshold, by OpenDP."""
+"""Frequent keys of an unlisted set of keys: noisy counts above a threshold, by OpenDP."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _AT_ONCE = 2**16  # number of keys in one call of OpenDP
 
 @dataclass(frozen=True)
 class Change:
-    """The largest change of counts of keys between neighbouring data sets.
+    """The largest change of the counts of keys between neighbouring data sets.
 
     Attributes:
         keys: number of counts that change, an integer >= 1.
@@ -34,17 +34,17 @@ class Change:
 
     @classmethod
     def added(cls, rows: int) -> "Change":
-        """Return the change by one person more or less, who has at most ``rows`` rows.
+        """Return the change by one person more or less, who has at most k = ``rows`` rows.
 
-        All counts move in one direction, by integers that add up to at most k rows. So at most k
-        counts move, none by more than k, and the ℓ2 length is at most k, with equality if all rows
+        All counts change in one direction, by integers that add up to at most k. So at most k
+        counts change, each by at most k, and the ℓ2 length is at most k, with equality if all rows
         have the same key.
         """
         return cls(rows, rows**2, rows)
 
     @classmethod
     def replaced(cls, rows: int) -> "Change":
-        """Return the change by one person exchanged for another: rows of both, with two signs.
+        """Return the change by one person replaced by another, with at most k = ``rows`` rows each.
 
         For a key that both have, rows cancel. If they share no key, their squared lengths, of at
         most k² each, add up.
@@ -54,25 +54,27 @@ class Change:
 
 @dataclass(frozen=True)
 class ThresholdQuery(PickledByArguments):
-    """Counts of unknown keys, and what may be spent to show the frequent ones.
+    """Counts of unlisted keys, and the budget for showing the frequent ones.
 
     Formal guarantees:
         * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except with probability δ, no key is
           shown that only one of two neighbours has (Rogers 2023, the argument behind OpenDP's
-          threshold). Noises are independent and all keys have the same threshold, so the
-          rest is a discrete Gaussian on the counts of common keys, of which those below the
-          threshold are left out.
-        * If these Gaussians are (ε, δ')-private, the result is (ε, δ' + δ)-differentially
-          private. Proof: let p be the probability that common keys alone give an outcome in S, and
-          q that of the neighbour, ``p <= min(1, e^ε q + δ')``; let a and b, at most δ, be the
-          probabilities that a data set's own key is shown. Then ``P(S) <= (1 − a) p + a`` and
-          ``Q(S) >= (1 − b) q``. If ``e^ε q <= 1``, then ``P(S) <= e^ε q + δ' + a (1 − e^ε q)``,
-          which is at most ``(1 − b) e^ε q + δ' + max(a, b)``; otherwise ``(1 − b) e^ε q + b >= 1``.
+          threshold). Noises are independent and all keys have the same threshold, so the rest of
+          the result consists of the counts of common keys plus discrete Gaussians, where those
+          below the threshold are left out.
+        * If these Gaussians are (ε, δ')-private, the result is (ε, δ' + δ)-differentially private.
+          Proof: let p be the probability that common keys alone give an outcome in S, and q the
+              same
+          for the neighbour, so ``p <= min(1, e^ε q + δ')``. Let a and b, at most δ, be the
+          probabilities that a key of only the first, or only the second data set is shown. Then
+          ``P(S) <= (1 − a) p + a`` and ``Q(S) >= (1 − b) q``. If ``e^ε q <= 1``, then ``P(S) <=
+          e^ε q + δ' + a (1 − e^ε q)``, which is at most ``(1 − b) e^ε q + δ' + max(a, b)``;
+          otherwise ``(1 − b) e^ε q + b >= 1``.
         * The noise has at least ``MIN_STEPS`` lattice steps per standard deviation.
 
     Attributes:
         change: the largest change of the counts between neighbours.
-        rho: the most ρ that it may spend.
+        rho: the largest ρ that it may cost.
         delta: bound on the probability of showing a key that only one of two neighbours has.
     """
 
@@ -82,7 +84,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _bits(self) -> int:
-        """The number of lattice steps in a row, as a power of two."""
+        """The number of lattice steps per row, as an exponent of two."""
         bits = lattice_bits(self.rho)
         if bits > _MOST_BITS:
             raise ParameterError(
@@ -93,7 +95,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _distances(self) -> tuple[int, float, int]:
-        """OpenDP's d_in, in lattice steps: the length is rounded up to a float."""
+        """OpenDP's d_in in lattice steps; its ℓ2 length is rounded up to a float."""
         squared = self.change.length_squared << (2 * self._bits)
         return self.change.keys, root_above(squared), self.change.most << self._bits
 
@@ -110,7 +112,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least threshold within the budget by OpenDP's charge, up to 2⁻²⁰ deviations."""
+        """The least threshold that OpenDP charges within the budget, up to 2⁻²⁰ deviations."""
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
@@ -128,7 +130,7 @@ class ThresholdQuery(PickledByArguments):
         return rho <= self.rho and delta <= self.delta
 
     def _charge(self, threshold: int) -> tuple[float, float]:
-        """Return OpenDP's ρ and δ for a threshold that is one step lower.
+        """Return the ρ and δ that OpenDP charges for a threshold that is one step lower.
 
         OpenDP's δ is the tail of a continuous Gaussian (opendp#2922). The tail of the discrete one
         that is drawn is larger, by up to a factor of three on a coarse lattice. But it is no larger
@@ -140,7 +142,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def spent(self) -> tuple[float, float]:
-        """The ρ and δ that OpenDP's privacy map charges for the noise that is drawn."""
+        """The ρ and δ that are charged for the noise that is drawn."""
         return self._charge(self._threshold)
 
     @property
@@ -150,18 +152,18 @@ class ThresholdQuery(PickledByArguments):
 
     @property
     def threshold(self) -> float:
-        """The noisy count, in rows, below which no key is shown."""
+        """The least noisy count, in rows, with which a key is shown."""
         return math.ldexp(self._threshold, -self._bits)
 
     def frequent(self, counts: Mapping[int, int]) -> dict[int, float]:
-        """Return the noisy counts, in rows, of the keys for which they reach the threshold.
+        """Return the noisy counts, in rows, of all keys whose noisy count reaches the threshold.
 
         Args:
-            counts: the counts of the keys that occur, each at least 1. The caller numbers the keys;
-                numbers do not affect the draws.
+            counts: the counts of the keys that occur, each at least 1. The caller chooses numbers
+            for the keys, which do not affect the draws.
         """
         measurement = _measurement(self._scale, self._threshold)
-        # large enough for any table; a cap on counts does not increase the change between
+        # larger than the count of any table; a cap on counts does not increase the change between
         # neighbours
         most = (MOST_SUM - 1) >> self._bits
         found: dict[int, float] = {}
@@ -175,7 +177,7 @@ class ThresholdQuery(PickledByArguments):
 
 @lru_cache(maxsize=8)
 def _measurement(scale: float, threshold: int) -> Any:
-    """Return OpenDP's measurement, which shows noisy counts that reach the threshold."""
+    """Return OpenDP's measurement that shows the noisy counts that reach the threshold."""
     discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.domains import atom_domain, map_domain

@@ -7,7 +7,7 @@ from .sampler import discrete_gaussian
 
 
 def rho_through_zcdp(epsilon: float, delta: float) -> float:
-    """Return the largest ρ found by bisection that implies (ε, δ) by OpenDP's conversion, or 0."""
+    """Return the largest ρ found whose zCDP implies (ε, δ) by OpenDP's conversion, or 0."""
     log = -math.log(delta)
     # start from a ρ that is valid by Bun & Steinke (2016), Proposition 1.3
     low = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2 * (1 - 1e-9)
@@ -22,7 +22,7 @@ def rho_through_zcdp(epsilon: float, delta: float) -> float:
     return low
 
 
-@lru_cache(1024)  # a call takes milliseconds, and all releases of a mechanism need the same one
+@lru_cache(1024)  # a call takes milliseconds, and all releases of a mechanism repeat it
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
     """Return the ε of OpenDP's conversion of ρ-zCDP to (ε, δ)."""
     unit = discrete_gaussian(1.0)  # checks OpenDP, once per process
@@ -30,10 +30,10 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
     from opendp.combinators import make_zCDP_to_approxDP
     from opendp.mod import OpenDPException
 
-    # map(d) of the unit Gaussian is d²/2; d is slightly larger, so that it is not rounded below rho
+    # map(d) of the unit Gaussian is d²/2; d is made slightly larger: d²/2 is not rounded below ρ
     distance = math.sqrt(2 * rho) * (1 + 1e-15)
     try:
         return make_zCDP_to_approxDP(unit).map(distance).epsilon(delta)
-    # OpenDP overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
+    # OpenDP overflows for ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
     except OpenDPException:
         return rho + 2 * math.sqrt(rho * -math.log(delta))
