@@ -1,4 +1,4 @@
-"""The options of a plan, and their meaning: tables, targets, a budget."""
+"""The options of a plan in the shell, and their conversion to tables, targets and a budget."""
 
 import functools
 import inspect
@@ -40,14 +40,14 @@ from .options import (
 from .patience import patience
 
 BUDGET = ("rho", "epsilon", "delta", "per_record")
-USUAL = {"neighbors": "add-remove", "p": 2.0, "rows_per_person": 1}  # where nothing is stated
+USUAL = {"neighbors": "add-remove", "p": 2.0, "rows_per_person": 1}  # if nothing is stated
 _TARGETED = ", or --within, or --target"
-Written = tuple[str | None, ...]  # a dialect, as options state it: arguments of dialect_of
+Written = tuple[str | None, ...]  # options that state a dialect: the arguments of dialect_of
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a plan, in the order in which help lists them."""
+    """The options of a plan, in the order of their help texts."""
 
     schema: SchemaFile
     marginals: Marginals = None
@@ -73,22 +73,21 @@ class Options:
         return any(getattr(self, name) is not None for name in BUDGET)
 
     def settled(self) -> "Options":
-        """Return these options, with those of the schema's ``[plan]`` where none is given here.
+        """Return these options; those not given are taken from the schema's ``[plan]``.
 
-        A budget, ``--within`` or ``--target`` given here replaces the whole budget that stands
-        there.
+        A budget, ``--within`` or ``--target`` in the shell replaces the whole budget of ``[plan]``.
         """
         has_own = self.has_budget or self.within is not None or bool(self.target)
         return filled(self, USUAL, without=BUDGET if has_own else ())
 
     @property
     def privacy(self) -> AbstractPrivacy:
-        """The budget of all options together."""
+        """The budget of these options."""
         own = privacy_of(self.rho, self.epsilon, self.delta, _TARGETED)
         return growing(own, self.per_record)
 
     def plan(self, asked: "Asked") -> Plan:
-        """Return the plan of all options together."""
+        """Return the plan of these options."""
         free = asked.targets is not None and not self.has_budget
         settled: dict[str, Any] = {name: getattr(self, name) for name in USUAL}
         with patience(ERR, "planning"):
@@ -108,11 +107,11 @@ class Options:
 
 
 def filled(options: Any, usual: Mapping[str, object], without: Iterable[str] = ()) -> Any:
-    """Return options whose empty fields have the values of the schema's ``[plan]``, or the usual.
+    """Return options whose empty fields are taken from the schema's ``[plan]``, or from ``usual``.
 
     Raises:
-        ParameterError: ``[plan]`` states something that these options do not have: left aside, it
-            might have protected more.
+        ParameterError: ``[plan]`` states something that is no such option. It must not be ignored,
+            since it might have protected more.
     """
     stated = {
         name: _as_option(value)
@@ -133,7 +132,7 @@ def filled(options: Any, usual: Mapping[str, object], without: Iterable[str] = (
 
 
 def _as_option(value: Any) -> Any:
-    """Return a value of ``[plan]`` in the form of an option of the shell."""
+    """Return a value of ``[plan]`` as the shell's option would have it."""
     match value:
         case {"column": str(column), "most": most}:
             return f"{column}:{most!r}"
@@ -147,7 +146,7 @@ def _as_option(value: Any) -> Any:
 
 
 def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
-    """Return the files of the rows: those given, or those that the schema's ``[plan]`` names."""
+    """Return the files with the rows: the given ones, or those in the schema's ``[plan]``."""
     found = table or load_plan(schema).get("table")
     if not found:
         raise ParameterError(
@@ -157,7 +156,7 @@ def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameter ``options`` is replaced by all fields of its class."""
+    """Return a command with all fields of the class of ``options`` as options of its own."""
     own = inspect.signature(command).parameters
     kind = own["options"].annotation
     shared = inspect.signature(kind).parameters
@@ -176,15 +175,15 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Asked(NamedTuple):
-    """The request of a command line and a schema file, with its targets of accuracy."""
+    """The schema, workload and targets that a command line and a schema file ask for."""
 
     schema: Schema
     workload: int | list[Entry]
-    targets: Any  # as plan takes them; None if none are given
+    targets: Any  # as plan() takes targets; None if there are none
 
 
 def asked_for(options: Options, written: Written = ()) -> Asked:
-    """Return the request of a schema file and the options for tables, accuracy and dialect."""
+    """Return schema, workload and targets from the schema file and the options."""
     path, marginals = options.schema, options.marginals
     within, target = options.within, options.target
     schema = Schema.load(path)
@@ -232,7 +231,7 @@ def target_of(text: str) -> tuple[frozenset[str], Target]:
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the parts between commas; a part in "…" may contain commas, and "" for a quote.
+    """Return the parts between commas; a part in "…" may contain commas, and "" for one quote.
 
     >>> parts_of('age:prefix, "pay, net", "pay, gross":ranges')
     ['age:prefix', 'pay, net', 'pay, gross:ranges']
@@ -245,7 +244,7 @@ def parts_of(text: str) -> list[str]:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Return names between commas, as :func:`parts_of` reads them.
+    """Return names separated by commas, so that :func:`parts_of` splits them again.
 
     >>> joined(["age", "pay, net"])
     'age,"pay, net"'
@@ -261,7 +260,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 
 
 def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
-    """Return the meaning of budgets, and save a picture if a path is given."""
+    """Return the errors and risks of several budgets; save a picture if ``plot`` is given."""
     check_new("plan", plot)
     wanted: dict[str, Any] = {name: getattr(options, name) for name in USUAL}
     if options.delta is not None:
@@ -274,7 +273,7 @@ def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
 
 
 def per_person_of(text: str | None) -> Any:
-    """Return how rows of a person make one number: for all clipped numbers, or for each."""
+    """Return the function of a person's numbers: one for all clipped numbers, or {name: one}."""
     pairs = [part.rpartition("=") for part in parts_of(text or "")]
     if [equals for _, equals, _ in pairs] == [""]:
         return pairs[0][2]
@@ -302,7 +301,7 @@ def dialect_of(
     date_format: str | None = None,
     thousands: str | None = None,
 ) -> Dialect:
-    """Return the dialect ``base``, which a schema states, with the options that are given."""
+    """Return the dialect ``base`` of a schema, with the given options replaced."""
     delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
     said = {
         "delimiter": delimiter,
@@ -316,26 +315,26 @@ def dialect_of(
 
 
 def table_of(paths: list[Path]) -> str | list[str]:
-    """Return one table, in one file or several."""
+    """Return one path, or a list of paths, for a table in one file or several."""
     return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
 
 
 def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
-    """Return k for all k-way marginals, or the tables one by one."""
+    """Return k for all k-way marginals, or the list of entries."""
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
     return [entry_of(listed, known) for listed in marginals]
 
 
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
-    """Return one table from names between commas, with bases after colons."""
+    """Return an entry from names separated by commas, with bases after colons."""
     return as_entry([listed] if listed in known else parts_of(listed), known)
 
 
 def privacy_of(
     rho: float | None, epsilon: float | None, delta: float | None, more: str = ""
 ) -> AbstractPrivacy:
-    """Return the budget from one of its two forms; ``more`` names others that a command has."""
+    """Return the budget from --rho, or --epsilon with --delta; ``more`` names other options."""
     if rho is not None and epsilon is None and delta is None:
         return zCDP(rho)
     if rho is None and epsilon is not None and delta is not None:

@@ -204,7 +204,7 @@ StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
 
 
 def check_norm(command: str, p: float) -> None:
-    """Raise ParameterError for a norm that no certificate is about."""
+    """Raise ParameterError for a norm p for which there is no certificate."""
     if not p >= 2:
         raise ParameterError(
             f"{command}: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
@@ -212,7 +212,7 @@ def check_norm(command: str, p: float) -> None:
 
 
 def growing(privacy: AbstractPrivacy, per_record: list[str] | None) -> AbstractPrivacy:
-    """Return the budget, which grows with numbers of a record if ``per_record`` names any."""
+    """Return the budget; it grows with the numbers of a record that ``per_record`` names."""
     if not per_record:
         return privacy
     scales: dict[str, float] = {}
