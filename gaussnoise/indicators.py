@@ -100,7 +100,7 @@ def life_expectancy(
             population.
         widths: the length in years of each group but the last, which is open, k − 1 numbers.
         lived: a, the mean years that persons who die in a group lived in it, k − 1 numbers; by
-        default, half the width.
+            default, half the width.
 
     Raises:
         ParameterError: arrays of other lengths.

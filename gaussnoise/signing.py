@@ -71,7 +71,7 @@ def sign(
         key: the file of an Ed25519 private key, in PEM as ``openssl genpkey -algorithm ed25519``
             writes it, or as ``ssh-keygen -t ed25519`` does. It stays outside the folder.
         password: the password of the key's file, or a function that asks for it; it is called only
-        if the file has a password.
+            if the file has a password.
 
     Returns:
         The name of the key in the signature: the sha256 of its public part (DER), in hexadecimal.
@@ -81,7 +81,7 @@ def sign(
         ParameterError: no Ed25519 private key, a missing or wrong password, or a key that is inside
             the folder and would be published with it.
         OutputError: the folder is not published, was changed, has a signature of other files, or
-        cannot be written.
+            cannot be written.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -153,7 +153,7 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
         NotAvailableError: ``cryptography`` is not installed; the message says how to install it.
         ParameterError: no Ed25519 public key.
         OutputError: there is no signature of this key; a file was changed, added or removed since;
-        or a stream has later ticks, and the message says which are signed.
+            or a stream has later ticks, and the message says which are signed.
 
     The example of :func:`sign` checks its signature.
     """

@@ -49,7 +49,7 @@ class CheckResult:
         left_out: the number of rows that do not fit the schema. ``on_outside="drop"`` leaves them
             out of all tables; with "refuse", one such row refuses the release.
         counted: the number of rows that "drop" counts: without those left out, and without the rows
-        of persons beyond their limit.
+            of persons beyond their limit.
         droppable: whether "drop" can leave such rows out. If the number of rows is public, it
         cannot: every release refuses the table.
         failure_cases: the reasons for which rows are left out, by column.
@@ -57,7 +57,7 @@ class CheckResult:
         caught: values that the schema does not name, by column: they count in the catch-all. For a
             clipped number, these are the values that are no number.
         boundless: dates in the first or the last of several bins, if that bin has an infinite edge:
-        dates that no other bin was made for.
+            dates that no other bin was made for.
         refused: errors that "refuse" raises about types of columns; empty if the types fit.
 
     >>> import pyarrow as pa

@@ -84,10 +84,10 @@ def count_marginals(
             they fail on some row.
         limit: the limit on the rows of each person; if rows are dropped, on rows that fit.
         weight: the weights of rows; a row without a weight is treated like a row with a value
-        outside.
+            outside.
         unit: the number of units in a record, a power of two; :func:`unit_of` if omitted.
         impossible: combinations that cannot occur in a row, with indices in ``attributes``: such a
-        row is treated like a row with a value outside.
+            row is treated like a row with a value outside.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).

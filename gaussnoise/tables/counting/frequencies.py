@@ -35,13 +35,13 @@ def count_values(
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, but of other engines
-        only duckdb, polars and dask.
+            only duckdb, polars and dask.
         column: of text or of integers, in a table whose engine declares types. In pandas and dask,
             where the type of a column may depend on its rows, it may have any type: 1, 1.0 and "1"
             are one value there, and numbers from 2**53 on are ignored.
         most: the largest number of distinct values.
         limit: the limit on the rows of each person. Rows without a value or person are removed
-        first; the columns of values and persons are read into memory.
+            first; the columns of values and persons are read into memory.
 
     Returns:
         {value: number of rows}.

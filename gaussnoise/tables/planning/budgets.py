@@ -68,9 +68,9 @@ class Budgets:
         plan: the optimum, at ρ = 1.
         rhos: the budgets to show.
         delta: the δ of every (ε, δ), and the largest probability that a belief is larger than
-        shown.
+            shown.
         least: the ρ at which every 95 % interval has a half-width of one row at most. For w rows, ρ
-        is ``least / w²``. It is 0 if no noise is needed.
+            is ``least / w²``. It is 0 if no noise is needed.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]

@@ -12,9 +12,9 @@ Formal guarantees:
       measured answers x and y on two records: :func:`.measure.squared_sensitivity` under
       "replace-persons".
     * The noise for replaced rows leaves the number of rows without noise. So the number of rows
-    gets the least noise that keeps the first maximum at most the second. The optimum for replaced
-    rows, and the least noise on the number of rows, together give a lower bound of the optimum for
-    persons.
+      gets the least noise that keeps the first maximum at most the second. The optimum for replaced
+      rows, and the least noise on the number of rows, together give a lower bound of the optimum
+      for persons.
 """
 
 import dataclasses

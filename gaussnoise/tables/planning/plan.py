@@ -72,7 +72,7 @@ class Plan(AbstractPlan):
     Attributes:
         asked: the request.
         noise: the certified optimal covariance at unit sensitivity. Under replacement of persons,
-        it is the optimum for replaced rows; :attr:`bracket` is about the noise for persons.
+            it is the optimum for replaced rows; :attr:`bracket` is about the noise for persons.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
@@ -419,7 +419,7 @@ class Plan(AbstractPlan):
 
         Raises:
             ParameterError: noise for the budget cannot be drawn, or finding the plan's ranges has
-            spent more.
+                spent more.
             NotAvailableError: budgets of rows grow with their numbers, which changes the shape.
 
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])

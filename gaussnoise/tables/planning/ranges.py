@@ -33,7 +33,7 @@ class FoundRange:
         draws: the most noisy counts that were drawn.
         wrong: the probability that the range is too narrow, or that another check of it errs.
         least: the public lower bound of all numbers, or zero if that is assumed; None if there is
-        no such bound, or both bounds are public.
+            no such bound, or both bounds are public.
         most: the public upper bound of all numbers, likewise.
     """
 

@@ -62,7 +62,7 @@ class Request(PickledByArguments):
         rows_per_person: the most rows that one person can have.
         person: the column that says which person a row belongs to.
         per_person: pairs of a clipped number and the function that makes one number of all numbers
-        of a person; empty if rows are counted.
+            of a person; empty if rows are counted.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
         ranges: the ranges of clipped numbers that were found with a part of the budget.
@@ -328,9 +328,9 @@ class Option(Generic[T]):
         write: a function from the option to plain data.
         read: a function from plain data to the argument.
         identify: a function from a late option to its plain data in :meth:`Request.identity`;
-        ``write`` if left out.
+            ``write`` if left out.
         late: whether releases of earlier versions lack the option. Records have it only if it is
-        given.
+            given.
         null: whether records have a late option, as null, also if it is not given.
     """
 

@@ -45,10 +45,9 @@ class Dialect:
             and M one or two. Hours and minutes may follow, ``31.01.2023 08:30``, and seconds. Dates
             like 2023-01-31 are always read; other text is no date.
         thousands: the mark between groups of three digits, in the columns of ``decimal`` (groupChar
-        in CSVW):
-            ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F. With "." and a decimal
-            comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34`` is none. None for no
-            mark: then ``1.234,5`` is no number.
+            in CSVW): ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F. With "." and a
+            decimal comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34`` is none. None
+            for no mark: then ``1.234,5`` is no number.
 
     Raises:
         ParameterError: an unsupported delimiter, mark, encoding, quote or date format.
