@@ -4,9 +4,9 @@ import os as _os
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-# ``python -m gaussnoise`` first looks for modules in the current folder, and would run an untrusted
-# numpy.py there. This file runs before __main__.py. At that time sys.argv[0] is "-m", and the name
-# of the module is what stands before the module's own arguments.
+# ``python -m gaussnoise`` looks for modules in the current folder first, and would run an untrusted
+# numpy.py there. This file runs before __main__.py; then sys.argv[0] is "-m", and the module name
+# is the last word before the module's own arguments.
 if getattr(_sys, "argv", [])[:1] == ["-m"] and not _sys.flags.safe_path:
     _asked = _sys.orig_argv[-len(_sys.argv)]
     _found_here = _sys.path[0] == _os.path.dirname(_os.path.dirname(__file__))
@@ -151,10 +151,10 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "zCDP",
 ]
 
-if not _TYPE_CHECKING:  # for a type checker, every name would be here
+if not _TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        """Refuse a name that is not here, and say where it is."""
+        """Raise AttributeError for a name that does not exist, with a hint where it may be."""
         rooms = (estimators, streams, results, errors)
         known = [
             f"gn.{room.__name__.partition('.')[2]}.{name}" for room in rooms if name in dir(room)

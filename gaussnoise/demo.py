@@ -17,7 +17,7 @@ _WORK = (
     "professional",
 )
 
-# the column of the source, and the meaning of its codes (from the data set's own notes)
+# {attribute: (column of the source, meaning of its codes, from the data set's own notes)}
 _LABELS: dict[str, tuple[str, dict[float, str]]] = {
     "marriage": (
         "rate_marriage",
@@ -47,7 +47,7 @@ _LABELS: dict[str, tuple[str, dict[float, str]]] = {
     "husband_occupation": ("occupation_husb", dict(zip(range(1, 7), _WORK, strict=True))),
 }
 
-# ages are midpoints of classes, which are open at both ends
+# ages are midpoints of classes; the first and last class are open
 _AGE_EDGES = (float("-inf"), 20, 25, 30, 35, 40, float("inf"))
 
 

@@ -1,4 +1,4 @@
-"""The common parts of pictures: figures without a display, two colours, and safe labels."""
+"""The common code of pictures: figures without a display, two colours, and safe labels."""
 
 import io
 import re
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS, THEIRS, WITNESS = "#1b6ca8", "#c0504d", "#e69f00"
-_TOO_LONG = 5  # times the scale of all others: beside a longer interval, these are mere points
-_MOST_NAMED = 3  # most numbers that are named as left off
+_TOO_LONG = 5  # an interval this many times longer than the scale of the others is left off
+_MOST_NAMED = 3  # most names in the sentence on numbers left off
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -31,7 +31,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def label_text(label: object, length: int = 24) -> str:
-    """Return a label for matplotlib: one short line, no formulas, never hidden."""
+    """Return a label that matplotlib shows as it is: one short line, without formulas."""
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")
@@ -40,11 +40,11 @@ def label_text(label: object, length: int = 24) -> str:
 def unreadable(
     estimate: NDArray, low: NDArray, high: NDArray, *, from_zero: bool = True
 ) -> NDArray[np.bool_]:
-    """Return the numbers that a picture leaves off, so that all others can be read.
+    """Return which numbers a picture leaves off, so that the others can be read.
 
-    These have no estimate or no finite interval. Or at least half of all, and two, have far shorter
-    ones, and theirs holds all of these, so that nothing is known of the difference; one that is
-    apart from some is drawn. The scale holds 0 if it begins there.
+    A number is left off without an estimate or a finite interval. It is also left off if its
+    interval is far longer than the scale of at least two numbers, and half of all, whose intervals
+    it contains, since nothing is known of the difference. The scale contains 0 if ``from_zero``.
     """
     off = ~(np.isfinite(estimate) & np.isfinite(low) & np.isfinite(high))
     known = np.flatnonzero(~off)
@@ -61,7 +61,7 @@ def unreadable(
 
 
 def left_off(names: Sequence[object]) -> str:
-    """Return a sentence about numbers that a picture leaves off, or "" without any."""
+    """Return a sentence that names the numbers left off a picture, or ""."""
     if not names:
         return ""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
@@ -77,9 +77,9 @@ def dotted_rows(
     high: NDArray,
     aside: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Draw a line per number, from the top: interval, dot and name; NaN is a gap with a name.
+    """Draw one line per number, from the top: interval, dot and name; NaN is a gap with a name.
 
-    Numbers ``aside`` do not set the scale: an arrow with the number stands for one far beyond it.
+    Numbers in ``aside`` do not set the scale: an arrow with the value replaces one far outside.
     """
     rows = np.arange(len(names))
     axes.hlines(rows, low, high, color=OURS, lw=1.5)
@@ -96,7 +96,7 @@ def dotted_rows(
 def _keep_scale(
     axes: "Axes", estimate: NDArray, low: NDArray, high: NDArray, aside: NDArray[np.bool_]
 ) -> None:
-    """Let all numbers but those aside set the scale, if these would make it much longer."""
+    """Let the numbers that are not ``aside`` set the scale, if others would lengthen it much."""
     rest = ~aside & np.isfinite(low) & np.isfinite(high)
     if not rest.any():
         return
@@ -123,12 +123,12 @@ def _keep_scale(
 
 
 def dotted_height(rows: int) -> float:
-    """Return the height in inches that this many lines need."""
+    """Return the height in inches that so few or many lines need."""
     return 1.4 + 0.24 * rows
 
 
 def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: str) -> str:
-    """Return the elements inside the SVG of a picture: the same for the same picture.
+    """Return the elements inside the SVG of a picture; equal pictures give equal text.
 
     Letters stay text, which a page shows in its own font. The user's styles have no effect.
 
@@ -136,7 +136,7 @@ def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: st
         draw: a function that draws on empty axes.
         width: the width in inches.
         height: the height in inches.
-        name: the name of the picture, unlike that of any other on the page.
+        name: a name that no other picture of the page has.
     """
     from matplotlib import style
 
@@ -154,4 +154,4 @@ def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: st
         figure.savefig(buffer, format="svg", metadata=unsaid)
     _, _, inside = buffer.getvalue().partition("<svg")
     inside = re.sub(r"^[^>]*>|<style.*?</style>|</svg>\s*$", "", inside, flags=re.DOTALL)
-    return re.sub(r'<g id="[^"]*">', "<g>", inside)  # nothing refers to these, and others have them
+    return re.sub(r'<g id="[^"]*">', "<g>", inside)  # unused names, which other pictures have too

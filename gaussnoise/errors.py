@@ -99,7 +99,7 @@ class SchemaError(GaussNoiseError, ValueError):
 
 
 class DataError(GaussNoiseError, ValueError):
-    """Data that break a stated rule. The message names column and rule, no value and no count.
+    """Data that break a stated rule. The message names column and rule, but no value or count.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400})
@@ -113,7 +113,7 @@ class DataError(GaussNoiseError, ValueError):
 
 
 class OutputError(GaussNoiseError, OSError):
-    """The place to write to is taken or cannot be written, or a file cannot be read.
+    """A path for output that exists or cannot be written, or a file that cannot be read.
 
     >>> try:
     ...     gn.OptimalNoise.load("missing.npz")
@@ -124,7 +124,7 @@ class OutputError(GaussNoiseError, OSError):
 
 
 class LedgerError(GaussNoiseError, RuntimeError):
-    """A ledger, or a result under it, that is missing, damaged, busy, or another kind of file.
+    """A ledger, or a result that it records, is missing, damaged, in use, or another kind of file.
 
     >>> try:
     ...     gn.Ledger.open("/missing")
@@ -135,7 +135,7 @@ class LedgerError(GaussNoiseError, RuntimeError):
 
 
 class BudgetError(GaussNoiseError, ValueError):
-    """A release that would cost more than the rest of a ledger's budget; nothing was drawn.
+    """A release would cost more than the rest of a ledger's budget; no noise was drawn.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -152,7 +152,7 @@ class BudgetError(GaussNoiseError, ValueError):
 
 
 class StreamError(GaussNoiseError, RuntimeError):
-    """A stream's folder that is incomplete, changed, an older copy, or at another tick.
+    """A stream's folder is incomplete, was changed, is an older copy, or is at another tick.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -222,7 +222,7 @@ class SchemaWarning(UserWarning):
 
 
 class StreamWarning(UserWarning):
-    """A file is counted again, as asked, that an earlier tick of a stream has counted.
+    """A file that an earlier tick of a stream has counted is counted again, as requested.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -245,12 +245,12 @@ def not_a_generator(got: object) -> ParameterError:
 
 
 def exists_already(who: str, place: object) -> OutputError:
-    """Return the error of a write to a place that is taken."""
+    """Return the error for an output path that exists already."""
     return OutputError(f"{who}: {place} exists already; hint: name a new one")
 
 
 def another_format(who: str, wanted: str, folder: object) -> OutputError:
-    """Return the error for the files of another version."""
+    """Return the error for files in the format of another version."""
     return OutputError(
         f"{who}: expected format {wanted!r} in {folder}, got another; hint: the version that wrote "
         "it"
@@ -258,5 +258,5 @@ def another_format(who: str, wanted: str, folder: object) -> OutputError:
 
 
 def too_coarse(who: str, scale: float) -> GaussNoiseError:
-    """Return the error of noise on a lattice of steps that are too long for it."""
+    """Return the error for noise whose scale is only a few lattice steps."""
     return GaussNoiseError(f"{who}: a scale of {scale:.3g} is too coarse; hint: another rho")

@@ -1,8 +1,8 @@
 """Indicators of published tables, as functions for :meth:`TableRelease.function`.
 
 Each takes arrays of released numbers and returns one number: ``release.function(concentration,
-"town")``. They are written with arithmetic alone where that is possible, so that their intervals
-come from the exact law of the noise.
+"town")``. They use arithmetic only where possible, so that their intervals follow from the exact
+distribution of the noise.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ __all__ = [
 def concentration(counts: NDArray[Any]) -> Any:
     """Return the sum of squared shares of all cells (Herfindahl–Hirschman index).
 
-    It is 1 where one cell has all, and 1/k where k cells have the same.
+    It is 1 if one cell has all, and 1/k if k cells have equal counts and the others none.
 
     Args:
         counts: counts or sums, any shape.
@@ -73,8 +73,8 @@ def standardized_rate(events: NDArray[Any], population: NDArray[Any], weights: A
 
     Args:
         events: counts of events in each group, shape (k,).
-        population: counts of all in each group, shape (k,).
-        weights: of the groups in the standard population, which is public, shape (k,).
+        population: counts of all persons in each group, shape (k,).
+        weights: public counts of the groups in the standard population, shape (k,).
 
     >>> float(standardized_rate(np.array([1.0, 8.0]), np.array([100.0, 200.0]), [3, 1]).round(4))
     0.0175
@@ -89,21 +89,21 @@ def life_expectancy(
     widths: Sequence[float],
     lived: Sequence[float] | None = None,
 ) -> Any:
-    """Return the life expectancy at the lower end of the first age group, in years.
+    """Return the life expectancy at the first age of the first age group, in years.
 
-    From an abridged life table (Chiang 1984): of those who reach a group of n years, a part ``n m /
-    (1 + (n − a) m)`` dies in it, where m is the rate of deaths.
+    From an abridged life table (Chiang 1984): of those who reach an age group of n years, the share
+    ``n m / (1 + (n − a) m)`` dies in it, where m is the group's death rate.
 
     Args:
         deaths: deaths in each age group, shape (k,).
         exposure: years lived by all in each age group, shape (k,); for one year's deaths, the
             population.
-        widths: years of all groups but the last, which is open, k − 1 numbers.
-        lived: a, the years that those who die in a group live in it, k − 1 numbers; by default,
-            half of its width.
+        widths: the length in years of each group but the last, which is open, k − 1 numbers.
+        lived: a, the mean years that persons who die in a group lived in it, k − 1 numbers; by
+            default, half the width.
 
     Raises:
-        ParameterError: other lengths.
+        ParameterError: arrays of other lengths.
 
     >>> deaths, exposure = np.array([10.0, 20.0, 100.0]), np.array([5000.0, 4000.0, 1000.0])
     >>> float(life_expectancy(deaths, exposure, [30, 30]).round(2))
@@ -130,7 +130,7 @@ def price_index(before: NDArray[Any], after: NDArray[Any], quantities: ArrayLike
 
     Args:
         before: prices, or means, in the first period, shape (k,).
-        after: the same in the second period, shape (k,).
+        after: prices, or means, in the second period, shape (k,).
         quantities: weights, shape (k,).
 
     >>> float(price_index(np.array([1.0, 2.0]), np.array([2.0, 2.0]), [1, 1]).round(4))

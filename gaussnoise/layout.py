@@ -1,32 +1,32 @@
-"""Lines that fit a terminal: prose is broken between words, columns inside themselves."""
+"""Lines that fit a terminal: long prose is broken between words, tables inside their columns."""
 
 import re
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 
-WIDTH = 80  # columns of lines that are not fitted to a terminal
-_INDENT = "  "  # the rest of a broken line begins with it
-_LEAST_GAP = 2  # blanks between columns
-_NARROWEST = 40  # width below which a terminal breaks lines itself
+WIDTH = 80  # width of files, and of screens of unknown width
+_INDENT = "  "  # begins the second and further lines of a broken line
+_LEAST_GAP = 2  # fewest blanks between columns
+_NARROWEST = 40  # narrower terminals break lines themselves
 _QUOTED = re.compile(r'"[^"]*"')
-_BLANK = "\0"  # stands for a blank where no line may be broken
+_BLANK = "\0"  # replaces a blank at which no line may be broken
 
 
 def on_screen(text: str) -> str:
     """Return text that fits the screen: the environment's COLUMNS, else the terminal, else 80.
 
-    The shell and ``print`` show text by it; files hold text that is :func:`fitted` to 80 columns.
+    The shell and ``print`` use it for output; text in files is :func:`fitted` to 80 columns.
     """
     return fitted(text, shutil.get_terminal_size((WIDTH, 0)).columns)
 
 
 def fitted(text: str, width: int = WIDTH) -> str:
-    """Return text of which no line is longer than a terminal, words that are longer excepted.
+    """Return text with lines no longer than ``width``, except for longer words.
 
-    Lines of one length with three columns or more are rows of one table: its widest columns of
-    words are broken, and all stay in their places. So does the label before the text of a line. A
-    broken comment goes on as a comment, and texts in quotes are not broken in arrays of TOML.
+    Lines of equal length with three columns or more are rows of one table: cells of its widest text
+    columns are broken into lines, so that columns stay aligned. So is the text after a label. The
+    rest of a broken comment is a comment, and quoted texts in arrays of TOML are not broken.
 
     >>> print(fitted("noise        added to every count, once and for all releases", 40))
     noise        added to every count, once
@@ -51,7 +51,7 @@ def fitted(text: str, width: int = WIDTH) -> str:
 
 
 def _in_columns(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
-    """Yield a row of a table, each column of which is broken where it must be."""
+    """Yield the lines of a row of a table, with text broken inside its columns."""
     spans = _columns(rows)
     margin = line[: len(line) - len(line.lstrip())]
     has_label = len(spans) == 2 and spans[1][0] <= width // 2
@@ -71,7 +71,7 @@ def _in_columns(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the ends of the columns: two blanks or more separate them in all rows."""
+    """Return start and end of the columns, which two blanks or more separate in all rows."""
     length = max(map(len, rows))
     filled = "".join(
         "x" if any(row[k : k + 1].strip() for row in rows) else " " for k in range(length)
@@ -82,7 +82,7 @@ def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
 def _narrowed(
     rows: Sequence[str], spans: Sequence[tuple[int, int]], most: int
 ) -> tuple[list[int], list[int]]:
-    """Return widths of columns, and of gaps before them, that fit where words allow it."""
+    """Return widths of columns, and of the gaps before them, that fit if words are short enough."""
     widths = [end - start for start, end in spans]
     before = [0, *(end for _, end in spans)]
     gaps = [start - end for (start, _), end in zip(spans, before, strict=False)]
@@ -96,7 +96,7 @@ def _narrowed(
 
 
 def _broken(line: str, width: int, indent: str) -> list[str]:
-    """Return a line in pieces between words; of an array in TOML, never inside quotes."""
+    """Return a line broken between words; in an array of TOML, not inside quotes."""
     if re.match(r'[\w".-]+ = \[', line):
         line = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", _BLANK), line)
     pieces = textwrap.wrap(

@@ -1,4 +1,4 @@
-"""Records as arguments: indices, rows, counts, rows of a body. Messages show no values."""
+"""Records as arguments: indices of listed points, rows, or counts. Messages show no values."""
 
 from collections.abc import Callable
 
@@ -22,14 +22,14 @@ def check_given(
     *,
     listed: bool,
 ) -> None:
-    """Raise ParameterError unless records are given in exactly one form, before they are read.
+    """Raise ParameterError unless records are given in exactly one form; does not read them.
 
     Args:
         function: the caller's name in messages.
-        data: records without a name of their form.
+        data: records in a form that is not named.
         counts: the number of records at each listed point.
         rows: shape (n, d).
-        indices: shape (n,), positions of listed points.
+        indices: shape (n,), indices of listed points.
         listed: whether the domain has listed points.
     """
     given = sum(x is not None for x in (data, rows, indices, counts))
@@ -54,7 +54,7 @@ def one_kind(
     *,
     listed: bool,
 ) -> ArrayLike | None:
-    """Return rows or row indices, by the argument's name; refuse plain lists of numbers."""
+    """Return the rows or row indices that are given; refuse plain lists of numbers."""
     if indices is not None:
         if as_array(function, indices).ndim != 1:
             raise DataError(
@@ -81,7 +81,7 @@ def counts_of(
     *,
     others: bool = False,
 ) -> list[int]:
-    """Return the number of records at each listed point; ``others``: ignore rows elsewhere."""
+    """Return the number of records at each listed point; ``others``: ignore records elsewhere."""
     if (data is None) == (counts is None):
         raise ParameterError(f"{function}: expected either data or counts=")
     if counts is None:
@@ -122,7 +122,7 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
 
 
 def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDArray[np.int64]:
-    """Return row indices of listed points; −1 for any other, which is refused unless ``others``."""
+    """Return indices of listed points; −1 for other records, which ``others`` must allow."""
     listed = (data >= 0) & (data < size)
     if not (others or listed.all()):
         raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
@@ -130,7 +130,7 @@ def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDAr
 
 
 def check_on_outside(function: str, on_outside: object, *, bodies: bool = True) -> None:
-    """Raise ParameterError for an unknown treatment of records outside; bodies may project."""
+    """Raise ParameterError for an unknown ``on_outside``; only bodies allow "project"."""
     first = '"refuse", "project"' if bodies else '"refuse"'
     if on_outside not in ("refuse", "drop", *(["project"] if bodies else [])):
         raise ParameterError(
@@ -145,7 +145,7 @@ def check_finite(function: str, rows: Array) -> None:
 
 
 def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
-    """Return real-valued records as rows, shape (n, dim), whose values are not checked yet."""
+    """Return real-valued records, shape (n, dim); values may still be NaN or infinite."""
     records = as_array(function, data)
     if records.shape == (0,):
         records = np.zeros((0, dim))
@@ -158,7 +158,7 @@ def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
 
 
 def as_array(function: str, values: "ArrayLike | None") -> NDArray:
-    """Return ``values`` as an array; numpy's own errors may quote values, and are replaced."""
+    """Return ``values`` as an array; numpy's errors are replaced, since they may quote values."""
     array = array_of(values)
     if isinstance(array, str):
         raise DataError(f"{function}: expected a regular array of numbers, got {array}")
@@ -166,7 +166,7 @@ def as_array(function: str, values: "ArrayLike | None") -> NDArray:
 
 
 def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
-    """Return the map that ``on_outside="project"`` applies to each record by itself.
+    """Return the map that ``on_outside="project"`` applies to each record separately.
 
     Raises:
         NotAvailableError: no such map is known.

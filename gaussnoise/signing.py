@@ -1,9 +1,9 @@
-"""Signatures of published folders: who stands behind the files.
+"""Signatures of published folders, which prove who published the files.
 
 ``sign`` writes ``signature.json`` into a folder, and ``verify`` checks it with a public key. The
 file is a DSSE envelope (https://github.com/secure-systems-lab/dsse) around an in-toto statement
 (https://in-toto.io/Statement/v1) with the sha256 of every other file, so that other tools read it.
-The folder ``private`` of a stream is never signed: it is not published.
+The folder ``private`` of a stream is never signed, since it is not published.
 """
 
 import base64
@@ -43,11 +43,11 @@ Password = str | Callable[[], str]
 _PAYLOAD = "application/vnd.in-toto+json"
 _STATEMENT = "https://in-toto.io/Statement/v1"
 _PREDICATE = "urn:gaussnoise:published-folder:1"
-_MOST_KEY = 2**16  # bytes of the file of a key
-_MOST_JSON = 2**27  # bytes of a record or an envelope, which in a stream names files of all ticks
+_MOST_KEY = 2**16  # most bytes of a key's file
+_MOST_JSON = 2**27  # most bytes of a record or an envelope; a stream's is long
 _STREAM = "stream.json"
 _TICK = re.compile(r"ticks/[0-9]+/")
-_PRIVATE = "private/"  # exact counts, which no signature of a stream covers
+_PRIVATE = "private/"  # exact counts, which are never signed
 
 
 def sign(
@@ -61,16 +61,17 @@ def sign(
     first. Signing again with the same key changes nothing; another key adds its signature. The
     record does not list ``signature.json``, which is written after it; all readers accept the file.
 
-    Of a stream, its record and all ticks that are there are signed, never its folder ``private``.
-    After the next tick, sign again: the new signature covers all ticks. It replaces those of other
-    keys, which were of fewer ticks; their owners sign again.
+    For a stream, its record and all ticks so far are signed, never its folder ``private``. After
+    the next tick, sign again: the new signature covers all ticks. It replaces signatures by other
+    keys, which cover fewer ticks; the owners of those keys sign again.
 
     Args:
         folder: the folder of a release, of combined releases, of changes, of a stream, or of one of
-            its ticks, for those who receive no more than that.
+            its ticks, for readers who receive that tick only.
         key: the file of an Ed25519 private key, in PEM as ``openssl genpkey -algorithm ed25519``
             writes it, or as ``ssh-keygen -t ed25519`` does. It stays outside the folder.
-        password: of the key's file, or a function that asks for it, called only if there is one.
+        password: the password of the key's file, or a function that asks for it; it is called only
+            if the file has a password.
 
     Returns:
         The name of the key in the signature: the sha256 of its public part (DER), in hexadecimal.
@@ -79,7 +80,7 @@ def sign(
         NotAvailableError: ``cryptography`` is not installed; the message says how to install it.
         ParameterError: no Ed25519 private key, a missing or wrong password, or a key that is inside
             the folder and would be published with it.
-        OutputError: the folder is no published one, was changed, has a signature of other files, or
+        OutputError: the folder is not published, was changed, has a signature of other files, or
             cannot be written.
 
     >>> import tempfile
@@ -135,11 +136,11 @@ def sign(
 def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
     """Check that the owner of a key signed exactly the files that are in a folder now.
 
-    Of a stream, these are all but its folder ``private`` and the signatures of single ticks.
+    For a stream, these are all files except the folder ``private`` and the signatures of ticks.
 
-    A signature says who stands behind the files, and not that they are true: whether they follow
-    from each other is checked by ``load`` and by :mod:`gaussnoise.verifier`. The public key must
-    come from its owner by another way than the folder.
+    A signature proves who published the files, not that they are true: ``load`` and
+    :mod:`gaussnoise.verifier` check that they agree with each other. The public key must come from
+    its owner, and not with the folder.
 
     Args:
         folder: a folder with a ``signature.json``.
@@ -151,8 +152,8 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
     Raises:
         NotAvailableError: ``cryptography`` is not installed; the message says how to install it.
         ParameterError: no Ed25519 public key.
-        OutputError: there is no signature of this key; or a file was changed, added or removed
-            since; or a stream went on since, and the message says which ticks are signed.
+        OutputError: there is no signature of this key; a file was changed, added or removed since;
+            or a stream has later ticks, and the message says which are signed.
 
     The example of :func:`sign` checks its signature.
     """
@@ -190,7 +191,7 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
 
 
 def _statement(place: Path) -> bytes:
-    """Return the in-toto statement of a folder, once its files agree with its record."""
+    """Return the in-toto statement of a folder, if its files agree with its record."""
     try:
         record = next((name for name in RECORDS if (place / name).is_file()), None)
         if record is None:
@@ -220,9 +221,9 @@ def _statement(place: Path) -> bytes:
 
 
 def _stream_fault(place: Path, key: object) -> str | None:
-    """Return in words the fault of a stream's files; None if its ticks are as they were published.
+    """Return text on the fault of a stream's files; None if all ticks are as published.
 
-    ``key``: the name of the stream, which all its ticks state.
+    ``key``: the name of the stream, which each tick states.
     """
     folders = {path.name for path in (place / "ticks").iterdir()}
     there = {path.name for path in place.iterdir()}
@@ -242,7 +243,7 @@ def _stream_fault(place: Path, key: object) -> str | None:
 
 
 def _subjects(payload: bytes) -> dict[str, str]:
-    """Return the sha256 of all files that a statement names."""
+    """Return {file: sha256} from a statement."""
     statement = parsed(payload)
     if (statement["_type"], statement["predicateType"]) != (_STATEMENT, _PREDICATE):
         raise ValueError
@@ -250,7 +251,7 @@ def _subjects(payload: bytes) -> dict[str, str]:
 
 
 def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None, list[str]]:
-    """Return in words a change of files after they were signed, and the ticks that came later."""
+    """Return text on a file that changed after signing, or None; and a stream's later ticks."""
     before, now = ({m[0] for m in map(_TICK.match, files) if m} for files in (signed, there))
     new = now - before if _STREAM in signed else set[str]()
     for name in sorted({*signed, *there}):
@@ -263,7 +264,7 @@ def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None,
 
 
 def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
-    """Raise OutputError unless a stream went on: all that was signed is there, with more ticks."""
+    """Raise OutputError unless all signed files are unchanged, and there are later ticks."""
     try:
         fault, new = _changes(_subjects(stated), _subjects(payload))
     except MALFORMED:
@@ -276,7 +277,7 @@ def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
 
 
 def _digests(place: Path) -> dict[str, str]:
-    """Return the sha256 of all files that are signed, in the order of their names."""
+    """Return {file: sha256} of all files to sign, sorted by name."""
     names = {name for name in files_in(place) if name != SIGNATURE}
     if (place / _STREAM).is_file():
         ticks = {tick[0] for tick in map(_TICK.match, names) if tick and tick[0] + RECORD in names}
@@ -292,7 +293,7 @@ def _digests(place: Path) -> dict[str, str]:
 
 
 def _envelope(path: Path) -> tuple[bytes, list[Any]]:
-    """Return the payload of an envelope, and its signatures, none of which is checked."""
+    """Return the payload and the signatures of an envelope, without checking them."""
     try:
         envelope = read_json(path, _MOST_JSON)
         signatures = [{**own} for own in envelope["signatures"]]
@@ -323,7 +324,7 @@ def _text(content: bytes) -> str:
 
 
 def _replace(target: Path, envelope: dict[str, object]) -> None:
-    """Write the signature in one step, so that the folder never has a file without a name."""
+    """Write the signature in one step, so that the folder never has a partial or unnamed file."""
     folder = Path(os.path.abspath(target.parent))
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.signature")
     try:
@@ -358,7 +359,7 @@ def _private_key(path: Path, password: Password | None) -> Any:
     try:
         key = load(content, None)
     except Exception as error:  # noqa: BLE001 (a file of any content)
-        # the file has a password: TypeError, but of ssh-keygen's files ValueError before version 45
+        # a file with a password raises TypeError, or ValueError for ssh-keygen before version 45
         if not isinstance(error, TypeError) and "password" not in str(error):
             raise _no_key("sign", path, "private", type(error).__name__) from None
         given = password() if callable(password) else password
@@ -392,7 +393,7 @@ def _public_key(path: Path) -> Any:
 
 
 def _loaders(kind: str) -> tuple[Any, Any, type]:
-    """Return the functions that read keys in PEM and of ssh-keygen, and the class of keys."""
+    """Return the functions that read keys in PEM and in ssh-keygen's format, and the key class."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -406,7 +407,7 @@ def _loaders(kind: str) -> tuple[Any, Any, type]:
 
 
 def _content(who: str, path: Path, kind: str) -> bytes:
-    """Return the content of the file of a key."""
+    """Return the content of a key's file."""
     try:
         with opened(path) as file:
             return file.read(_MOST_KEY)
@@ -417,7 +418,7 @@ def _content(who: str, path: Path, kind: str) -> bytes:
 
 
 def _no_key(who: str, path: Path, kind: str, got: str) -> ParameterError:
-    """Return the error for a file without the expected key, of which nothing is shown."""
+    """Return the error for a file without the expected key; it shows nothing of the file."""
     made = "openssl genpkey -algorithm ed25519 -out key.pem, and for the public key openssl pkey "
     return ParameterError(
         f"{who}: expected an Ed25519 {kind} key in {path}, got {got}; hint: {made}-in key.pem "

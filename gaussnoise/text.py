@@ -1,4 +1,4 @@
-"""The text of released estimates, and the statements about every release."""
+"""Text of released estimates, and statements that every release makes."""
 
 import difflib
 import re
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_SHOWN = 8  # most coordinates that are shown
+_SHOWN = 8  # most coordinates in a text
 LARGEST = 1e12  # larger numbers are written with an exponent
-_LISTED = 8  # most names that a message lists
-# characters of names and labels that would control a terminal or the direction of a line
+_LISTED = 8  # most names in a message
+# characters in names and labels that would control a terminal or the writing direction
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -29,7 +29,7 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """Return the guarantee and its limits: the protected data, and risks that are not covered."""
+    """Return statements on the protected data, and on the risks that are not covered."""
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
@@ -41,20 +41,20 @@ def printable(text: str) -> str:
 
 
 def nearest(name: object, known: Iterable[object], least: float = 0.6) -> object | None:
-    """Return the known name most similar to another one; None if none is similar enough."""
+    """Return the known name most similar to ``name``; None if none is similar enough."""
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, 1, least)
     return names[close[0]] if close else None
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """Return a hint about the known name most similar to another one, or an empty text."""
+    """Return a hint with the known name most similar to ``name``, or ""."""
     close = nearest(name, known)
     return "" if close is None else f"; hint: did you mean {close!r}?"
 
 
 def one_of(known: Iterable[object]) -> str:
-    """Return the first of several that a message expects, and how many there are if it has more.
+    """Return text that lists what a message expects: the first names, and how many there are.
 
     >>> one_of("abc"), one_of(range(100, 140))
     ('one of a, b, c', 'one of 100, 101, 102, 103, 104, 105, 106, 107, … (40)')
@@ -68,13 +68,13 @@ NO_NUMBER, NO_LIMIT, NO_INTERVAL = "none", "no limit", "no interval"
 
 
 def has_interval(estimate: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-    """Return where an interval says something: two ends, or one beside an estimate."""
+    """Return where an interval is informative: it has two bounds, or one and an estimate."""
     known = np.isfinite(low) & np.isfinite(high)
     return known | (np.isfinite(estimate) & (np.isfinite(low) | np.isfinite(high)))
 
 
 def between_text(low: str, high: str) -> str:
-    """Return the ends of an interval in words.
+    """Return an interval in words, from the texts of its bounds.
 
     >>> between_text("3", "5"), between_text("0", NO_LIMIT), between_text(NO_LIMIT, NO_LIMIT)
     ('3 to 5', '0 or more', 'no interval')
@@ -92,7 +92,7 @@ def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
 
 
 def significant(value: float, digits: int) -> str:
-    """Return a number of some significant digits, with commas between thousands.
+    """Return a number with this many significant digits, and commas between thousands.
 
     >>> significant(1234567.8, 4), significant(-0.00012345, 3), significant(2.5e13, 4)
     ('1,235,000', '-0.000123', '2.5e+13')
@@ -110,17 +110,17 @@ def versions(*libraries: str) -> Mapping[str, str]:
 
 
 def no_less(value: float, figures: int = 6) -> str:
-    """Return the text of an upper bound, such as a loss of privacy, rounded up to some figures.
+    """Return the text of an upper bound, such as a privacy loss, rounded up to ``figures`` digits.
 
     >>> no_less(3.66244, 4), no_less(0.1)
     ('3.663', '0.1')
     """
-    shortest = Decimal(repr(float(value)))  # the double below 0.1 itself would become 0.100001
+    shortest = Decimal(repr(float(value)))  # exact binary digits of 0.1 would give 0.100001
     return f"{float(Context(figures, ROUND_CEILING).plus(shortest)):.{figures}g}"
 
 
 def guarantee_text(privacy: Mapping[str, object], private: bool) -> str:
-    """Return the guarantee and its numbers, from the record of a release: ``zCDP, rho = 0.1``."""
+    """Return the guarantee with its numbers, from a release's record: ``zCDP, rho = 0.1``."""
     names = list(privacy)
     after = names[names.index("definition") + 1 :] if "definition" in names else []
     numbers = list(takewhile(lambda name: isinstance(privacy[name], int | float), after))
@@ -142,7 +142,7 @@ def estimate_text(
 ) -> str:
     """Return the text that ``print`` shows: the first coordinates, ± standard deviations.
 
-    If ``meaning`` is given, it explains the number after ±.
+    ``meaning`` explains the number after ±.
     """
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
     lines = [

@@ -1,4 +1,4 @@
-"""The ``gaussnoise`` command: an error is one line without data, and gives a non-zero exit."""
+"""The ``gaussnoise`` command. An error is one line without data, and a non-zero exit code."""
 
 import signal
 import sys
@@ -20,5 +20,5 @@ def main() -> None:
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    """Exit as after an error, so that files of an unfinished release are removed."""
+    """Exit like after an error, so that files of an unfinished release are removed."""
     sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""The options of a plan, and their meaning: tables, targets, a budget."""
+"""The options of a plan in the shell, and their conversion to tables, targets and a budget."""
 
 import functools
 import inspect
@@ -43,7 +43,7 @@ Written = tuple[str | None, ...]  # a dialect, as options state it: arguments of
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a plan, in the order in which help lists them."""
+    """The options of a plan, in the order of their help texts."""
 
     schema: SchemaFile
     marginals: Marginals = None
@@ -64,10 +64,9 @@ class Options:
     source: Source = None
 
     def settled(self) -> "Options":
-        """Return these options, with those of the schema's ``[plan]`` where none is given here.
+        """Return these options; those not given are taken from the schema's ``[plan]``.
 
-        A budget, ``--within`` or ``--target`` given here replaces the whole budget that stands
-        there.
+        A budget, ``--within`` or ``--target`` in the shell replaces the whole budget of ``[plan]``.
         """
         own = (self.within, self.target or None, *(getattr(self, name) for name in BUDGET))
         return filled(self, BUDGET if any(given is not None for given in own) else ())
@@ -77,8 +76,8 @@ def filled(options: Any, without: Iterable[str] = ()) -> Any:
     """Return options as values like those of ``[plan]``, which stand where none is given.
 
     Raises:
-        ParameterError: ``[plan]`` states something that these options do not have: left aside, it
-            might have protected more.
+        ParameterError: ``[plan]`` states something that is no such option. It must not be ignored,
+            since it might have protected more.
     """
     stated = load_plan(options.schema)
     stated.pop("table", None)
@@ -95,7 +94,7 @@ def filled(options: Any, without: Iterable[str] = ()) -> Any:
 
 
 def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
-    """Return the files of the rows: those given, or those that the schema's ``[plan]`` names."""
+    """Return the files with the rows: the given ones, or those in the schema's ``[plan]``."""
     found = table or load_plan(schema).get("table")
     if not found:
         raise ParameterError(
@@ -105,7 +104,7 @@ def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameter ``options`` is replaced by all fields of its class."""
+    """Return a command with all fields of the class of ``options`` as options of its own."""
     own = inspect.signature(command).parameters
     kind = own["options"].annotation
     shared = inspect.signature(kind).parameters
@@ -183,7 +182,7 @@ def target_of(text: str) -> tuple[frozenset[str], Target]:
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the parts between commas; a part in "…" may contain commas, and "" for a quote.
+    """Return the parts between commas; a part in "…" may contain commas, and "" for one quote.
 
     >>> parts_of('age:prefix, "pay, net", "pay, gross":ranges')
     ['age:prefix', 'pay, net', 'pay, gross:ranges']
@@ -196,7 +195,7 @@ def parts_of(text: str) -> list[str]:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Return names between commas, as :func:`parts_of` reads them.
+    """Return names separated by commas, so that :func:`parts_of` splits them again.
 
     >>> joined(["age", "pay, net"])
     'age,"pay, net"'
@@ -212,7 +211,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 
 
 def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
-    """Return the meaning of budgets, and save a picture if a path is given."""
+    """Return the errors and risks of several budgets; save a picture if ``plot`` is given."""
     check_new("plan", plot)
     names = "neighbors", "p", "rows_per_person", "delta"
     wanted = {name: value for name in names if (value := getattr(options, name)) is not None}
@@ -224,7 +223,7 @@ def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
 
 
 def per_person_of(text: str | None) -> Any:
-    """Return how rows of a person make one number: for all clipped numbers, or for each."""
+    """Return the function of a person's numbers: one for all clipped numbers, or {name: one}."""
     pairs = [part.rpartition("=") for part in parts_of(text or "")]
     if [equals for _, equals, _ in pairs] == [""]:
         return pairs[0][2]
@@ -261,7 +260,7 @@ def dialect_of(
     date_format: str | None = None,
     thousands: str | None = None,
 ) -> Dialect:
-    """Return the dialect ``base``, which a schema states, with the options that are given."""
+    """Return the dialect ``base`` of a schema, with the given options replaced."""
     delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
     said = {
         "delimiter": delimiter,
@@ -275,17 +274,17 @@ def dialect_of(
 
 
 def table_of(paths: list[Path]) -> str | list[str]:
-    """Return one table, in one file or several."""
+    """Return one path, or a list of paths, for a table in one file or several."""
     return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
 
 
 def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
-    """Return k for all k-way marginals, or the tables one by one."""
+    """Return k for all k-way marginals, or the list of entries."""
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
     return [entry_of(listed, known) for listed in marginals]
 
 
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
-    """Return one table from names between commas, with bases after colons."""
+    """Return an entry from names separated by commas, with bases after colons."""
     return as_entry([listed] if listed in known else parts_of(listed), known)

@@ -63,7 +63,7 @@ def certify_strategy(
 
 
 def _check_file(strategy: Path) -> None:
-    """Refuse a folder, which another command checks."""
+    """Refuse a folder, which ``gaussnoise verify`` checks."""
     if strategy.is_dir():
         raise ParameterError(
             f"certify: expected a file with a strategy, got the folder {strategy}; hint: "

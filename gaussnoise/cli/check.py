@@ -54,7 +54,7 @@ def check_table(
     options = Options(
         schema=schema,
         marginals=marginals,
-        rho=1.0,  # which a check does not depend on
+        rho=1.0,  # the check does not depend on it
         rows_per_person=rows_per_person,
         person=person,
         per_person=per_person,

@@ -23,14 +23,14 @@ ERR = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def show(document: Document) -> None:
-    """Write a JSON document alone, without a console's formatting."""
+    """Write a JSON document to standard output, without the formatting of the console."""
     sys.stdout.write(written(document) + "\n")
 
 
 def say(text: str, to: Console = OUT, style: str = "") -> None:
-    """Print lines of text, in which no name or label can send a command to the terminal.
+    """Print text that fits the screen; its characters cannot control the terminal.
 
-    They fit the screen, as in Python. A style is of the text up to its first colon.
+    ``style`` is applied to the text up to the first colon.
     """
     lines = Text(on_screen(printable(text)))
     lines.stylize(style, 0, text.find(":") + 1)
@@ -38,9 +38,9 @@ def say(text: str, to: Console = OUT, style: str = "") -> None:
 
 
 def say_toml(text: str) -> None:
-    """Print part of a schema file, which fits a terminal or COLUMNS, but is whole in a file.
+    """Print part of a schema file: in lines that fit a terminal or COLUMNS, else unchanged.
 
-    Broken inside a text of its own, a line would be another schema.
+    In a file, a line broken inside a quoted text would change the schema.
     """
     if OUT.is_terminal or "COLUMNS" in os.environ:
         say(text.removesuffix("\n"))
@@ -49,18 +49,18 @@ def say_toml(text: str) -> None:
 
 
 def flowing(text: str) -> str:
-    """Return a docstring for help, which breaks lines itself: each paragraph is one line.
+    """Return a docstring for help, where each paragraph is one line, as help breaks lines itself.
 
-    Those that are indented are lists, and keep their lines.
+    Indented paragraphs are lists, whose lines are kept.
     """
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
 
 
 def check_new(command: str, file: Path | None, *folders: Path) -> None:
-    """Raise OutputError if a file that a command is to write exists, or is in published folders.
+    """Raise OutputError if the file for output exists, or would be inside a published folder.
 
-    The record of a published folder lists all its files: with one more, it fails all its checks.
+    The record of a published folder lists all its files: with one more file, checks would fail.
     """
     if file is None:
         return

@@ -43,7 +43,7 @@ def convert(
             f"difference BEFORE AFTER --format {format:.40} -o NEW, with the folders of both "
             "releases"
         )
-    wanted: Any = format  # checked when the files are written
+    wanted: Any = format  # save checks it
     published(folder, None).save(out, wanted, verifier=verifier)
     if as_json:
         return show(written_document(out, format=format))

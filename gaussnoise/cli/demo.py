@@ -45,7 +45,7 @@ def demo() -> None:
         "survey of 1974)"
     )
     say(f"wrote {folder}/schema.toml         its public schema")
-    # an environment that is not activated has the command, but not on the path
+    # if its environment is not activated, the command is not on the path
     command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
     if Path(command).name == "__main__.py":
         command = "python -m gaussnoise"

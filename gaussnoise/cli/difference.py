@@ -60,7 +60,7 @@ def show_changes(
     entries = [entry_of(listed, changes.before.plan.schema.names) for listed in of or []]
     found = shown_changes(changes, entries)
     if out is not None:
-        wanted: Any = format  # checked when the files are written
+        wanted: Any = format  # save checks it
         changes.save(out, wanted, of=entries, title=title)
     if as_json:
         return show(changes_document(changes, found, out, entries))
@@ -73,7 +73,7 @@ def show_changes(
 def _show_ticks(
     folder: Path, earlier: int, later: int, of: list[str], out: Path | None, *, as_json: bool
 ) -> None:
-    """Show the changes of each tick's own rows, by the covariance of the noise of both ticks."""
+    """Show the changes of the rows of each tick, with the covariance of the noise of both ticks."""
     if out is not None:
         raise ParameterError(
             "difference: expected no -o for two ticks of a stream; hint: --json, or gaussnoise "

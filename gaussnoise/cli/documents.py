@@ -1,4 +1,4 @@
-"""The JSON documents of commands with ``--json``, one for each, with stable keys."""
+"""The JSON documents that commands print with ``--json``; each has stable keys."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def written(document: Document) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON types."""
+    """Return a value as JSON types, with None for infinite numbers and NaN."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -96,7 +96,7 @@ def plan_document(plan: Plan) -> Document:
 
 
 def _optimality(plan: Plan) -> Document:
-    """Return the proof of optimality in numbers."""
+    """Return the numbers that prove optimality."""
     return {
         "p": str(plan.noise.p),
         "error": plan.error,
@@ -104,7 +104,7 @@ def _optimality(plan: Plan) -> Document:
         "gamma_lower": plan.bracket[0],
         "certified_gap": plan.gap,
         "improvement": plan.improvement,
-        # none holds for all data sets where tables are published exactly
+        # with exact tables, no lower bound holds for all data sets
         "lower_bound": None if plan.public else plan.bound.as_dict(plan.error),
         "method": plan.noise.method,
     }

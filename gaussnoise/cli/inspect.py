@@ -1,4 +1,4 @@
-"""The command that compares a release with the data, for their owner."""
+"""The command that compares a release with the data, for the owner of the data."""
 
 from typing import Annotated
 

@@ -91,13 +91,13 @@ def show_ledger(
 
 
 def _grown(ledger: Ledger) -> str:
-    """Return in words how the budget grows with numbers of a record, if it does."""
+    """Return text on how the budget grows with numbers of a record; "" if it does not."""
     squares = "".join(f" + ({name} / {t:.15g})^2" for name, t in ledger.scales.items())
     return f", times 1{squares} for a record: large ones are protected less" if squares else ""
 
 
 def _lines(entry: LedgerEntry, ledger: Ledger) -> str:
-    """Return the lines that are shown for one entry."""
+    """Return the text for one entry of the ledger."""
     rho, delta = spent_and_left(entry.rho, 1, ledger.rho)[0], ""
     if ledger.delta:
         delta = f"delta {spent_and_left(entry.delta, 1, ledger.delta)[0]:<10}  "
@@ -111,10 +111,10 @@ def _lines(entry: LedgerEntry, ledger: Ledger) -> str:
 
 
 def noted(command: str, path: Path | None, *note: str | None) -> Ledger | Path | None:
-    """Return a ledger that keeps these lines with the charge of a command; without any, its path.
+    """Return the ledger with this note for the next charge; the path if there is no note.
 
     Raises:
-        ParameterError: there are lines, but no ledger to keep them.
+        ParameterError: there is a note, but no ledger.
     """
     lines = Note(*note).lines
     if lines and path is None:

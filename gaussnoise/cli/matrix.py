@@ -1,4 +1,4 @@
-"""The matrices in files: numbers with commas, numpy, Matrix Market."""
+"""Reading matrices from files: numbers with commas, numpy, Matrix Market."""
 
 import warnings
 from pathlib import Path
@@ -12,7 +12,7 @@ from ..files.disk import opened
 
 
 def read_matrix(path: Path, command: str) -> Any:
-    """Return a matrix of real numbers, dense or sparse; raise ParameterError for others."""
+    """Return the matrix of real numbers in a file, dense or sparse, or raise ParameterError."""
     try:
         with opened(path) as file:
             if path.suffix == ".npy":
@@ -26,7 +26,7 @@ def read_matrix(path: Path, command: str) -> Any:
                 )
             file.seek(0)
             with warnings.catch_warnings():
-                warnings.simplefilter("error")  # numpy only warns about an empty file
+                warnings.simplefilter("error")  # otherwise numpy only warns about an empty file
                 numbers = np.loadtxt(file, delimiter=",", ndmin=2, encoding="utf-8")
     except OSError as error:
         reason = (
@@ -57,7 +57,7 @@ def read_matrix(path: Path, command: str) -> Any:
 _PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alone"
 
 
-# errors that readers of archives and of Matrix Market files raise
+# errors raised by readers of archives and of Matrix Market files
 _UNREADABLE = (
     EOFError,
     LookupError,
@@ -70,7 +70,7 @@ _UNREADABLE = (
 
 
 def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
-    """Return the matrix of a Matrix Market file, or one of scipy.sparse.save_npz or numpy.savez."""
+    """Return the matrix in a file of Matrix Market, scipy.sparse.save_npz or numpy.savez."""
     from scipy import io, sparse
 
     expected = f"{command}: expected one matrix of real numbers in {path}"

@@ -194,7 +194,7 @@ def release_means(
 
 
 def _grouping(entry: str, schema: Path | None) -> Attribute:
-    """Return the attribute of a grouping column, from the option or from a schema."""
+    """Return the attribute of a grouping column, from ``--by`` or from a schema."""
     name, equals, listed = entry.partition("=")
     if equals:
         return Attribute(name.strip(), parts_of(listed))
@@ -218,7 +218,7 @@ def _grouping(entry: str, schema: Path | None) -> Attribute:
 def _bounds(
     between: list[str] | None, least: float | None, columns: list[str]
 ) -> dict[str, tuple[float | None, float | None]] | None:
-    """Return the public bounds of columns, from both options."""
+    """Return {column: public bounds} from ``--between`` and ``--least``."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for entry in between or []:
         column, equals, ends = entry.rpartition("=")

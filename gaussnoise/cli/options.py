@@ -202,7 +202,7 @@ StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
 
 
 def check_norm(command: str, p: float) -> None:
-    """Raise ParameterError for a norm that no certificate is about."""
+    """Raise ParameterError for a norm p for which there is no certificate."""
     if not p >= 2:
         raise ParameterError(
             f"{command}: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"

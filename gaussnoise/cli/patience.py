@@ -14,7 +14,7 @@ def patience(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
 
     Args:
         console: the console on standard error; nothing is drawn unless it is a terminal.
-        doing: the work, in one word.
+        doing: one word for the work.
     """
     if not console.is_terminal:
         with told():

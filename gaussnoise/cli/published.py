@@ -1,4 +1,4 @@
-"""The release in a folder, of tables or of some ticks of a stream; a question about its rows."""
+"""The published release in a folder; and a warning if the wrong table may have been counted."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from .console import ERR, say
 
 
 def streamed(folder: Path) -> StreamTables | None:
-    """Return the published tables of a stream; None if the folder is no stream's."""
+    """Return the published tables of a stream; None if the folder is not that of a stream."""
     if not (folder / "stream.json").is_file():
         return None
     tables = Stream.open(folder).tables
@@ -22,7 +22,7 @@ def streamed(folder: Path) -> StreamTables | None:
 
 
 def published(folder: Path, ticks: str | None) -> TableRelease:
-    """Return a published release; for a stream, of the rows of these ticks, or of all so far."""
+    """Return the release in a folder; for a stream, that of the rows of these ticks, or of all."""
     if (tables := streamed(folder)) is None:
         if ticks is not None:
             raise ParameterError(f"--ticks: expected the folder of a stream, got {folder}")
@@ -39,7 +39,7 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
 
 
 def tick_in(folder: Path) -> tuple[Path, int] | None:
-    """Return the folder of a stream and a tick, of the folder of this tick; None for others."""
+    """Return a stream's folder and the tick, from the folder of a tick; None for other folders."""
     place = folder.absolute()
     stream = place.parent.parent
     if place.parent.name != "ticks" or not (stream / "stream.json").is_file():
@@ -48,7 +48,7 @@ def tick_in(folder: Path) -> tuple[Path, int] | None:
 
 
 def ticks_of(text: str) -> tuple[int, int]:
-    """Return the first and the last tick of ``--ticks``."""
+    """Return the first and the last tick of the text of ``--ticks``."""
     match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]):
         raise ParameterError(f"--ticks: expected one tick or a range, 12 or 5-8, got {text!r:.80}")
@@ -56,7 +56,7 @@ def ticks_of(text: str) -> tuple[int, int]:
 
 
 def say_aside(release: AbstractRelease) -> None:
-    """Ask whether the table was the right one where released numbers have nearly all rows aside."""
+    """Ask whether the table was the right one, if few rows were where the schema expects them."""
     for found in rows_aside(release):
         say(
             f"warning: {found}, by the released numbers; was this the right table, and the right "

@@ -32,7 +32,7 @@ from .options import (
 )
 from .published import say_aside
 
-_PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
+_PATIENCE = 10.0  # seconds; a longer release is announced on any output
 
 
 @with_options
@@ -92,10 +92,10 @@ def released(
     verifier: bool = False,
     as_json: bool = False,
 ) -> TableRelease:
-    """Announce the work, make the release, show its summary and the files, and return it."""
+    """Announce the work, release, show the summary and the files, and return the release."""
     if ERR.is_terminal or planned.seconds > _PATIENCE:
         say(work_text(planned), ERR)
-    # checked by the release
+    # release() checks these
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside, "verifier": verifier}
     result = planned.release(
         table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted

@@ -56,7 +56,7 @@ def draft_schema(
     if as_json:
         show(draft_document(drafted.schema, drafted.left_out, text, out))
     elif out is None:
-        # printed with TOML's escapes, so that the schema stays the same
+        # TOML's escapes stay, so that the printed schema is the same
         say_toml(text)
     else:
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")

@@ -58,7 +58,7 @@ from .options import (
 from .patience import patience
 from .published import say_aside, ticks_of
 
-_FEW = 3  # most tables of a stream that are shown
+_FEW = 3  # most tables that are shown for a stream
 _Ledger = Annotated[
     Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
 ]
@@ -66,7 +66,7 @@ _Ledger = Annotated[
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """The options of a plan over time, in the order in which help lists them."""
+    """The options of a plan over time, in the order of their help texts."""
 
     schema: SchemaFile
     ticks: Annotated[
@@ -137,18 +137,18 @@ class StreamOptions:
     ] = False
 
     def settled(self) -> "StreamOptions":
-        """Return these options, with those of the schema's ``[plan]`` where none is given here."""
+        """Return these options; those not given are taken from the schema's ``[plan]``."""
         has_own = any(given is not None for given in (self.rho, self.epsilon, self.delta))
         return filled(self, BUDGET if has_own else ())
 
     def plan(self) -> StreamPlan:
-        """Return the plan of all options together."""
+        """Return the plan of these options."""
         if self.person is not None and self.reports is None:
             raise ParameterError(
                 "stream: expected --reports K with --person: in how many ticks one person has rows "
                 f"at most, got none; hint: --reports {self.ticks} is always true"
             )
-        # the class checks these values
+        # Ticks checks these values
         wanted: dict[str, Any] = {"late": self.late, "workload": self.workload}
         wanted |= {"period": self.period, "enforced": self.enforced}
         wanted |= {"corrections": self.corrections}
@@ -365,7 +365,7 @@ def show_series(
 
 @contextmanager
 def _warnings_said() -> Iterator[None]:
-    """Print stream warnings in this block as lines on standard error, as they occur."""
+    """Print the stream warnings of this block on standard error, at once."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", StreamWarning)
         warnings.showwarning = lambda message, *_: say(f"warning: {message}", ERR)
@@ -373,7 +373,7 @@ def _warnings_said() -> Iterator[None]:
 
 
 def _next_text(stream: Stream, folder: Path) -> str:
-    """Return a text on the command for the next tick."""
+    """Return a text that gives the command for the next tick."""
     done = len(stream)
     if done == stream.plan.over.n:
         return "all ticks are done: more of them take a new stream, on a budget of its own"

@@ -1,26 +1,26 @@
-"""Messages of the library in the words of the shell: its options in place of Python's arguments."""
+"""Messages of the library in the words of the shell, with options instead of Python's arguments."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-# what names something else, or is the same in both: quoted texts, code and options
+# quoted text, code and options: not an argument, or the same in the shell
 _KEPT = r"(?<!\w)'[^']*'|`[^`]*`|--?\w\S*|[\w.]+\([^()]*\)"
 _VALUE = r'"[^"]*"(?: or "[^"]*")*|\{[^{}]*\}|[\w.+-]*\w(?!\()'
 _ARGUMENT = re.compile(rf"{_KEPT}|(?<![\w.])(?P<name>[a-z]\w*)=(?P<value>{_VALUE})?(?!\()")
-# calls that commands make
+# Python calls that commands make themselves
 _CALLS = {
     r"(?:gn\.streams\.)?Ticks\(\.\.\., (\w+=\w+)\)": r"\1",
     r"(?:gn\.)?\b(combine|difference)\([^()]*\)": r"gaussnoise \1",
     r"(?:gn\.streams\.)?Stream\.open\('([^']*)'\)": r"gaussnoise stream tick \1",
 }
-# for texts of commands that have no such option
+# for commands that lack this option
 OF_RELEASES = {"on_outside": "--on-outside"}
-_QUESTION = "ask: "  # questions are the same in both, and may be about an attribute called level
+_QUESTION = "ask: "  # questions stay as they are: an attribute may be called level
 
 
 def options_of(commands: Any, arguments: Iterable[str]) -> Mapping[str, str]:
-    """Return the options of all commands by their names, those of the named command first."""
+    """Return {argument: option} of all commands; options of the called command have precedence."""
     named = commands
     for word in arguments:
         named = _commands_of(named).get(word, named)
@@ -37,13 +37,13 @@ def _commands_of(group: Any) -> Mapping[str, Any]:
 
 
 def _leaves(group: Any) -> Iterator[Any]:
-    """Yield all commands of a group that are no groups."""
+    """Yield all commands in a group and its subgroups."""
     for one in _commands_of(group).values():
         yield from _leaves(one) if _commands_of(one) else [one]
 
 
 def in_shell(text: str, options: Mapping[str, str]) -> str:
-    """Return a message in which options, by the names of their arguments, stand for these.
+    """Return a message with the shell's options in place of arguments with these names.
 
     >>> in_shell('release: hint: on_outside="drop"', {"on_outside": "--on-outside"})
     'release: hint: --on-outside drop'
@@ -57,7 +57,7 @@ def in_shell(text: str, options: Mapping[str, str]) -> str:
             return found[0]
         if value is None or value == "True":
             return option
-        if value.startswith("{"):  # {"age": (0, 120)} is age=0,120
+        if value.startswith("{"):  # {"age": (0, 120)} is age=0,120 in the shell
             value = re.sub(r"[{}()\[\]\"' ]", "", value).replace(":", "=", 1)
         value = value.replace('"', "")
         return f"{option} {'none' if value == 'None' else value}"

@@ -1,6 +1,6 @@
-"""Persons whose rows may be counted, according to the earlier tables in which they were counted.
+"""Which persons' rows may be counted, given the earlier tables in which they were counted.
 
-Persons are known by keyed hashes alone, which are the same in all engines.
+Persons are known by keyed hashes only, which are the same in all engines.
 """
 
 import abc
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 Digests = NDArray[np.bytes_]
 
-DIGEST = np.dtype("S16")  # two of 10⁸ persons have the same with a probability below 10⁻²²
-KEY_BYTES = 64  # a whole block of SHA-256, which Spark has as well
+DIGEST = np.dtype("S16")  # for 10⁸ persons, the probability of equal hashes is below 10⁻²²
+KEY_BYTES = 64  # one block of SHA-256, which Spark has too
 
 
 class AbstractAdmission(abc.ABC):
@@ -26,20 +26,20 @@ class AbstractAdmission(abc.ABC):
 
     @abc.abstractmethod
     def check_kind(self, kind: str) -> None:
-        """Refuse a column whose persons are not named as in earlier tables.
+        """Raise if the persons of a column have other types of names than in earlier tables.
 
         Raises:
-            DataError: persons are of another kind: see
+            DataError: the type of their names differs: see
                 :func:`gaussnoise.tables.reading.persons.kind_of_persons`.
         """
 
     @abc.abstractmethod
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return which of these persons, who all have rows that fit, are counted."""
+        """Return which of these persons may be counted; all of them have rows that fit."""
 
 
 def digests_of(names: Sequence[bytes], key: bytes) -> Digests:
     """Return the keyed hashes of persons, in their order."""
-    # half of the hash is kept, so that the hash of a longer name does not follow from it
+    # half of each hash is dropped, so that hashes of longer names cannot be derived from it
     found = b"".join(hashlib.sha256(key + name).digest()[: DIGEST.itemsize] for name in names)
     return np.frombuffer(found, dtype=DIGEST)

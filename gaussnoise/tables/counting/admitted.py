@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _COLUMN = "digest"
-_NAMED = b"text "  # begins the names of texts in all engines, as in :mod:`..reading.persons`
+_NAMED = b"text "  # prefix of names that are text, as in :mod:`..reading.persons`
 
 
 def admitted_arrays(
     columns: Sequence[NDArray], people: People, admission: AbstractAdmission
 ) -> tuple[list[NDArray], People]:
-    """Return the rows of admitted persons, and the person of each; all rows have a person."""
+    """Return the rows of admitted persons, and the person of each; all given rows have one."""
     present = np.unique(people.index)
     mask = np.zeros(int(present.max(initial=-1)) + 1, dtype=bool)
     mask[present] = admission.admitted(digests_of(people.names(present), admission.key))
@@ -47,7 +47,7 @@ def admitted_spark(frame: "DataFrame", admission: AbstractAdmission) -> "DataFra
     marked = frame.withColumn(_COLUMN, functions.substring(hashed, 1, DIGEST.itemsize))
     found = nw.from_native(marked.select(_COLUMN).distinct()).collect("pyarrow").to_native()
     digests = np.array(found[_COLUMN].to_pylist(), dtype=DIGEST)
-    admitted = digests[admission.admitted(digests)].tolist()  # without zeros at their ends
+    admitted = digests[admission.admitted(digests)].tolist()  # numpy drops zeros at the ends
     rows = [(bytearray(own.ljust(DIGEST.itemsize, b"\0")),) for own in admitted]
     known = frame.sparkSession.createDataFrame(rows, f"{_COLUMN} binary")
     return marked.join(known, _COLUMN, "left_semi").drop(_COLUMN)

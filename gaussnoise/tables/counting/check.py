@@ -1,7 +1,7 @@
-"""The values of a table that a release leaves out or takes for others: for its owner alone.
+"""The values of a table that a release would leave out, or count as another value.
 
-All results are computed from the data without noise. They come from one explicit call, and are
-labelled as not private.
+The results are computed from the data without noise: they are for the owner of the data alone, need
+an explicit call, and are labelled as not private.
 """
 
 from collections import Counter, defaultdict
@@ -30,8 +30,8 @@ from .persons import PersonLimit
 from .records import AnyRows, coded_rows, misfits
 
 _EXAMPLES = 3
-_KEPT = 1000  # most different values whose frequencies are counted
-_LONGEST = 40  # most characters of a shown value
+_KEPT = 1000  # most distinct values whose rows are counted
+_LONGEST = 40  # most characters of a value in messages
 
 
 def check_rows(
@@ -41,10 +41,10 @@ def check_rows(
     limit: PersonLimit | None = None,
     weight: Weight | None = None,
 ) -> CheckResult:
-    """Return the rows that a release leaves out, and the values that it takes for others.
+    """Return the rows that a release leaves out, and the values that it counts as others.
 
     Rows are read and judged by the functions that releases use. The table is read once for all
-    rows, once more with persons, and once for each column with values that have no cell of theirs.
+    rows, once more if there are persons, and once for each column with values outside the schema.
 
     Raises:
         DataError: as for a release with ``on_outside="drop"``: a column is missing, or of a type
@@ -99,10 +99,10 @@ def check_rows(
 def _totals(
     rows: Batches[AnyRows], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
-    """Return the number of all rows, of those left out, and of those without a cell by column.
+    """Return how many rows there are, are left out, and have no cell in each column.
 
-    The last ``intervals`` columns have a cell where a number is inside its interval. Of dates, the
-    rows in bins without an end are counted too.
+    For the last ``intervals`` columns, these are numbers outside their interval. For dates, rows in
+    bins with an infinite edge are counted too.
     """
     totals: Counter[str] = Counter()
     boundless = [(k, cell) for k, a in enumerate(read) for cell in open_bins(a.edges)]
@@ -117,7 +117,7 @@ def _totals(
 
 
 def _boundless(read: Sequence[Attribute], rows: Counter[str]) -> Iterator[FailureCase]:
-    """Yield the rows with a date in a bin without an end."""
+    """Yield the rows with a date in a bin with an infinite edge."""
     for k, attribute in enumerate(read):
         for cell, name in open_bins(attribute.edges).items():
             if n := rows[f"c{k}:{cell}"]:
@@ -131,7 +131,7 @@ def _cases(
     rows: Counter[str],
     person: str | None,
 ) -> Iterator[FailureCase]:
-    """Yield the failures that leave rows out, for each column and reason."""
+    """Yield the reasons for which rows are left out, with their columns and numbers of rows."""
     for k, attribute in enumerate(read):
         if attribute.other is None:
             yield from _by_reason(source, attribute, rows[f"c{k}"])
@@ -144,9 +144,9 @@ def _cases(
 
 
 def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[FailureCase]:
-    """Yield the ``rows`` rows without a cell by reason, the most frequent reason first.
+    """Yield the ``rows`` rows that have no cell, by reason, the most frequent reason first.
 
-    Values that are the label of the catch-all are where the schema says.
+    Values equal to the catch-all's label are left out, as the catch-all is meant to count them.
     """
     found = 0
     counts: Counter[str] = Counter()
@@ -178,7 +178,7 @@ def _shown(value: object) -> str:
 
 
 def _refusals(source: Opened, read: Sequence[Attribute]) -> Iterator[str]:
-    """Yield the errors of ``on_outside="refuse"`` about the types of columns."""
+    """Yield the errors about types of columns that ``on_outside="refuse"`` would raise."""
     for attribute in read:
         try:
             check_column(source, attribute, False)

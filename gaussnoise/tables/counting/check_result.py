@@ -16,7 +16,7 @@ NOT_PRIVATE = "NOT PRIVATE: exact counts of your data, and values of it; do not 
 @final
 @dataclass(frozen=True)
 class FailureCase:
-    """Rows that fail for one reason.
+    """Rows that fail for the same reason.
 
     Attributes:
         column: the column, or the columns of an impossible combination.
@@ -24,7 +24,7 @@ class FailureCase:
             "outside the edges", "unreadable", "outside the interval", "in the first bin", "in the
             last bin", "no person", or an impossible combination.
         rows: the number of rows; a row may fail for several reasons.
-        examples: the most frequent of the first 1000 different values of this kind, as text.
+        examples: the most frequent of the first 1000 distinct values that failed so, as text.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -48,17 +48,17 @@ class CheckResult:
         rows: the number of rows of the table.
         left_out: the number of rows that do not fit the schema. ``on_outside="drop"`` leaves them
             out of all tables; with "refuse", one such row refuses the release.
-        counted: the number of rows counted with "drop": neither those left out, nor the rows by
-            which persons exceed their limit.
-        droppable: whether "drop" can leave such rows out. It cannot where the number of rows is
-            public: every release refuses the table.
+        counted: the number of rows that "drop" counts: without those left out, and without the rows
+            of persons beyond their limit.
+        droppable: whether "drop" can leave such rows out. If the number of rows is public, it
+        cannot: every release refuses the table.
         failure_cases: the reasons for which rows are left out, by column.
-        clipped: numbers and weights outside their interval: they count, as the nearer end.
+        clipped: numbers and weights outside their interval: they count as the nearer bound.
         caught: values that the schema does not name, by column: they count in the catch-all. For a
             clipped number, these are the values that are no number.
-        boundless: dates in the first or the last of several bins, if this has no end: dates that no
-            other bin was made for.
-        refused: errors of "refuse" about the types of columns; empty if they fit.
+        boundless: dates in the first or the last of several bins, if that bin has an infinite edge:
+            dates that no other bin was made for.
+        refused: errors that "refuse" raises about types of columns; empty if the types fit.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 65])])
@@ -88,7 +88,7 @@ class CheckResult:
 
     @property
     def beyond_limit(self) -> int:
-        """The number of rows that fit, but exceed the limit of their person."""
+        """The number of valid rows beyond the limit of their person."""
         return self.rows - self.left_out - self.counted
 
     @property
@@ -97,7 +97,7 @@ class CheckResult:
         return (*_elsewhere(self), *_unread_dates(self))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, with the label that it is not private."""
+        """Return plain data for JSON, labelled as not private."""
         own = asdict(self)
         return {
             "format": "gaussnoise.check/1",
@@ -148,7 +148,7 @@ class CheckResult:
         return on_screen("\n".join(lines))
 
 
-# reasons for which a value is not where the schema expects values
+# reasons that mean that values are not what the schema expects, in words
 _ODD = {
     "not a category": "are no category of the schema",
     "not a number": "are no number",
@@ -159,11 +159,11 @@ _ODD = {
     "in the first bin": "are in the first bin, which has no end",
     "in the last bin": "are in the last bin, which has no end",
 }
-_NEARLY_ALL = 0.9  # least share of a column's values
+_NEARLY_ALL = 0.9  # least share of the values of a column
 
 
 def _elsewhere(found: CheckResult) -> Iterator[str]:
-    """Yield a warning for each column of which nearly all values are not where they should be."""
+    """Yield a warning for each column of which nearly all values are not of the expected kind."""
     cases = [*found.failure_cases, *found.caught, *found.clipped, *found.boundless]
     missing: Counter[str] = Counter()
     odd: dict[str, Counter[str]] = {}
@@ -183,7 +183,7 @@ def _elsewhere(found: CheckResult) -> Iterator[str]:
 
 
 def _unread_dates(found: CheckResult) -> Iterator[str]:
-    """Yield a hint on the format of dates that were not read."""
+    """Yield a hint on the format of dates that were not recognised."""
     for case in [*found.failure_cases, *found.caught]:
         if case.reason == "not a date":
             texts = {text[1:-1]: 1 for text in case.examples}  # without their quotes
@@ -192,7 +192,7 @@ def _unread_dates(found: CheckResult) -> Iterator[str]:
 
 
 def _listed(cases: Sequence[FailureCase], of: int = 0) -> Iterator[str]:
-    """Yield a line for each case, with its part of a number of rows if that is given."""
+    """Yield a line for each case; if ``of`` is given, with its share of this number of rows."""
     rows = [
         (
             printable(case.column),

@@ -1,6 +1,6 @@
 """Exact marginals of records.
 
-Records are grouped where they are held, so that only counts are transferred.
+Records are grouped by the engine that holds them, so that only counts are transferred.
 """
 
 import contextlib
@@ -59,14 +59,15 @@ def count_marginals(
 ) -> Iterator[tuple[Subset, Counts]]:
     """Count every marginal exactly, and yield them in any order.
 
-    If a number is clipped, or rows have weights, the unit of all counts is a part of a record, or
-    of the largest weight. They are still exact integers.
+    If a number is clipped, or rows have weights, all counts are in units of ``1/unit`` of a record,
+    or of the largest weight. They are still exact integers.
 
-    Unions of subsets are counted, as many as fit into one pass over the records, and summed to the
-    subsets. Records in this process (pandas, polars, pyarrow) are coded once. Files are read once a
-    pass; Spark and dask hold the coded records where they are. For files and lazy engines, memory
-    is that of a pass's counts, for any number of rows. With persons, files, duckdb and polars also
-    need memory for the coded records and their persons, some 20 bytes a row.
+    Tables over unions of subsets are counted, as many as fit into one pass over the records, and
+    then summed to the tables of the subsets. Records in this process (pandas, polars, pyarrow) are
+    coded once. Files are read once per pass; Spark and dask keep the coded records themselves. For
+    files and lazy engines, memory holds the counts of one pass only, for any number of rows. With
+    persons, files, duckdb and polars also need memory for the coded records and their persons, some
+    20 bytes a row.
 
     Args:
         table: a dataframe that narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet
@@ -74,27 +75,27 @@ def count_marginals(
             a CSV file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV
             has no quotes.
         attributes: columns to read.
-        subsets: distinct sorted positions in ``attributes``; every attribute is in at least one.
+        subsets: distinct sorted tuples of indices in ``attributes``; each index is in one at least.
         on_outside: for a row that has a null or another value without a cell, in an attribute
             without a catch-all: "refuse" the table, or "drop" the row from every marginal, also
             from the total. With "drop", rows affect the counts only: columns of pandas and dask may
             hold anything, and other engines are refused only for the types they declare. The
             exceptions are bytes that are no CSV, and the caller's own queries and functions where
             they fail on some row.
-        limit: on the rows of each person; if rows are dropped, on those that fit.
-        weight: the weights of rows; a row without a number there is treated as one with a value
+        limit: the limit on the rows of each person; if rows are dropped, on rows that fit.
+        weight: the weights of rows; a row without a weight is treated like a row with a value
             outside.
-        unit: the number of parts of a record, a power of two; :func:`unit_of` if omitted.
-        impossible: combinations that cannot occur in a row, by positions in ``attributes``: such a
-            row is treated as one with a value outside.
+        unit: the number of units in a record, a power of two; :func:`unit_of` if omitted.
+        impossible: combinations that cannot occur in a row, with indices in ``attributes``: such a
+            row is treated like a row with a value outside.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
 
     Raises:
         DataError: a missing column, wrong type, null, NaN or value outside the schema; names the
-            column, no value. All of these come before the first marginal. Only one comes later: the
-            table changed between two passes.
+            column, no value. All are raised before the first marginal, except that the table
+            changed between two passes.
     """
     sizes = [a.size for a in attributes]
     before = state_of(table)
@@ -128,7 +129,7 @@ def count_marginals(
 
 
 def _engine(coded: Coded | Lazy) -> nw.Implementation | None:
-    """Return the library that computes when the records are read."""
+    """Return the library that reads and codes the records lazily; None for coded arrays."""
     if isinstance(coded, nw.LazyFrame):
         return coded.implementation
     return coded.engine if isinstance(coded, Streamed) else None
@@ -141,7 +142,7 @@ CHANGED = "table: it changed while it was read; hint: work on a copy that nothin
 def grouped(
     subsets: Sequence[Subset], attributes: Sequence[Attribute], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Return unions of subsets, none with clipped numbers that no subset joins."""
+    """Return {union: subsets in it}; a union has only numbers that one table has together."""
     sizes = [a.size for a in attributes]
     summed = {i for i, a in enumerate(attributes) if a.is_summed}
     sets = sets_of_numbers(summed, subsets) or [()]
@@ -157,7 +158,7 @@ def grouped(
 def group_subsets(
     subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Return few unions of subsets, such that every subset is contained in one.
+    """Return {union: subsets in it}, for few unions that together hold all subsets.
 
     Each has at most ``most_cells`` cells, or is one subset itself.
 
@@ -223,13 +224,13 @@ _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 @dataclass(frozen=True)
 class Placing:
-    """The places in tables at which coded records, or groups of equal ones, are counted.
+    """The mapping from coded records, or groups of equal records, to cells of tables.
 
     Attributes:
         attributes: the attributes of the codes.
         weight: the weight of rows, if they have one.
-        unit: the number of parts of a record.
-        joint: the numbers that tables join.
+        unit: the number of integer units that one record adds.
+        joint: the summed numbers that occur together in tables.
     """
 
     attributes: Sequence[Attribute]
@@ -239,18 +240,18 @@ class Placing:
 
     @cached_property
     def sums(self) -> list[str]:
-        """The columns that are summed, in addition to the codes."""
+        """The names of the columns to sum, in addition to the columns of codes."""
         return [*sum_names(self.attributes, self.weight), *self.joint.names()]
 
     def sums_of(self, S: Subset) -> list[str]:
-        """Return the columns that are summed for the table of S."""
+        """Return the names of the columns to sum for the table of S."""
         own = sum_names(self.attributes, self.weight)
         return [*own, *self.joint.names([i for i in S if i in self.joint.sizes])]
 
     def outside(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> set[int]:
-        """Return attributes with records that have no cell; the last plus one is the weight."""
+        """Return the indices of attributes for which a record has no cell; last is the weight."""
         found = {
             i
             for i, code in zip(S, codes, strict=True)
@@ -267,10 +268,10 @@ class Placing:
         counts: NDArray | int,
         sums: Mapping[str, NDArray[np.int64]],
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield flat cells of the table of S, and the number added to each; cells may repeat.
+        """Yield flat indices of cells in the table of S, and what to add to each; cells may repeat.
 
-        Code 0 means the cell of the catch-all, the last one. For a clipped number, the code says
-        whether there is a number, and ``sums`` has the parts that records add to its cells.
+        Code 0 means the cell of the catch-all, which is the last. For a clipped number, the code
+        says whether there is a number, and ``sums`` has the amounts that records add to its cells.
         """
         cell, steps, numbers = self._located(S, codes, sums)
         mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, len(cell)) * self.unit
@@ -283,7 +284,7 @@ class Placing:
     def high(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield what numbers with a unit add above :data:`LOW`, in multiples of it, like cells."""
+        """Yield, like :meth:`cells`, the high digits of numbers with a unit, in units of LOW."""
         cell, steps, numbers = self._located(S, codes, sums)
         for i, step in zip(numbers, steps, strict=True):
             if f"h{i}" in sums:
@@ -293,20 +294,20 @@ class Placing:
     def _located(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Counts, list[Counts], Subset]:
-        """Return each first cell, the way to the next one of each summed number, and these."""
+        """Return first cells, the step to the next virtual cell of each number, and the numbers."""
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
             size = self.attributes[i].size
             cell = cell * size + _places(code, size)
             steps = [step * size for step in steps]
-            if i in self.joint.sizes:  # without a number, a record stays where it is
+            if i in self.joint.sizes:  # without a number, a record stays in the first virtual cell
                 steps.append((code > 0).astype(np.int64))
         return cell, steps, tuple([i for i in S if i in self.joint.sizes])
 
 
 def _places(codes: NDArray, size: int) -> NDArray[np.int32]:
-    """Return the cells of one attribute's codes; code 0 is in the last one."""
+    """Return the cell of each code of one attribute; code 0 means the last cell."""
     places = codes.astype(np.int32) - np.int32(1)
     places[places < 0] = size - 1
     return places
@@ -321,7 +322,7 @@ class _Tables:
         self.counts = {S: np.zeros([sizes[i] for i in S], dtype=np.int64) for S in groups}
         units = {i for i, a in enumerate(placing.attributes) if a.unit is not None}
         self._high = {S: np.zeros_like(own) for S, own in self.counts.items() if units & {*S}}
-        self.outside: set[int] = set()  # attributes with records that have no cell
+        self.outside: set[int] = set()  # indices of attributes with records that have no cell
 
     def add(
         self,
@@ -341,12 +342,12 @@ class _Tables:
                 np.add.at(flat, cells, masses)
 
     def pop(self, S: Subset) -> Counts | NDArray[Any]:
-        """Return the counts of a group, as Python's integers where 64 bits may not hold them."""
+        """Return the counts of S, as Python's integers if 64 bits may not hold them."""
         counts = self.counts.pop(S)
         return joined(counts, self._high.pop(S)) if S in self._high else counts
 
     def add_records(self, columns: Sequence[NDArray]) -> None:
-        """Add records by the codes of all attributes, which are not clipped and have no weights."""
+        """Add records, from the codes of all attributes, without clipped numbers and weights."""
         attributes, unit = self._placing.attributes, self._placing.unit
         places = {
             i: _places(columns[i], attributes[i].size) for i in {i for S in self.counts for i in S}
@@ -354,7 +355,7 @@ class _Tables:
         self.outside |= self._placing.outside(tuple(places), [columns[i] for i in places], {})
         for S, counts in self.counts.items():
             flat = counts.reshape(-1)
-            # half the memory of 64 bits, which takes a third of the time
+            # int32 needs half the memory of int64, and a third of its time
             cells = np.zeros(len(columns[0]), np.int32 if len(flat) < 2**31 else np.int64)
             for i in S:
                 cells *= attributes[i].size
@@ -372,7 +373,7 @@ def number_of_rows(
     read: Sequence[Attribute] = (),
     impossible: Sequence[Excluded] = (),
 ) -> int:
-    """Return the number of counted rows; without a limit, that of all rows."""
+    """Return the number of counted rows; without a limit, the number of all rows."""
     if limit is None:
         rows = open_table(table).lazy()
     else:
@@ -388,7 +389,7 @@ def number_of_rows(
 
 
 def _tally(coded: Coded | Lazy, placing: Placing, stack: contextlib.ExitStack) -> Tally:
-    """Return a function that counts groups in this engine; ``stack`` frees its memory."""
+    """Return a function that counts groups of records; ``stack`` frees what it keeps in memory."""
     tables, weight, unit = partial(_Tables, placing), placing.weight, placing.unit
     if not isinstance(coded, nw.LazyFrame):
         return partial(_tally_arrays, coded, placing, tables)
@@ -405,7 +406,7 @@ def _tally(coded: Coded | Lazy, placing: Placing, stack: contextlib.ExitStack) -
     return partial(_tally_groups, nw.from_native(native), tables)
 
 
-_NewTables = Callable[[Sequence[Subset]], _Tables]  # returns tables of zeros
+_NewTables = Callable[[Sequence[Subset]], _Tables]  # returns tables with all counts zero
 
 
 def _tally_arrays(
@@ -439,7 +440,7 @@ def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Ta
 
 def _group(coded: Lazy, S: Subset, sums: Sequence[str]) -> Lazy:
     wanted = [nw.len().alias("n"), *(nw.col(name).sum() for name in sums)]
-    # without attributes there is one group, in which a sum of no rows may be null
+    # without attributes there is one group; if it has no rows, its sum may be null
     counts = coded.group_by(*(f"c{i}" for i in S)).agg(*wanted) if S else coded.select(*wanted)
     if not sums:
         return counts

@@ -1,4 +1,4 @@
-"""The frequency of every value of a column, counted where the records are held."""
+"""The frequency of every value of a column, counted by the engine that holds the data."""
 
 import hashlib
 from collections import Counter
@@ -30,21 +30,21 @@ def count_values(
 ) -> dict[Label, int]:
     """Return the number of rows of every text or integer of a column; other values are ignored.
 
-    Texts are equal if their bytes are. No engine's collation merges them: one row could then decide
-    the name under which all of them are counted.
+    Texts are equal only if their bytes are equal. An engine's collation must not merge texts, since
+    one row could then decide under which text all are counted.
 
     Args:
-        table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, without engines that
-            are neither in this process nor duckdb, polars or dask.
+        table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, but of other engines
+            only duckdb, polars and dask.
         column: of text or of integers, in a table whose engine declares types. In pandas and dask,
             where the type of a column may depend on its rows, it may have any type: 1, 1.0 and "1"
             are one value there, and numbers from 2**53 on are ignored.
-        most: the most distinct values.
-        limit: on the rows of each person. Rows without a value, or without a person, are removed
-            first; both columns are read into memory.
+        most: the largest number of distinct values.
+        limit: the limit on the rows of each person. Rows without a value or person are removed
+            first; the columns of values and persons are read into memory.
 
     Returns:
-        The number of rows by value.
+        {value: number of rows}.
 
     Raises:
         DataError: no such column, another type or engine, or more distinct values.
@@ -82,7 +82,7 @@ def count_values(
 
 
 def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label, int]:
-    """Return the counts of all values; of some, but more than ``most``, if there are more."""
+    """Return the counts of all values; counting stops once there are more than ``most``."""
     frame = source.frame
     if source.engine == nw.Implementation.POLARS:
         return _polars(frame.lazy().to_native(), column, words, most)
@@ -113,7 +113,7 @@ def _polars(frame: "pl.LazyFrame", column: str, words: bool, most: int) -> dict[
 
 
 def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Integers]:
-    """Return the distinct texts and integers, and each row's position among them; −1 for others."""
+    """Return the distinct texts and integers, and the index of each row's value; −1 for others."""
     form = source.form(column)
     index, known = distinct(own, form)
     if is_wide(source.types[column]):
@@ -129,8 +129,8 @@ def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Inte
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
     """Return the counts of the rows within the limit.
 
-    The choice of a person's rows may depend on these rows only. So values are ordered by their own
-    hashes: positions in a list of all values would depend on the rows of others.
+    Which rows of a person are counted must depend on this person's rows only. So values are
+    identified by their hashes: an index among all values would depend on other persons' rows.
     """
     values, persons = map(joined, zip(*batches(source, [], [column, limit.column]), strict=True))
     labels, codes = _labels(source, column, values)

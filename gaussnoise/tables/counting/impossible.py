@@ -14,18 +14,18 @@ from ...errors import DataError
 from ..schema.impossible import rule_text
 from ..schema.schema import Schema
 
-# of all records: an array in this process, or an expression of another engine
+# one value per record: an array in this process, or an expression of another engine
 Vector = TypeVar("Vector", NDArray, nw.Expr)
 
 
 @final
 @dataclass(frozen=True)
 class Excluded:
-    """A rule about impossible combinations, by the codes of columns.
+    """A rule about impossible combinations, in terms of codes.
 
     Attributes:
         text: the rule in words.
-        codes: for each column, by its position, the codes that cannot occur together.
+        codes: pairs of a column index and codes; all pairs together cannot occur.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Excluded:
 
 
 def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
-    """Return the rules whose attributes are all among ``used``, by positions there."""
+    """Return the rules whose attributes are all in ``used``, with indices in ``used``."""
     columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
     return tuple(
         [
@@ -48,7 +48,7 @@ def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
 
 
 def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ...]:
-    """Return codes: 1 + the cell. The catch-all's, which is the last cell, is also code 0."""
+    """Return the codes of labels: 1 + the cell; the catch-all, the last cell, has code 0 too."""
     attribute = schema.attributes[schema.names.index(name)]
     cells = [attribute.labels.index(label) for label in labels]
     rest = [0] if attribute.other is not None and attribute.size - 1 in cells else []
@@ -64,9 +64,9 @@ def impossible_error(rule: Excluded) -> DataError:
 
 
 def matches(code: Callable[[int], Vector], rule: Excluded) -> Vector:
-    """Return whether the rule excludes each record.
+    """Return, for each record, whether the rule excludes it.
 
-    ``code`` is a function from the position of a column to its codes.
+    ``code`` is a function from the index of a column to its codes.
     """
     return reduce(and_, [_is_in(code(k), codes) for k, codes in rule.codes])
 

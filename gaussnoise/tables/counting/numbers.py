@@ -1,22 +1,23 @@
 """Sums of clipped numbers, of their products and of weights, in exact integers.
 
-A clipped number is stored as a of m steps (:mod:`gaussnoise.tables.reading.steps`), where m may
-later be a coarser unit. A record adds ``m − a`` to the first virtual cell and ``a`` to the last.
-With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q``, where q = ⌊a²/m⌋. None of these is
-negative: q <= a, and q >= 2a − m, which is an integer and at most a²/m. With a weight of
-``w <= m`` steps, it adds ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
+A record adds m integer units to each table in all. A clipped number is stored as a of m steps
+between its bounds (:mod:`gaussnoise.tables.reading.steps`). A record adds ``m − a`` to the first
+virtual cell and ``a`` to the last. With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q`` to
+the three virtual cells, where q = ⌊a²/m⌋. None of these is negative: q <= a, and q >= 2a − m, which
+is an integer and at most a²/m. With a weight of ``w <= m`` units, it adds ``w − ⌊(w a)/m + ½⌋`` and
+``⌊(w a)/m + ½⌋``.
 
-Where tables join several numbers, the record's parts stand in a row, sorted by the cells of the
-numbers before. Of the first C parts, ⌊C W/M + ½⌋ are in the last cell of the next number, where W
-of all M are. So every part is in one cell of each number: a record adds a convex combination of
-products of virtual cells, the same in all tables, and what it adds to one number is unchanged. What
-it adds to the product of two numbers is off by half a part if one of them is the first, and
-otherwise by as many parts as the numbers before both have cells together; with squares, by up to
+If tables have several numbers, the M units of a record (m, or its weight) are put in a row, sorted
+by their cells of the earlier numbers. Of the first C units, ⌊C W/M + ½⌋ get the last cell of the
+next number, if W of all units do. So every unit is in one cell of each number: a record adds a
+convex combination of products of virtual cells, the same in all tables, and what it adds to one
+number is unchanged. The error in the product of two numbers is half a unit if one of them is the
+first, and else as many units as the numbers before both have cells together; with squares, up to
 twice as much. No integer is larger than m².
 
 A number with a unit is an integer v >= 0 of any size below 2⁵². A record adds ``m − v`` to the
 first virtual cell and v to the last, so that the first may be negative. Low and high binary digits
-of v are summed apart: neither sum leaves 64 bits before there are 2³⁶ rows.
+of v are summed separately: no sum exceeds 64 bits below 2³⁶ rows.
 """
 
 import itertools
@@ -37,8 +38,8 @@ from ..schema.schema import Attribute
 from .impossible import Vector
 
 Integers = NDArray[np.int64]
-LOW = 2**26  # numbers with a unit have 26 low binary digits, and 26 above them
-WEIGHT, WITHOUT = "w", "z"  # the sum of weights, and the number of rows without a weight
+LOW = 2**26  # a number with a unit is split into 26 low binary digits, and the 26 above them
+WEIGHT, WITHOUT = "w", "z"  # names of columns: the weight, and 1 for a row without a weight
 
 
 def weight_column(weight: Weight) -> Attribute:
@@ -47,7 +48,7 @@ def weight_column(weight: Weight) -> Attribute:
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Return the columns to sum: a of summed numbers, q and h for some of them, and weights."""
+    """Return names of columns to sum: a, q and h (high digits) of numbers, and of weights."""
     names = [f"a{i}" for i, a in enumerate(attributes) if a.is_summed]
     names += [f"q{i}" for i, a in enumerate(attributes) if has_squares(a)]
     names += [f"h{i}" for i, a in enumerate(attributes) if a.unit is not None]
@@ -55,7 +56,7 @@ def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[st
 
 
 def has_squares(attribute: Attribute) -> bool:
-    """Return whether an attribute has the cells that sums of squares need."""
+    """Return whether a clipped number has three virtual cells, for sums of squares."""
     return virtual_cells(attribute) > 2
 
 
@@ -65,15 +66,15 @@ def keys_and_sums(
     weight: Weight | None,
     unit: int = STEPS,
 ) -> tuple[list[Vector], dict[str, Vector]]:
-    """Return the codes to group by, and the columns of :func:`sum_names`, in integers.
+    """Return the columns of codes to group by, and {name: column} for :func:`sum_names`.
 
-    For a clipped number, the code to group by says whether there is a number.
+    All are integers. For a clipped number, the code to group by says whether there is a number.
 
     Args:
-        code: a function from a position to its codes; the weights come after all attributes.
+        code: a function from an index to the codes of a column; the last column has the weights.
         attributes: without the weights.
         weight: the weight of rows, or None.
-        unit: the number of steps between the two ends.
+        unit: the number of steps between lower and upper bound.
     """
     keys = [code(i) for i in range(len(attributes))]
     sums: dict[str, Any] = {}
@@ -97,7 +98,7 @@ def keys_and_sums(
 
 
 def _above(code: Any, unit: int) -> Any:
-    """Return steps from the lower end, at most ``unit``; 0 if there is no number."""
+    """Return steps above the lower bound, at most ``unit``; 0 if there is no number."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 
@@ -118,7 +119,7 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 def with_sums(
     frame: Lazy, attributes: Sequence[Attribute], weight: Weight | None, unit: int, joint: "Joint"
 ) -> Lazy:
-    """Return the codes of records to group by, together with the columns to sum."""
+    """Return a frame with the columns of codes to group by, and the columns to sum."""
     keys, sums = keys_and_sums(lambda i: nw.col(f"c{i}"), attributes, weight, unit)
     columns = {f"c{i}": key for i, key in enumerate(keys)}
     columns |= {name: _integers(x, 64) for name, x in sums.items()}
@@ -127,7 +128,7 @@ def with_sums(
         return frame
 
     def held(i: int, ends: list[Any]) -> list[Any]:
-        """Add columns, so that the next ones refer to these by their names."""
+        """Add columns to the frame, so that the next expressions refer to them by name."""
         nonlocal frame
         own = {f"e{i}_{c}": end for c, end in enumerate(ends) if isinstance(end, nw.Expr)}
         frame = frame.with_columns(*(_integers(end, 64).alias(name) for name, end in own.items()))
@@ -141,12 +142,12 @@ def with_sums(
 @final
 @dataclass(frozen=True)
 class Joint:
-    """The numbers that tables join, and the parts of records in products of their cells.
+    """The sets of numbers that occur in one table, and the units of records in products of cells.
 
     Attributes:
-        sizes: the virtual cells of each summed number, by its position.
-        sets: the largest sets of several numbers that share a table. All tables of a release
-            have the same, or they would not be of the same parts.
+        sizes: {index of a summed number: its number of virtual cells}.
+        sets: the largest sets of several numbers in one table. All tables of a release must
+            have the same sets, since the sets decide how units are rounded.
     """
 
     sizes: Mapping[int, int]
@@ -154,14 +155,14 @@ class Joint:
 
     @classmethod
     def of(cls, attributes: Sequence[Attribute], subsets: Iterable[Subset]) -> "Joint":
-        """Return the numbers that these tables join, by positions in ``attributes``."""
+        """Return the sets of numbers in these tables, as indices in ``attributes``."""
         sizes = {i: virtual_cells(a) for i, a in enumerate(attributes) if a.is_summed}
         return cls(sizes, tuple([J for J in sets_of_numbers(sizes, subsets) if len(J) > 1]))
 
     def names(self, numbers: Collection[int] | None = None) -> list[str]:
-        """Return the columns to sum for products, all or those for a table of these numbers.
+        """Return the names of columns of product cells: all, or those for a table of these numbers.
 
-        The first part of each set is missing: it is what the others leave of the record.
+        The first cell of each set has no column: it is the rest of the record.
         """
         sets = [
             (j, J) for j, J in enumerate(self.sets) if numbers is None or j == self._of(numbers)
@@ -170,11 +171,11 @@ class Joint:
 
     @property
     def most(self) -> int:
-        """The most parts into which a record is divided."""
+        """The largest number of product cells among which a record is divided."""
         return max((math.prod(self._shape(J)) for J in joined_numbers(self.sets)), default=1)
 
     def _of(self, numbers: Collection[int]) -> int | None:
-        """Return the first set that holds these numbers; None for a single number."""
+        """Return the index of the first set with all these numbers; None for a single number."""
         found = (j for j, J in enumerate(self.sets) if len(numbers) > 1 and set(numbers) <= set(J))
         return next(found, None)
 
@@ -187,16 +188,16 @@ class Joint:
         unit: int,
         held: Callable[[int, list[Any]], list[Any]] = lambda _, ends: ends,
     ) -> dict[str, Any]:
-        """Return the columns of :meth:`names`, in integers.
+        """Return {name: column} for :meth:`names`, in integers.
 
         Args:
             sums: the columns of :func:`sum_names`.
-            unit: the number of parts of a record without weights.
-            held: keeps columns that others are computed from, by the number that they belong to.
+            unit: the number of units in a record without weights.
+            held: stores intermediate columns (of the number with this index) before they are used.
         """
         mass, found = sums.get(WEIGHT, unit), dict[str, Any]()
         for joined in joined_numbers(self.sets):
-            ends = [mass]  # how many parts are in the cells up to each
+            ends = [mass]  # ends[c]: the number of units in cells 0 to c
             for i in joined:
                 a, q = sums[f"a{i}"], sums.get(f"q{i}")
                 ends = held(i, _divided(ends, [mass, a] if q is None else [mass, 2 * a - q, q]))
@@ -212,7 +213,7 @@ class Joint:
     def spread(
         self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield the virtual cells of a table's numbers, and what groups of records add to each."""
+        """Yield the virtual cells of these numbers, and the units that records add to each."""
         j = self._of(numbers)
         if j is None:
             [i] = numbers
@@ -227,13 +228,13 @@ class Joint:
 
 
 def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
-    """Return the ends of cells that are each divided among the cells of one more number.
+    """Return cumulative units after each cell is divided among the cells of one more number.
 
     Args:
-        ends: how many parts are in the cells up to each, the last one with all parts.
-        shares: how many of all parts are in the number's k-th virtual cell or a later one.
+        ends: the number of units in cells 0 to c, for each c; the last has all units.
+        shares: for each k, the units in the k-th virtual cell of the number or later ones.
     """
-    # for each k, how many of the parts up to each end are in the k-th cell or a later one
+    # for each k: how many units, out of those in cells 0 to c, are in the k-th cell or later ones
     later = [list(ends)]
     for whole, share in itertools.pairwise(shares):
         later.append([_portion(end, share, whole) for end in later[-1]])
@@ -246,14 +247,14 @@ def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
 
 
 def _portion(part: Any, share: Any, whole: Any) -> Any:
-    """Return ``part · share / whole``, rounded to the nearest integer; 0 where whole is."""
-    # Spark divides doubles: these have 40 bits at most, and quotients of 20 bits are not rounded up
+    """Return ``part · share / whole``, rounded to the nearest integer; 0 if whole is 0."""
+    # Spark divides doubles: these have at most 40 bits, and quotients of 20 bits are not rounded up
     divisor = whole if isinstance(whole, int) else _when(whole > 0, whole, 1)
     return (part * share + whole // 2) // divisor
 
 
 def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
-    """Return how many parts are in these cells, from the ends of all."""
+    """Return the number of units in these cells, from the cumulative units of all cells."""
     inside = np.zeros(len(ends) + 1, dtype=np.int64)
     inside[cells] = 1
     signs = inside[:-1] - inside[1:]
@@ -270,7 +271,7 @@ def joined(low: Integers, high: Integers) -> NDArray[Any]:
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:
-    """Return the sums that groups of records add to a clipped number's virtual cells, in order."""
+    """Return the sums that groups of records add to the virtual cells of a clipped number."""
     if q is None:
         return [mass - a, a]
     return [mass - 2 * a + q, 2 * (a - q), q]

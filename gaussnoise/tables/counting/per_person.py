@@ -1,10 +1,10 @@
 """One record of each person in each group, in place of the person's rows.
 
 A group is a combination of the attributes that are no clipped numbers. The clipped number of a
-record is computed from the person's own rows in the group, in exact integers: of their steps
-(:mod:`gaussnoise.tables.reading.steps`), the mean rounded to the nearest, the largest, or the sum
-up to the upper end; or the number of the rows. So a record depends on its person's rows alone, and
-neither on their order nor on the engine.
+record is computed from the person's rows in the group, in exact integers. It is the mean of their
+steps (:mod:`gaussnoise.tables.reading.steps`), rounded, the largest, their sum up to the upper
+bound, or the number of rows. So a record depends on the rows of its person alone, and neither on
+their order nor on the engine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from ..schema.schema import Attribute
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Reduced = Mapping[int, tuple[PerPerson, Attribute]]  # by the position of a column of codes
+Reduced = Mapping[int, tuple[PerPerson, Attribute]]  # by index of the column of codes
 
 
 def reduced_arrays(
     columns: Sequence[NDArray], people: People, reduced: Reduced
 ) -> tuple[list[NDArray], People]:
-    """Return the records of persons, and the person of each; every row belongs to some person."""
+    """Return the records of persons, and the person of each; all given rows have a person."""
     keys = [people.index, *(codes for k, codes in enumerate(columns) if k not in reduced)]
     order = np.lexsort(keys)
     begins = np.zeros(len(order), dtype=bool)
@@ -45,7 +45,7 @@ def reduced_arrays(
 def _number(
     codes: NDArray, starts: NDArray[np.intp], how: PerPerson, attribute: Attribute
 ) -> NDArray[np.int64]:
-    """Return a code for each group of rows that begin at ``starts``; 0 if none has a number."""
+    """Return a code for each group of rows, from their first indices; 0 if none has a number."""
     if not len(starts):
         return np.zeros(0, dtype=np.int64)
     codes = codes.astype(np.int64)
@@ -64,7 +64,7 @@ def _number(
 
 
 def reduced_spark(frame: "DataFrame", reduced: Reduced) -> "DataFrame":
-    """Return the records of a Spark dataframe of codes and persons."""
+    """Return one record per person and group, from a Spark dataframe of codes and persons."""
     from pyspark.sql import functions
 
     col, lit = functions.col, functions.lit

@@ -1,23 +1,23 @@
 """At most k rows of each person, chosen at random and by that person's rows alone.
 
-Every row has a place in a random order: a keyed hash of its person, of its cells, and of its
-running number among that person's rows with the same cells, which are indistinguishable. A
-person's first k rows are counted. The key is new for every release.
+Rows are put in a random order, by a keyed hash of the person, the cells, and a running number among
+the rows of the person with the same cells, which are indistinguishable. The first k rows of each
+person are counted. The key is new for every release.
 
 Formal guarantees:
     * For every key, known or not, the counted rows of a person are a function of the person's own
-      rows, as a multiset: neither their order nor other persons' rows matter, since equal places
-      are ordered by cells and number. So adding or removing one person, with any number of rows,
-      adds or removes at most k of the rows that are counted, and noise for k rows protects this
-      person. This holds for any hash: its quality decides only how even the choice is. It also
-      holds for exchanging one person for another: at most k of the counted rows go, and at most k
-      others come (:mod:`gaussnoise.tables.planning.exchange`).
+      rows, as a multiset: neither their order nor other persons' rows matter, since rows with equal
+      hashes are ordered by cells and number. So adding or removing one person, with any number of
+      rows, adds or removes at most k of the rows that are counted, and noise for k rows protects
+      this person. This holds for any hash: its quality decides only how evenly rows are chosen. It
+      also holds if one person is replaced by another: at most k counted rows are removed, and at
+      most k others added (:mod:`gaussnoise.tables.planning.exchange`).
     * Rows that do not fit, and impossible combinations, are left out first. Each is judged by
       itself alone, so that one person's rows do not change another person's.
-    * A mixture over keys keeps the privacy guarantee, since the key does not depend on the data.
+    * A random key keeps the privacy guarantee, since it does not depend on the data.
       The key is neither kept nor written, as it is not needed again: with it, an observer could
       compute which of some known rows were left out.
-    * Every set of k rows of a person is equally likely, as far as the hash is random.
+    * Every set of k rows of a person is equally likely, if the hash is random.
 
 Source: OpenDP, ``truncate_per_group(k, keep="sample")``; Tumult Analytics, ``MaxRowsPerID``.
 """
@@ -53,8 +53,8 @@ class PersonLimit:
     """A limit of ``rows`` counted rows for each person, who is a value of ``column``.
 
     Every instance has its own key from the operating system. One instance serves all passes of one
-    release. With ``reduced``, the records of :mod:`gaussnoise.tables.counting.per_person` take the
-    place of rows. With ``admission``, rows of persons whom it does not admit are left out first.
+    release. With ``reduced``, records of :mod:`gaussnoise.tables.counting.per_person` replace rows.
+    With ``admission``, rows of persons that it does not admit are left out first.
     """
 
     column: str
@@ -65,7 +65,7 @@ class PersonLimit:
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
-    """Return the counted rows of coded columns; every row belongs to some person."""
+    """Return the counted rows of coded columns; all given rows have a person."""
     if limit.admission is not None:
         columns, people = admitted_arrays(columns, people, limit.admission)
     if limit.reduced:
@@ -91,7 +91,7 @@ def _first_rows(
     index: Integers, cells: Sequence[Words], keyed: Words, rows: int
 ) -> NDArray[np.bool_]:
     """Return which rows are among the first ``rows`` of their person, in the random order."""
-    # number equal rows of a person, then order each person's rows by their keyed hash
+    # number the equal rows of a person, then sort the rows of each person by keyed hash
     equal = np.lexsort([*cells, index])
     changes = np.zeros(len(index), dtype=bool)
     changes[0] = True
@@ -112,20 +112,20 @@ def _first_rows(
 
 
 def _since(begins: NDArray[np.bool_]) -> Integers:
-    """Return the distance of each position from the last marked one."""
+    """Return the distance of each index from the last index before it where ``begins`` is true."""
     positions = np.arange(len(begins))
     return positions - np.maximum.accumulate(np.where(begins, positions, 0))
 
 
 def _words(column: NDArray) -> Words:
-    """Return values as 64 bits each, the same for equal values."""
+    """Return 64 bits for each value; equal values have equal bits."""
     if np.issubdtype(column.dtype, np.integer):
         return column.astype(np.int64).view(np.uint64)
     return (column.astype(np.float64) + 0.0).view(np.uint64)
 
 
 def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
-    """Return a keyed hash of each wanted person, at the person's position."""
+    """Return a keyed hash of each wanted person, at the index of the person."""
     words = np.zeros(int(people.index.max()) + 1, dtype=np.uint64)
     digests = [
         hashlib.blake2b(name, digest_size=8, key=key).digest() for name in people.names(wanted)
@@ -137,7 +137,7 @@ def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
 def _mixed(words: Words) -> Words:
     """Return SplitMix64's finaliser (Steele, Lea & Flood 2014), a permutation of 64 bits.
 
-    The golden ratio is added to its input first, so that zero is not a fixed point.
+    The golden ratio is added to each word first, so that zero is not a fixed point.
     """
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -145,7 +145,7 @@ def _mixed(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-# The same choice in other engines, which hold the records.
+# The same choice of rows, made by other engines, which hold the records.
 
 
 def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
@@ -171,7 +171,7 @@ def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
 def limited_dask(
     frame: "dask.dataframe.DataFrame", limit: PersonLimit
 ) -> "dask.dataframe.DataFrame":
-    """Return the counted rows of a dask dataframe, shuffled by person."""
+    """Return the counted rows of a dask dataframe, after shuffling by person."""
     if limit.admission is not None:
         frame, limit = admitted_dask(frame, limit.admission), replace(limit, admission=None)
     own = frame.shuffle(on=PERSON)

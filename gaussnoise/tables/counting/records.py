@@ -26,7 +26,7 @@ from .persons import PersonLimit, limited_arrays, limited_dask, limited_spark
 
 
 class Rows(Protocol[Vector]):
-    """Coded rows, and the person of each."""
+    """Coded rows, and the person of each row."""
 
     def code(self, k: int) -> Vector:
         """Return the codes of a column."""
@@ -34,15 +34,15 @@ class Rows(Protocol[Vector]):
 
     @property
     def without_person(self) -> Vector | None:
-        """Whether each row has no person; None if no column names persons."""
+        """For each row, whether it has no person; None if no column names persons."""
         ...
 
     def but(self, marks: Sequence[Vector]) -> Self:
-        """Return the rows of which no mark is true."""
+        """Return the rows for which no mark is true."""
         ...
 
     def totals(self, marks: Mapping[str, Vector]) -> Counter[str]:
-        """Return the number of rows, and the number for which each mark is true."""
+        """Return the number of rows, and for each mark the number of rows for which it is true."""
         ...
 
     def limited(self, limit: PersonLimit) -> Self:
@@ -50,13 +50,13 @@ class Rows(Protocol[Vector]):
         ...
 
 
-AnyRows: TypeAlias = Rows[Any]  # with arrays, or with expressions
+AnyRows: TypeAlias = Rows[Any]  # arrays, or expressions of another engine
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Here:
-    """Rows in this process."""
+    """Rows in the memory of this process."""
 
     columns: list[Codes]
     people: People | None
@@ -78,7 +78,7 @@ class Here:
         return Counter(rows=rows, **{name: int(mark.sum()) for name, mark in marks.items()})
 
     def limited(self, limit: PersonLimit) -> "Here":
-        people: Any = self.people  # a limit names their column
+        people: Any = self.people  # not None, since a limit names a column of persons
         return Here(limited_arrays(self.columns, people, limit), None)
 
 
@@ -126,7 +126,7 @@ def coded_rows(
 def misfits(
     rows: AnyRows, attributes: Sequence[Attribute], impossible: Sequence[Excluded]
 ) -> dict[str, Any]:
-    """Return marks of rows that do not fit, by reason: without a cell or person, or impossible.
+    """Return {reason: mark} of rows that do not fit: no cell, no person, or impossible.
 
     Whether a row fits depends on that row alone.
     """
@@ -140,7 +140,7 @@ def misfits(
 
 
 def outside_error(attribute: Attribute) -> DataError:
-    """Return the error for a record without a cell: a null, NaN, unknown or outside the edges."""
+    """Return the error for a record that has no cell: a null, NaN or value outside the schema."""
     if attribute.unit is not None:
         return DataError(
             f"column {attribute.name!r}: expected only numbers from 0 up to 2^52 units of "
@@ -169,7 +169,7 @@ def code_table(
     limit: PersonLimit | None = None,
     impossible: Sequence[Excluded] = (),
 ) -> Coded | Lazy:
-    """Return small integers: 1 + the cell of each value, or 0 if there is no cell.
+    """Return the codes of rows, small integers: 1 + the cell of each value, or 0 for no cell.
 
     For a clipped number the code is 1 + its steps. The result has batches with an array for each
     column, or columns c0, c1, … if another engine counts.
@@ -181,10 +181,10 @@ def code_table(
             values of a pandas or dask column, since its type depends on the rows there; from other
             engines, which declare types, it also takes integer categories in columns of floats.
             Rows that have no cell are left out.
-        limit: on the rows of each person, among those that are not left out. With "refuse", all
-            rows are checked first.
-        impossible: combinations that cannot occur in a row: such rows are treated as those without
-            a cell, so that they take no place among a person's counted rows.
+        limit: the limit on the rows of each person, among rows that are not left out. With
+            "refuse", all rows are checked first.
+        impossible: combinations that cannot occur in a row: such rows are treated like rows
+            without a cell, and are never among the counted rows of a person.
 
     Raises:
         DataError: a missing column or wrong type; an impossible row; with a limit, rows that have
@@ -200,8 +200,8 @@ def code_table(
     def kept(own: AnyRows) -> AnyRows:
         """Return the rows that fit, within the limit.
 
-        The choice of a person's rows depends on them alone, so that one person does not change the
-        rows of others.
+        Which rows of a person are chosen depends on these rows alone, so that no person changes
+        which rows of others are counted.
         """
         if drop and (marks := list(misfits(own, attributes, impossible).values())):
             own = own.but(marks)
@@ -209,7 +209,7 @@ def code_table(
 
     def coded() -> Coded | Lazy:
         rows = coded_rows(source, attributes, person)
-        # before any row is left out, so that a refusal does not depend on chance
+        # check before any row is left out, so that a refusal does not depend on chance
         if not drop:
             _check(rows, attributes, limit, impossible)
         counted: Batches[Any] = each(kept, rows)
@@ -227,9 +227,9 @@ def _check(
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
 ) -> None:
-    """Raise DataError for impossible rows; with a limit, for all that do not fit.
+    """Raise DataError for impossible rows, and with a limit for all rows that do not fit.
 
-    Without a limit, rows without a cell are refused where they are counted.
+    Without a limit, the counting itself refuses rows that have no cell.
     """
     if limit is None and not impossible:
         return

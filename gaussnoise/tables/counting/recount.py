@@ -1,7 +1,7 @@
 """A second count of a table, one value and one record at a time, to be compared with a release.
 
-CSV files are parsed by Python's own module, and not by the engine that releases use; other tables
-hand over their values. Every value is read by the functions that define values
+CSV files are parsed by Python's own module, and not by the engine that releases use; from other
+tables, the values are taken. Every value is read by the functions that define values
 (:mod:`gaussnoise.tables.reading.values`), every record is added to its cells in plain Python.
 """
 
@@ -37,17 +37,17 @@ from .numbers import has_squares, weight_column
 from .persons import PersonLimit
 
 Array = NDArray[np.float64]
-Record = tuple[int, ...]  # a code for each column: 1 + the cell or the steps, 0 for no value
+Record = tuple[int, ...]  # for each column, 1 + the cell or the steps; 0 for no value
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Recount:
-    """The counts of a table, which are exact where no person has more records than are counted.
+    """The counts of a table; exact unless persons have more records than are counted.
 
     Attributes:
-        counts: by positions in the attributes, in parts of a record as releases count them. For a
-            person with too many records, the expected counts of a random choice.
+        counts: by indices in the attributes, in the units in which releases count. For a person
+            with too many records, the expected counts under a random choice.
         crowded: the number of such persons.
         left_out: the number of rows that do not fit the schema.
     """
@@ -58,12 +58,12 @@ class Recount:
 
 
 class _Way(NamedTuple):
-    """The rule by which records are added to cells."""
+    """The settings by which records are added to cells."""
 
     attributes: Sequence[Attribute]
     weight: Weight | None
     unit: int
-    joined: Sequence[Subset]  # numbers that tables join
+    joined: Sequence[Subset]  # sets of numbers that occur together in tables
 
 
 def recount(
@@ -76,7 +76,7 @@ def recount(
     unit: int,
     impossible: Sequence[Excluded],
 ) -> Recount:
-    """Return all marginals of a table; arguments as of :func:`~.count.count_marginals`.
+    """Return all marginals of a table; arguments as for :func:`~.count.count_marginals`.
 
     Raises:
         DataError: a column is missing or of a type that does not fit, or a file is malformed.
@@ -128,7 +128,7 @@ def _rows(
     if person is not None:
         form = source.form(person)
         finds.append(lambda value: person_of(value, form))
-    # Python's module does not say whether an empty text was quoted, which makes it no null
+    # Python's module does not distinguish an empty quoted text from an empty field, which is null
     empty = any("" in (a.categories or ()) for a in read)
     if is_csv(table) and not empty and not any(map(is_office, table_files(table))):
         known: list[dict[str, Any]] = [{} for _ in names]
@@ -144,9 +144,9 @@ def _rows(
         found = []
         for name, find, column in zip(names, finds, columns, strict=True):
             index, values = distinct(column, source.form(name))
-            if is_wide(source.types[name]):  # such integers come as text
+            if is_wide(source.types[name]):  # wide integers come as text
                 values = [int(value) for value in values]
-            codes = [*map(find, values), find(None)]  # a null has the position -1
+            codes = [*map(find, values), find(None)]  # the last code is found at index -1
             found.append([codes[k] for k in index.tolist()])
         for row in zip(*found, strict=True):
             yield tuple(row[: len(read)]), row[-1]
@@ -168,7 +168,7 @@ def _texts(table: object, source: Opened, names: Sequence[str]) -> Iterator[list
             header = next(rows)
             places = [header.index(name) for name in names]
             for row in rows:
-                if not row and len(header) > 1:  # an empty line is a record of one column only
+                if not row and len(header) > 1:  # a record of one column may be empty
                     continue
                 if len(row or [""]) != len(header):
                     raise ValueError
@@ -183,7 +183,7 @@ def _fits(
     person: str | None,
     impossible: Sequence[Excluded],
 ) -> bool:
-    """Return whether a row is counted: it has a cell, a person, and is not impossible."""
+    """Return whether a row is counted: it has cells and a person, and is not impossible."""
     if person is not None and who is None:
         return False
     if any(code == 0 and a.other is None for code, a in zip(record, read, strict=True)):
@@ -192,7 +192,7 @@ def _fits(
 
 
 def _by_person(fit: Sequence[tuple[Record, Any]], limit: PersonLimit) -> dict[Any, list[Record]]:
-    """Return the records of every person; of numbers per person, one for each group."""
+    """Return {person: records}; for numbers per person, one record for each group."""
     people: dict[Any, list[Record]] = {}
     for record, who in fit:
         people.setdefault(who, []).append(record)
@@ -200,7 +200,7 @@ def _by_person(fit: Sequence[tuple[Record, Any]], limit: PersonLimit) -> dict[An
 
 
 def _reduced(records: Sequence[Record], limit: PersonLimit) -> list[Record]:
-    """Return one record of a person for each group, in place of the person's rows there."""
+    """Return one record for each group of a person's rows."""
     groups: dict[Record, list[Record]] = {}
     for record in records:
         key = tuple(code for k, code in enumerate(record) if k not in limit.reduced)
@@ -217,7 +217,7 @@ def _reduced(records: Sequence[Record], limit: PersonLimit) -> list[Record]:
 
 
 def _number(codes: Sequence[int], how: PerPerson, attribute: Attribute) -> int:
-    """Return the code of a person's number, from the codes of the person's rows."""
+    """Return the code of a person's number, from the codes of the rows."""
     present = [code - 1 for code in codes if code]
     if not present:
         return 0
@@ -231,7 +231,7 @@ def _number(codes: Sequence[int], how: PerPerson, attribute: Attribute) -> int:
 
 
 def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]:
-    """Yield the cells of the table of S to which a record adds, and how many parts it adds."""
+    """Yield the cells of the table of S to which a record adds, and the units it adds."""
     mass = way.unit if way.weight is None else _parts(record[-1], way.unit)
     numbers = [i for i in S if way.attributes[i].is_summed]
     joined = next((J for J in way.joined if numbers and numbers[0] in J), ())
@@ -252,13 +252,13 @@ def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]
 def _divided(
     record: Record, joined: Subset, mass: int, way: _Way
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Return the parts of a record in products of virtual cells, one number after the other."""
+    """Return pairs of virtual cells, one for each number in ``joined``, and units of a record."""
     found: list[tuple[tuple[int, ...], int]] = [((), mass)]
     for i in joined:
         a = _parts(record[i], way.unit) if record[i] else 0
         q = a * a // way.unit
         a = a if way.weight is None else (mass * a + way.unit // 2) // way.unit
-        # how many parts are in the k-th cell or a later one: of all, and of those seen so far
+        # units in the k-th cell or later: of the whole record, and of the cells seen so far
         shares = [mass, 2 * a - q, q] if has_squares(way.attributes[i]) else [mass, a]
         seen, earlier, found = [0] * len(shares), found, []
         for cells, part in earlier:
@@ -273,5 +273,5 @@ def _divided(
 
 
 def _parts(code: int, unit: int) -> int:
-    """Return steps from the lower end of an interval, as parts of a unit."""
+    """Return steps above the lower bound of an interval, in units of a record."""
     return ((code - 1) * unit + STEPS // 2) // STEPS if unit != STEPS else code - 1

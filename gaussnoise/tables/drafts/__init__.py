@@ -1,1 +1,1 @@
-"""First schemas, drafted from the data: the content of columns, and their probable meaning."""
+"""First schemas, drafted from the data: what columns contain, and their probable meaning."""

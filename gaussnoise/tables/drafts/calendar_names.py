@@ -1,4 +1,4 @@
-"""The order of the calendar, for categories that are names of months or of days of the week."""
+"""The order of categories that are names of months or of days of the week."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ _SHORT = 3  # letters of a short name, like Jan
 
 
 def in_order(texts: Iterable[str]) -> list[str]:
-    """Return texts in the order of the calendar if all are names of it, else sorted."""
+    """Return texts in calendar order if all are months, or all are days; else sorted."""
     found = sorted(texts)
     for names in _NAMES:
         listed = list(enumerate(names.casefold().split()))

@@ -39,18 +39,18 @@ from .seen import MOST_CATEGORIES, Seen
 from .suspects import months_apart
 
 _MOST_INTEGERS = 20
-_SKEWED = 20.0  # the largest of skewed numbers is at least this many times the median
-_MOST_PAIRS = 3  # most groups of nearly equal values that a comment names
+_SKEWED = 20.0  # numbers are skewed if the largest is at least this many times the median
+_MOST_PAIRS = 3  # groups of nearly equal values in a comment, at most
 
 
 class Draft(NamedTuple):
     """The decision about every column of a table.
 
     Attributes:
-        attributes: the attributes of the columns that can be one.
-        left_out: the reason why each other column is not an attribute, by name.
-        reasons: the reason for every attribute, by name; also for those in ``instead``.
-        instead: the possible attribute of a column that was left out, by name.
+        attributes: the attributes of the columns that can be attributes.
+        left_out: {name: why the column cannot be an attribute}, for the other columns.
+        reasons: {name: why the attribute is as it is}; also for those in ``instead``.
+        instead: {name: possible attribute of a column that was left out}.
         file: the dialect in which the table was read.
     """
 
@@ -62,7 +62,7 @@ class Draft(NamedTuple):
 
     @property
     def schema(self) -> Schema:
-        """The drafted schema; no release uses it before a person has confirmed it."""
+        """The drafted schema; releases refuse it until a person has confirmed it."""
         return Schema(self.attributes, file=self.file, is_draft=True)
 
     def to_toml(self) -> str:
@@ -87,7 +87,7 @@ def _one_line(text: str) -> str:
 
 
 def draft(table: object) -> Draft:
-    """Return one attribute per column that can be one, and the reasons why the others cannot.
+    """Return an attribute for each column that can be one, and why other columns cannot.
 
     See :meth:`Schema.draft`.
     """
@@ -142,7 +142,7 @@ def draft(table: object) -> Draft:
 
 
 def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
-    """Return the reason why a column can be no attribute with any values, or None."""
+    """Return why a column can be no attribute, for reasons other than its values; else None."""
     if name in RESERVED_NAMES:
         return "released tables use this name themselves; hint: rename it"
     if not (isinstance(name, str) and name):
@@ -158,7 +158,7 @@ def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str
 
 
 def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
-    """Return an attribute, and the reason for it."""
+    """Return an attribute for a column, and why it is as it is."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
     catch_all = _catch_all(column)
@@ -213,7 +213,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
 
 
 def _catch_all(column: Seen) -> str:
-    """Return the reason for a catch-all; an empty text if none is needed."""
+    """Return why the attribute has a catch-all; "" if none is needed."""
     parts = ["nulls"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
         shown = ", ".join(map(_quoted, texts))
@@ -226,7 +226,7 @@ def _quoted(text: str) -> str:
 
 
 def _near(values: Iterable[str], kind: str) -> str:
-    """Return a note about values that are nearly equal, or an empty text."""
+    """Return a note that lists nearly equal values, or ""."""
     if kind != "texts":
         return ""
     said, left = "", sorted(values)
@@ -253,7 +253,7 @@ _SAME = {
 
 
 def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Return an attribute with bins of numbers, and the reason for these bins."""
+    """Return an attribute with bins of numbers, and why it has these bins."""
     low, high = column.ends
     skewed = low >= 0 and column.mostly_below(high / _SKEWED)
     least = max(low, 1) if column.is_integer else low  # no integers lie between 0 and 1
@@ -280,7 +280,7 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
 
 
 def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Return an attribute with bins of dates, which depend only on the first and last month."""
+    """Return an attribute with bins of dates, which depend on the first and last month only."""
     apart = months_apart(column.months)
     months = column.months.difference(apart)
     edges, step, most = calendar_edges(min(months), max(months))

@@ -7,19 +7,19 @@ from ..schema.dates import Edge
 
 _BINS = 8
 _MOST_DECADES = 6
-_FINE_DECADES = 3  # with at least this many decades, powers of ten alone
-_JANUARY, _END = 12, 10_000 * 12  # the months of Python's calendar: the first, and one after all
-_MOST_DATES = 12  # most steps of the calendar between the first month and the last
-# the steps in months, and their names
+_FINE_DECADES = 3  # for a range of more decades, the edges are powers of ten alone
+_JANUARY, _END = 12, 10_000 * 12  # first month of Python's calendar, and the one after its last
+_MOST_DATES = 12  # most steps between the first month and the last
+# {months in a step: name of the steps}
 _CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
     12 * years: f"{years} years" for years in (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 }
 
 
 def log_edges(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times powers of ten, or powers of ten alone, over the range of the data.
+    """Return 1, 2 and 5 times powers of ten, or powers of ten alone, from ``low`` to ``high``.
 
-    They depend on the orders of magnitude of the two ends only.
+    The edges depend on the orders of magnitude of ``low`` and ``high`` only.
     """
     last = math.floor(math.log10(high))
     first = math.floor(math.log10(low)) if low > 0 else last - _MOST_DECADES
@@ -31,7 +31,7 @@ def log_edges(low: float, high: float) -> list[float]:
 
 
 def round_edges(low: float, high: float) -> list[float]:
-    """Return about eight multiples or fewer of 1, 2 or 5 times a power of ten, within the range."""
+    """Return at most about eight multiples of 1, 2 or 5 times a power of ten, in [low, high]."""
     width = high / _BINS - low / _BINS  # high - low may overflow
     if not width > 0:
         return [low]
@@ -47,9 +47,9 @@ def round_edges(low: float, high: float) -> list[float]:
 
 
 def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> list[float] | None:
-    """Return the ends to which sums and means may be clipped, or None if there are none."""
+    """Return a lower and upper bound to clip sums and means to, or None if there are none."""
     first, last = 0.0 if low >= 0 else inner[0], inner[-1]
-    if skewed:  # the last edge may be ten times too small, so find a closer end
+    if skewed:  # the last edge may be ten times too small, so find a closer bound
         decade = math.floor(math.log10(high))
         ends = [float(f"{digit}e{decade}") for digit in (1, 2, 5)]
         last = max([end for end in ends if end <= high], default=last)
@@ -57,16 +57,16 @@ def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> 
 
 
 def calendar_edges(first: int, last: int) -> tuple[list[Edge], str, int]:
-    """Return the ends of bins, the name of the steps between them, and the largest number of bins.
+    """Return the edges of bins, the name of their steps, and the largest number of steps.
 
-    Months are counted from the year 0. The first end is infinite where the calendar begins later.
+    Months are counted from year 0. The first edge is -inf if it is before Python's calendar.
     """
     step = next(step for step in _CALENDAR if (last - first) // step <= _MOST_DATES)
     starts = range(first // step * step, last + 1, step)
     edges = [_first_day(month) for month in starts if month >= _JANUARY]
     before = [-math.inf] if starts[0] < _JANUARY else []
     end = last // step * step + step
-    # the last bin holds all of its last day, so that it is as whole as the others
+    # the last bin includes the last day of its step, so that it is as long as the others
     last_day = _first_day(end) - datetime.timedelta(1) if end < _END else datetime.date.max
     return [*before, *edges, last_day], _CALENDAR[step], _MOST_DATES
 

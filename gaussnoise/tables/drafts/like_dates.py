@@ -1,4 +1,4 @@
-"""Remarks of a draft on columns of texts that are like dates, but are not read as dates."""
+"""Remarks of a draft on columns of text that resembles dates, but is not read as dates."""
 
 from ..reading.values import moment_of
 from ..schema.date_format import likely_formats
@@ -12,7 +12,7 @@ _WANTED = (
 
 
 def like_dates(column: Seen) -> str:
-    """Return what the texts are like, and how they are read as dates; "" if they are not alike."""
+    """Return which dates the texts resemble and how to read them as dates; "" if none."""
     if not column.is_like_dates:
         return ""
     texts = dict.fromkeys(column.like_dates, 1)

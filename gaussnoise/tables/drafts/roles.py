@@ -1,4 +1,4 @@
-"""The role of a column, mostly by its name: an identifier of persons, or sample weights."""
+"""The probable role of a column, mostly from its name: persons, or sample weights."""
 
 import re
 import shlex
@@ -15,10 +15,10 @@ _WEIGHTS = set(
     "weight weights weighting wt wgt wts pweight fweight aweight iweight perwt hhwt pond pondera "
     "ponderacion ponderation poids gewicht peso".split()
 )
-_OF_THINGS = {"birth", "body", "net", "gross"}  # weights of things, not of rows
-_MOST_WORDS = 4  # most words in a name
+_OF_THINGS = {"birth", "body", "net", "gross"}  # then a weight is that of things, not of rows
+_MOST_WORDS = 4  # names of more words are not interpreted
 _FEW_NAMES = 20
-_MOST_ROWS_EACH = 20  # most rows of a person on average, if the column is named like identifiers
+_MOST_ROWS_EACH = 20  # most rows per person, on average, if the name is like an identifier's
 
 
 def _words(name: str) -> list[str]:
@@ -28,7 +28,7 @@ def _words(name: str) -> list[str]:
 
 
 def _says_person(name: str) -> bool:
-    """Return whether a name means a person: ``patientid``, but not ``household income``."""
+    """Return whether a name means persons, like ``patientid``, but not ``household income``."""
     words = _words(name)
     named = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
     # patientid, and in German Kundennr and Patientennummer
@@ -38,12 +38,12 @@ def _says_person(name: str) -> bool:
 
 
 def may_be_person(name: str) -> bool:
-    """Return whether a column has the name of a person or an identifier."""
+    """Return whether the name of a column is that of persons or of identifiers."""
     return _says_person(name) or bool({"id", "ids"} & {_words(name)[0], _words(name)[-1]})
 
 
 def role_of(name: str, column: Seen) -> str | None:
-    """Return the probable role of a column, and a hint for it; None for an attribute."""
+    """Return the role of a column that is no attribute, with a hint; None for an attribute."""
     if may_be_person(name) and _is_person(name, column):
         rows = "several rows each" if column.repeated else "one row each"
         option = f"--person {shlex.quote(name)}"
@@ -67,13 +67,13 @@ def role_of(name: str, column: Seen) -> str | None:
 
 
 def _is_identifier(column: Seen) -> bool:
-    """Return whether no text or integer occurs twice, in more rows than categories may have."""
+    """Return whether all texts or integers are distinct, and are more than categories may be."""
     many = column.names is not None and len(column.names) > MOST_CATEGORIES
     return many and column.is_distinct and not (column.is_separated or column.is_like_dates)
 
 
 def _is_person(name: str, column: Seen) -> bool:
-    """Return whether a column has texts or integers, and enough different ones for persons."""
+    """Return whether a column has texts or integers, and enough distinct ones, to be persons."""
     names, rows = column.names, column.rows
     if names is None or column.months or column.kind in (None, "truths"):
         return False

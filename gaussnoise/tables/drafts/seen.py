@@ -1,4 +1,4 @@
-"""The content of a column, collected piece by piece in bounded memory."""
+"""The content of a column, collected batch by batch in bounded memory."""
 
 import datetime
 import decimal
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_CATEGORIES = 100
-_MOST_NAMES = 2**16  # most persons, or values of an identifier, that are distinguished
-_FEW_TEXTS = 5  # most texts among numbers or dates
-# largest share of rows with texts that are no usual words for a missing value
+_MOST_NAMES = 2**16  # most persons, or values of an identifier, that are remembered
+_FEW_TEXTS = 5  # most distinct texts among numbers or dates
+# largest share of rows with texts that do not usually stand for a missing value
 _RARE = 0.1
-_MANY = 1000  # if a piece has more distinct texts, plain numbers among them are read by arrow
+_MANY = 1000  # if a batch has more distinct texts, arrow parses the plain numbers among them
 _NOTHING = {
     *("", "-", "--", ".", "..", "?", "*", "na", "n/a", "n.a.", "#n/a", "nan", "nil", "none"),
     *("null", "missing", "unknown", "not available", "not applicable", "not stated"),
 }
 _PLAIN = "^-?(0|[1-9][0-9]{0,14})([.][0-9]+)?$"
-# numbers with separators of thousands, or a comma as the decimal mark
+# numbers with marks of thousands, or a comma as the decimal mark
 _SEPARATED = (
     r"^\s*[-+]?([0-9]+,[0-9]+|[0-9]{1,3}("
     r"(,[0-9]{3})+[.][0-9]+|(,[0-9]{3}){2,}|([.][0-9]{3})+,[0-9]+|([.][0-9]{3}){2,}|"
@@ -39,7 +39,7 @@ _SEPARATED = (
 )
 _LIKE = re.compile(_SEPARATED)
 _LIKE_DATE = re.compile(LIKE_DATES)
-_MOST_DATES = 1000  # most texts like dates that are kept
+_MOST_DATES = 1000  # most texts resembling dates that are kept
 _CODE = re.compile(r"\s*[+-]?0[0-9]")
 
 Kind = Literal["truths", "numbers", "dates", "texts"]
@@ -50,7 +50,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 class Few(Generic[Value]):
-    """Distinct values and their rows, which are forgotten if there are more than ``most``."""
+    """{distinct value: number of rows}; emptied if there are more than ``most`` values."""
 
     def __init__(self, most: int) -> None:
         self.rows: dict[Value, int] = {}
@@ -66,7 +66,7 @@ class Few(Generic[Value]):
         self.rows, self.many = {}, True
 
     def __len__(self) -> int:
-        """Return the number of values; it is ``most + 1`` if they were forgotten."""
+        """Return the number of values, or ``most + 1`` if there were more."""
         return self.most + 1 if self.many else len(self.rows)
 
 
@@ -76,20 +76,19 @@ class Seen:
     Attributes:
         form: the form of its values, known in advance.
         missing: whether there are nulls, NaN or infinite numbers, or objects of other kinds.
-        rows: the number of rows with other values.
+        rows: the number of rows with any other value.
         numbers: the finite numbers, as integers if they are whole.
-        whole: whether all finite numbers are integers, exactly known.
+        whole: whether all finite numbers are integers that floats hold exactly.
         low: least finite number.
         high: largest finite number.
-        suspects: numbers that may be codes for no answer, since they stand apart.
+        suspects: numbers that may be codes for no answer, since all others are far away.
         texts: the texts that are neither numbers, dates nor truth values.
         words: all values, as text.
-        coded: whether numbers are written like codes, such as 007.
+        coded: whether some number is written like a code, such as 007.
         months: the months of dates, counted from the year 0.
-        like_dates: some of the texts that are like dates.
-        names: the names of persons, or the values of an identifier, if the column may hold them;
-            otherwise None.
-        repeated: whether a name was seen twice.
+        like_dates: some of the texts that resemble dates.
+        names: the values, if they may be names of persons or an identifier; otherwise None.
+        repeated: whether a value of ``names`` was seen twice.
     """
 
     def __init__(self, dtype: nw.dtypes.DType, form: Form, *, named: bool) -> None:
@@ -98,20 +97,20 @@ class Seen:
         self._nulls, self._boundless = False, False
         self.coded, self.whole, self.repeated = False, True, False
         self.low, self.high = math.inf, -math.inf
-        self._plain = math.inf, -math.inf  # the ends of the numbers that are never codes
-        self._codes: set[float] = set()  # the other numbers
+        self._plain = math.inf, -math.inf  # least and largest number that is never a code
+        self._codes: set[float] = set()  # the numbers that may be codes
         self.numbers: Few[int | float] = Few(MOST_CATEGORIES)
         self.texts: Few[str] = Few(MOST_CATEGORIES)
         self.words: Few[str] = Few(MOST_CATEGORIES)
         self.names: Few[Hashable] | None = Few(_MOST_NAMES)
         self.months: set[int] = set()
         self._held: Counter[Kind] = Counter()
-        self._separated = 0  # rows of texts that are numbers with other marks
+        self._separated = 0  # rows of numbers with marks of thousands or a decimal comma
         self.like_dates: set[str] = set()
-        self._dated = 0  # rows of texts that are like dates
+        self._dated = 0  # rows of texts that resemble dates
         self._sizes: Counter[int] = Counter()  # rows of numbers, by their leading 16 bits
         self._labels: dict[tuple[Kind, Hashable], str] = {}
-        self._measured: list[tuple[float, int]] = []  # numbers and their rows, in one piece
+        self._measured: list[tuple[float, int]] = []  # numbers and their rows, not yet in _sizes
 
     @property
     def rows(self) -> int:
@@ -123,7 +122,7 @@ class Seen:
 
     @property
     def kind(self) -> Kind | None:
-        """The kind of values of the column; None if it holds none."""
+        """The kind of the column's values; None if it has none."""
         held: list[Kind] = [kind for kind in _READ if self._held[kind]]
         if len(held) == 1 and not self.coded:
             if not self._held["texts"]:
@@ -134,28 +133,28 @@ class Seen:
 
     @property
     def odd_rows(self) -> int:
-        """The rows of texts in a column that nearly all hold numbers; 0 in any other column."""
+        """The number of rows with text, if nearly all rows hold numbers; 0 otherwise."""
         odd = self._held["texts"]
         return odd if odd + self._held["numbers"] == self.rows and odd <= _RARE * self.rows else 0
 
     @property
     def is_separated(self) -> bool:
-        """Whether most texts are numbers with thousands separators or another decimal mark."""
+        """Whether most texts are numbers with marks of thousands or a decimal comma."""
         return self.kind == "texts" and 2 * self._separated > self._held["texts"]
 
     @property
     def is_like_dates(self) -> bool:
-        """Whether most texts are like dates, in any format."""
+        """Whether most texts resemble dates, in any format."""
         return self.kind == "texts" and 2 * self._dated > self._held["texts"]
 
     @property
     def is_distinct(self) -> bool:
-        """Whether the column has texts or integers, and no value twice."""
+        """Whether the column has texts or integers, all distinct."""
         return self.names is not None and not self.repeated and self._may_name
 
     @property
     def is_integer(self) -> bool:
-        """Whether numbers are integers: declared, or whole floats in a column with nulls."""
+        """Whether numbers are integers: by type, or whole floats in a column with nulls."""
         declared = not self._dtype.is_float() and not self._dtype.is_decimal()
         return self.whole and (declared or self._nulls)
 
@@ -165,7 +164,7 @@ class Seen:
         return len(+self._held) > 1
 
     def mostly_below(self, threshold: float) -> bool:
-        """Return whether the median of non-negative numbers is below, to within a 16th of it."""
+        """Return whether the median of non-negative numbers is below, with relative error 1/16."""
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
         return below > sum(self._sizes.values()) / 2
@@ -176,7 +175,7 @@ class Seen:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the largest number, apart from suspects."""
+        """The least and the largest number, without ``suspects``."""
         others = self._codes.difference(self.suspects)
         return min([self._plain[0], *others]), max([self._plain[1], *others])
 
@@ -193,9 +192,9 @@ class Seen:
         return not odd or (more and sum(odd) <= _RARE * self.rows)
 
     def add(self, column: Column) -> None:
-        """Add another piece of the column."""
+        """Add the next batch of the column."""
         if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
-            # read by category, since a null would turn integer ends of intervals into floats
+            # by category, since a null would turn the integer bounds of intervals into floats
             if self._closed:
                 native = column.to_native()
                 used = np.unique(native.cat.codes.to_numpy())
@@ -222,7 +221,7 @@ class Seen:
         self._nulls = self._nulls or any_null
 
     def _add(self, kind: Kind, text: str, value: Any, rows: int) -> None:
-        """Add rows of one value."""
+        """Count ``rows`` rows of one value."""
         self._held[kind] += rows
         if self.form is not Form.UNTYPED:
             self.words.add(text, rows)
@@ -241,7 +240,7 @@ class Seen:
 
     @property
     def _may_name(self) -> bool:
-        """Whether the values can be names: measurements and dates also rarely occur twice."""
+        """Whether values may identify persons: named so, or whole numbers; never measurements."""
         return self._named or (self.whole and not self.months)
 
     def _name(self, value: Hashable, rows: int) -> None:
@@ -259,7 +258,7 @@ class Seen:
         call = pc.call_function
         self._add_nulls(values.null_count > 0)
         values = values.drop_null()
-        # texts that other programs write for nulls, and that would be in a catch-all
+        # texts that other programs write for nulls; they would otherwise need a catch-all
         if self.form is Form.TEXT:
             words = pc.SetLookupOptions(pa.array(["", "NA"], values.type))
             nothing = call("is_in", [values], words)
@@ -267,7 +266,7 @@ class Seen:
             self._add_nulls(len(present) < len(values))
             values = present
         like = call("match_substring_regex", [values], pc.MatchSubstringOptions(_SEPARATED))
-        self._separated += call("sum", [like]).as_py() or 0  # null for no values
+        self._separated += call("sum", [like]).as_py() or 0  # the sum of no values is null
         options = pc.MatchSubstringOptions(LIKE_DATES)
         dated = values.filter(call("match_substring_regex", [values], options))
         self._add_like_dates(dated[:_MOST_DATES].to_pylist(), len(dated))
@@ -310,7 +309,7 @@ class Seen:
             if self.form is Form.TEXT:
                 self._boundless = True
                 self.words.add(text, rows)
-            else:  # NaN is a missing value in this form
+            else:  # NaN is a missing value in TEXT
                 self._nulls = True
         elif text.lower() in ("true", "false"):
             self._add("truths", text, text.lower() == "true", rows)
@@ -395,14 +394,14 @@ class Seen:
                 return
 
     def _measure_all(self) -> None:
-        """Record the size of the numbers that were found one by one."""
+        """Count the magnitudes of the numbers that were added one by one."""
         if self._measured:
             doubles, rows = zip(*self._measured, strict=True)
             self._measure(np.array(doubles), np.array(rows))
             self._measured.clear()
 
     def _measure(self, doubles: NDArray[np.float64], rows: NDArray[Any] | None = None) -> None:
-        """Record the size of numbers."""
+        """Count the magnitudes of numbers, and update the least and largest."""
         if not len(doubles):
             return
         self.low = min(self.low, float(doubles.min()))
@@ -432,7 +431,7 @@ _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 
 def _leading(doubles: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return the exponent and four more bits, which are ordered as non-negative numbers are."""
+    """Return exponent and first four bits of the mantissa, in the order of absolute values."""
     return np.abs(doubles).view(np.uint64) >> np.uint64(48)
 
 
@@ -441,5 +440,5 @@ def _counted(values: Arrow) -> Iterable[tuple[Any, int]]:
 
 
 def _pairs(counted: "pa.StructArray") -> Iterable[tuple[Any, int]]:
-    """Return the values and counts of arrow's value_counts in pairs."""
+    """Return pairs of a value and its number of rows, from arrow's value_counts."""
     return zip(*(counted.field(k).to_pylist() for k in (0, 1)), strict=True)

@@ -5,28 +5,28 @@ from collections.abc import Iterable, Set
 
 import numpy as np
 
-# 99 and the two before it, 88 and 77, and the same with more digits; as negatives, -9 to -1 too
+# 99, 98 and 97, 88, 77, and the like with more digits; of negative numbers, also -9 to -1
 _DIGITS = range(2, 9)
 _USUAL = {int(digit * k) for digit in "789" for k in _DIGITS} | {
     10**k - below for k in _DIGITS for below in (2, 3)
 }
 CODES = np.array(sorted(_USUAL | {-code for code in _USUAL} | {-k for k in range(1, 10)}), float)
-# the first months of the years 1 and 1900 and the last of 9999, counted from the year 0
+# the first months of the years 1 and 1900, and the last of the year 9999, from year 0
 _MONTHS = {1 * 12, 1900 * 12, 9999 * 12 + 11}
 _MONTHS_APART = 120
 _FAR = 2.0  # a code is at least this many times the largest other number
 
 
 def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
-    """Return those codes, in increasing order, that stand apart from all numbers that are none.
+    """Return the codes, in increasing order, that are unlike the other numbers of a column.
 
-    A negative code does where no other number is negative; a positive one where it is far above
-    them, or is the largest and has three nines or more.
+    Negative codes are, if no other number is negative. A positive code is, if it is at least twice
+    every other number, or is the largest number and has three nines or more.
 
     Args:
         codes: the values of :data:`CODES` that a column holds.
         low: the least of its other numbers.
-        high: the largest of them; -inf without any, and then no code stands apart.
+        high: the largest other number; -inf if there is none, and then no code is returned.
     """
     found = sorted(map(int, codes))
     if not math.isfinite(high):
@@ -38,7 +38,7 @@ def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
 
 
 def months_apart(months: Set[int]) -> list[int]:
-    """Return those of a column's months that often stand for no date, and are far from all others.
+    """Return months that often stand for no date, and are ten years or more from all others.
 
     Months are counted from the year 0.
     """

@@ -1,4 +1,4 @@
-"""The plan of a release on disk, made again from its record of the request."""
+"""The plan of a release on disk, computed again from the stored record of the request."""
 
 import os
 from pathlib import Path
@@ -17,11 +17,11 @@ from .request import Request, arguments_in
 if TYPE_CHECKING:
     from .plan import Plan
 
-NOISE = "noise.npz"  # the optimal noise with its proof, where solving takes longer than checking
+NOISE = "noise.npz"  # the optimal noise with its proof, if verifying it is faster than solving
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
-    """Return the plan of a release on disk, made from its record; no equality is checked."""
+    """Return the plan of a release on disk, from its record; does not check that they are equal."""
     folder = Path(directory)
     try:
         record = read_json(folder / "release.json")
@@ -33,7 +33,7 @@ def planned_again(directory: str | os.PathLike[str]) -> "Plan":
 
 
 def _hint(folder: Path) -> str:
-    """Return a hint about what a folder without a release may be."""
+    """Return a hint that says what a folder without a release seems to be."""
     if (folder / "stream.json").exists():
         return f"; hint: it is a stream: gaussnoise report {folder}, or gn.streams.Stream.open"
     if not folder.exists():
@@ -42,7 +42,7 @@ def _hint(folder: Path) -> str:
 
 
 def planned_from(record: Any, folder: Path) -> "Plan":
-    """Return the plan that a record from this folder describes."""
+    """Return the plan that ``record`` describes; ``folder`` is where the record was read."""
     from .door import plan
 
     try:
@@ -79,7 +79,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
 def _proven(
     schema: Schema, path: Path | None, *, workload: Any, weights: Any = None, **asked: Any
 ) -> "Plan | None":
-    """Return the plan with the stored noise, verified; None if it is not the noise of this plan."""
+    """Return the plan with the stored noise; None if that is missing, false or not its noise."""
     from .plan import Plan
 
     if "targets" in asked or path is None or not path.exists():

@@ -1,4 +1,4 @@
-"""The meaning of privacy budgets: error, and the risk of a person, against ρ."""
+"""The meaning of a privacy budget ρ: the error of the tables, and the risk of one person."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RHOS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-FALSE_ALARMS = 0.05  # false positive rate of the test that the sentences describe
+FALSE_ALARMS = 0.05  # false positive rate of the test for the presence of one row
 LEVEL = 0.95  # confidence level of the intervals
-_MOST_KINDS = 24  # most lines of tables that are shown
+_MOST_KINDS = 24  # most tables in a list
 _LONGEST_NAME = 40
 
 
 @final
 @dataclass(frozen=True)
 class Kind:
-    """Tables that have the same number of answers and the same error.
+    """Tables with the same number of answers and the same error.
 
     Attributes:
-        names: the workload's names of these tables.
+        names: the names of these tables in the workload.
         answers: the number of answers in each table.
-        deviation: root mean square of the standard deviations of their answers at ρ = 1, in rows.
+        deviation: root mean square standard deviation of the answers of a table at ρ = 1, in rows.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The name of the first table, and how many more there are."""
+        """The name of the first table, and the number of the others."""
         more = len(self.names) - 1
         return self.names[0] if not more else f"{self.names[0]} and {more} more"
 
@@ -67,9 +67,10 @@ class Budgets:
     Attributes:
         plan: the optimum, at ρ = 1.
         rhos: the budgets to show.
-        delta: the δ of every (ε, δ), and the probability with which a belief may be exceeded.
-        least: the ρ at which every answer is within one row at 95 %. Within w rows, it takes
-            ``least / w²``. It is 0 if no noise is needed.
+        delta: the δ of every (ε, δ), and the largest probability that a belief is larger than
+            shown.
+        least: the ρ at which every 95 % interval has a half-width of one row at most. For w rows, ρ
+            is ``least / w²``. It is 0 if no noise is needed.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
@@ -86,7 +87,7 @@ class Budgets:
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
-        """Entries of the workload in its order; those of equal size and error form one kind."""
+        """The tables of the workload, grouped by number of answers and error, in workload order."""
         groups: dict[tuple[int, str], list[int]] = {}
         planned = self.plan
         for k, (answers, deviation) in enumerate(
@@ -108,7 +109,7 @@ class Budgets:
         return quantile(LEVEL) * self.standard_deviation(kind, rho)
 
     def epsilon(self, rho: float) -> float:
-        """Return the ε at :attr:`delta` that a release of these tables guarantees with this ρ."""
+        """Return the ε of the (ε, δ) guarantee of a release at this ρ, with δ = :attr:`delta`."""
         return gaussian_epsilon(rho, self.delta, draws=self.plan.integers, steps=TABLE_STEPS)
 
     def power(self, rho: float) -> float:
@@ -116,8 +117,8 @@ class Budgets:
 
         The test has a false positive rate of 5 %.
 
-        The value holds for the noise that is really drawn: its total variation distance from the
-        rounded Gaussian is added.
+        The value holds for the noise that is really drawn, since the total variation distance
+        between this noise and the rounded Gaussian is added.
         """
         far = self._distance
         gaussian = float(most_power(zCDP(rho), FALSE_ALARMS))
@@ -126,15 +127,16 @@ class Budgets:
         return min(gaussian, _gaussian_power(rho, FALSE_ALARMS + far) + far)
 
     def posterior(self, rho: float) -> float:
-        """Return the largest belief that one row (or person) was in the data, from one of 50 %.
+        """Return the largest posterior belief that one row (or person) was in the data; the prior
+        is 50 %.
 
-        It is exceeded with probability :attr:`delta` at most; see
+        It is exceeded with probability at most :attr:`delta`; see
         :func:`gaussnoise.privacy.most_posterior`.
         """
         return surest(rho, self.delta, self.plan.integers, TABLE_STEPS)
 
     def rho_within(self, rows: float) -> float:
-        """Return the least ρ with which every answer is within this many rows at 95 %.
+        """Return the least ρ at which every 95 % interval has a half-width of at most ``rows``.
 
         ``plan(..., targets=rows)`` finds the same ρ.
 
@@ -154,7 +156,7 @@ class Budgets:
 
     @cached_property
     def _shown(self) -> tuple[Kind, ...]:
-        """At most 24 kinds, evenly chosen from the least error to the largest."""
+        """At most 24 of the kinds, at equal steps in the order of their errors."""
         if len(self.kinds) <= _MOST_KINDS:
             return self.kinds
         order = sorted(self.kinds, key=lambda kind: kind.deviation)
@@ -177,7 +179,7 @@ class Budgets:
             "rho": [rho for _, rho in pairs],
             "standard_deviation": [self.standard_deviation(*pair) for pair in pairs],
             "half_width": [self.half_width(*pair) for pair in pairs],
-            # these depend on the budget alone, not on the table
+            # the columns below depend on ρ alone, not on the table
             "epsilon": [self.epsilon(rho) for rho in self.rhos] * len(self.kinds),
             "power": [self.power(rho) for rho in self.rhos] * len(self.kinds),
             "posterior": [self.posterior(rho) for rho in self.rhos] * len(self.kinds),
@@ -195,7 +197,7 @@ class Budgets:
         return plot_budgets(self, self._shown)
 
     def _blocks(self) -> tuple[list[str], list[list[str]], list[list[str]]]:
-        """Return the budgets, what each means for one row, and the half-widths of every kind."""
+        """Return the budgets, the risk of one row at each, and the half-widths of every kind."""
         means = [
             [
                 f"epsilon, at delta = {self.delta:g}",
@@ -216,7 +218,7 @@ class Budgets:
         return [f"{rho:g}" for rho in self.rhos], means, errors
 
     def _in_words(self) -> list[str]:
-        """Return sentences about the budget nearest to 0.1, and about the costs of targets."""
+        """Return sentences about the budget nearest to 0.1, and on the ρ that errors cost."""
         rho = min(self.rhos, key=lambda r: abs(math.log(r / 0.1)))
         there = (
             "a row was exchanged for another"
@@ -323,9 +325,9 @@ def budgets(
 ) -> Budgets:
     """Show what every budget means for a workload, before one is chosen and without any data.
 
-    Every ρ comes with the error of the tables, the ε that it implies, an attacker's largest belief
-    that one row (or person) was in the data, and the power of the best test of it. A target of
-    accuracy comes with its cost.
+    For every ρ, it gives the error of the tables, the ε that ρ implies, an attacker's largest
+    belief that one row (or person) was in the data, and the power of the best test of this. For
+    some errors, it gives the ρ that they cost.
 
     Args:
         schema: the public attributes.

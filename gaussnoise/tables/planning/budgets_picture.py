@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from .budgets import Budgets, Kind
 
 _POINTS = 41
-_LABELLED = 5  # curves that have a name in the legend
+_LABELLED = 5  # most curves with a name in the legend
 
 
 def plot_budgets(choices: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
-    """Plot half-widths of some kinds of tables, and the risk of one row, against ρ."""
+    """Plot the half-widths of these kinds of tables, and the risk of one row, against ρ."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     figure = new_figure(12, 4.8)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _MOST_CELLS = 10**11
 _TOLERANCE = 1e-6  # relative tolerance of the optimal noise
-_ROUGHLY = 1e-3  # the same, where noise only sets the share of tables without a target
-# budgets for targets are this much larger, so that no target is missed by rounding
+_ROUGHLY = 1e-3  # the tolerance where noise only determines the budget of tables without a target
+# relative increase of budgets for targets, so that rounding makes no answer miss its target
 _ROUNDING = 1e-9
 
 
@@ -239,7 +239,7 @@ def plan(
         targets=goals,
         rows_per_person=rows_per_person,
         person=person,
-        per_person=per_person or (),  # pyright: ignore[reportArgumentType] (checked there)
+        per_person=per_person or (),  # pyright: ignore[reportArgumentType] (Request checks it)
         public=tuple(names),
         weight=weight,
         ranges=tuple(ranges),
@@ -273,13 +273,13 @@ def plan(
     if over is None:
         _ = result.query  # a budget whose noise cannot be drawn is refused here, not by the release
         return result
-    from ...streams.plan import continual  # imported here, since streams import plans
+    from ...streams.plan import continual  # not at the top, since streams import plans
 
     return continual(result, over)
 
 
 def _check_continual(asked: Request) -> None:
-    """Refuse options that tables over time do not have."""
+    """Raise ParameterError for options that a stream of tables does not have."""
     used = [asked.schema.attributes[i] for i in asked.used]
     if asked.public:
         raise ParameterError("plan: public attributes are for one release, not for a stream")

@@ -1,20 +1,20 @@
-"""Noise for persons who are exchanged, each with at most k rows that are counted.
+"""Noise under replacement of persons, each with at most k counted rows.
 
 The number of rows is private as well.
 
 Formal guarantees:
     * A person's rows are a multiset of at most k records, before and after the exchange, and the
-      two sizes may differ. So the tables move by a member of ``k (C − C)``, where C is the convex
+      two sizes may differ. So the change of the tables is in ``k (C − C)``, where C is the convex
       hull of the records and zero. The set is exact, since a person may have k copies of one
-      record, or no rows. A convex length is largest at corners: k copies of one record against k
-      copies of another, or against none.
+      record, or no rows. A norm is largest at extreme points: k copies of one record replaced by k
+      copies of another, or by none.
     * Hence the exact squared sensitivity is ``k² max(max ‖x‖², max ‖x − y‖²)``, over the
       measured answers x and y on two records: :func:`.measure.squared_sensitivity` under
       "replace-persons".
-    * The noise for exchanged rows leaves the number of rows without noise. So the
-      number of rows gets the least noise that the second maximum allows. The optimum for exchanged
-      rows, and the noise that the number of rows needs in any case, together bound the optimum
-      from below.
+    * The noise for replaced rows leaves the number of rows without noise. So the number of rows
+      gets the least noise that keeps the first maximum at most the second. The optimum for replaced
+      rows, and the least noise on the number of rows, together give a lower bound of the optimum
+      for persons.
 """
 
 import dataclasses
@@ -32,14 +32,13 @@ _MARGIN = 1e-12
 
 
 def with_number(noise: OptimalNoise) -> TableCovariance:
-    """Return noise at unit sensitivity for exchanged persons of at most one row.
+    """Return noise at unit sensitivity under replacement of persons of at most one row.
 
-    It is made from the optimal noise for exchanged rows.
-
-    A person who comes or goes moves the residuals by a squared length s, and the number of rows by
-    one. Noise of variance ``1/(1 − s)`` on the number brings the sum to one. If s is above one
-    half, the residuals' noise is first scaled up so that s is one half: two rows whose residuals
-    are orthogonal are then at squared distance one.
+    It is made from the optimal noise under replacement of rows. Adding or removing a person changes
+    the residuals by a squared length s, and the number of rows by one. Noise of variance ``1/(1 −
+    s)`` on the number of rows makes the squared sensitivity one. If s is above one half, the noise
+    on the residuals is first increased until s is one half: two rows whose residuals are orthogonal
+    then have squared distance one.
     """
     covariance = covariance_of_tables(noise.covariance)
     known = by_type_of(covariance.strategies, covariance.variances)
@@ -58,11 +57,11 @@ def with_number(noise: OptimalNoise) -> TableCovariance:
 
 
 def least_error(noise: OptimalNoise, covariance: TableCovariance) -> float:
-    """Return a lower bound on the error of any Gaussian noise for exchanged persons.
+    """Return a lower bound on the error of any Gaussian noise under replacement of persons.
 
-    It is at unit sensitivity. Such noise protects exchanged rows, and one row more or less. For
-    counts, symmetry makes the residuals and the number of rows independent, so that at p = 2 their
-    variances add up.
+    It is at unit sensitivity. Such noise protects both a replaced row and an added or removed row.
+    For counts, symmetry makes the residuals and the number of rows independent, so that at p = 2
+    their variances add up.
     """
     if not noise.gamma:
         return covariance.error(noise.p)  # only the number of rows is asked about

@@ -1,4 +1,4 @@
-"""The facts on a plan's privacy and accuracy, which text, pages and records write down."""
+"""Facts about the privacy and accuracy of a plan, as texts, pages and records state them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from ..schema.schema import Attribute
     from .plan import Plan
 
-CLOSED = 1e-3  # a certified gap below this is said to be closed
+CLOSED = 1e-3  # a smaller certified gap is called optimal
 EPSILON_METHOD = "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice"
 
 
 @final
 @dataclass(frozen=True)
 class Facts:
-    """The facts on the privacy and accuracy of a plan or a stream, each in one sentence.
+    """The facts about the privacy and accuracy of a plan or a stream, each in one sentence.
 
     Attributes:
-        whole: the thing charged once: a "release", or a "stream" with all its ticks.
+        whole: the thing whose budget is charged once: a "release", or a "stream" with all ticks.
         relation: the change between neighbouring data sets.
-        unit: the unit that the budget protects.
+        unit: what the budget protects, like one row or one person.
         counted: which rows the tables count.
-        privacy: the definition and its numbers.
-        budget: the definition and its consequences.
+        privacy: the privacy guarantee with its parameters.
+        budget: the privacy guarantee and what it implies.
         integers: the number of noisy integers that are drawn.
         noise: the distribution of the noise.
         exact: the tables that are published without noise.
@@ -57,7 +57,7 @@ class Facts:
     steps: float = TABLE_STEPS
 
     def epsilon(self, rho: float, delta: float = SHOWN_DELTA) -> float:
-        """Return the ε of this noise at δ, as it is drawn for ρ."""
+        """Return the ε at δ of the noise that is drawn for ρ."""
         return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
 
     def surest(self, rho: float) -> float:
@@ -68,11 +68,11 @@ class Facts:
 @final
 @dataclass(frozen=True)
 class OverTime:
-    """Ticks of a stream that tables are about, and the facts on the whole stream.
+    """The ticks of a stream that a release is about, and the facts about the whole stream.
 
-    ``tick``: the one tick whose own rows they count; None for other tables. ``columns``: attributes
-    besides those of the tables that the rows of a tick have to fit. ``enforced``: whether rows of
-    persons who were counted at earlier ticks may be left out.
+    ``tick``: the tick whose rows the tables count, None if they count the rows of several ticks.
+    ``columns``: attributes beyond those of the tables that must have a valid value in each row.
+    ``enforced``: whether rows may be left out since the person was counted at earlier ticks.
     """
 
     times: str
@@ -83,7 +83,7 @@ class OverTime:
 
 
 def facts_of(plan: "Plan") -> Facts:
-    """Return the facts on a plan."""
+    """Return the facts about a plan."""
     query = plan.query.query
     if query is None:
         why = "all tables are public" if plan.public else "no row can change these tables"
@@ -111,10 +111,10 @@ def facts_of(plan: "Plan") -> Facts:
 
 
 def surest(rho: float, delta: float, integers: int, steps: float) -> float:
-    """Return the largest belief that one row (or person) is in the data, from one of 50 %.
+    """Return the largest belief that one row (or person) is in the data; the prior belief is 50 %.
 
-    The bound holds for the noise of this number of integers as it is drawn for ρ, with a scale of
-    at least this number of lattice steps. It is exceeded with probability ``delta`` at most; see
+    The bound holds for the noise that is drawn for ρ: this number of integers, with a scale of at
+    least ``steps`` lattice steps. It is exceeded with probability at most ``delta``; see
     :func:`gaussnoise.privacy.most_posterior`.
     """
     if not rho > 0:
@@ -132,7 +132,7 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 
 
 def percent_text(probability: float) -> str:
-    """Return a probability as a percentage, rounded up, to certainty only within 12 digits.
+    """Return a probability as a percentage, rounded up; "100 %" only beyond 12 digits.
 
     >>> percent_text(0.91), percent_text(0.9997), percent_text(1 - 1e-16)
     ('91.0 %', '99.97 %', '100 %')
@@ -145,7 +145,7 @@ def percent_text(probability: float) -> str:
 
 
 def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
-    """Return the unit that a budget protects, in words: one row, or one person of limited rows."""
+    """Return what a budget protects, in words: one row, or one person with limited rows."""
     if person is not None:
         what = "record" if reduced else "row"
         counted = f"1 {what} is" if rows == 1 else f"{rows} {what}s are"
@@ -154,10 +154,10 @@ def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
 
 
 def protected(plan: "Plan") -> Protected:
-    """Return what a plan's budget protects: with a column of persons, any number of rows."""
+    """Return what a plan's budget protects; a column of persons allows any number of rows."""
     rows, person = plan.rows_per_person, plan.person
     return Protected(
-        unit_text(rows, person),  # the same for rows and records of persons
+        unit_text(rows, person),  # the text is the same for rows and records of persons
         str(plan.neighbors),
         rows=rows if person is None else None,
         person=person,
@@ -191,13 +191,13 @@ def relation_text(plan: "Plan") -> str:
 
 
 def unit_of(plan: "Plan") -> str:
-    """Return what tables count, in the plural."""
+    """Return the name of the things that tables count, in the plural."""
     counted = "records" if plan.per_person else "rows"
     return counted if plan.weight is None else f"weighted {counted}"
 
 
 def counted_text(plan: "Plan") -> str:
-    """Return in words which rows the tables count."""
+    """Return text that says which rows the tables count."""
     if plan.per_person:
         numbers = [f"{PER_PERSON[how]} in {name}" for name, how in plan.per_person.items()]
         most = "one" if plan.rows_per_person == 1 else f"{plan.rows_per_person}"
@@ -209,15 +209,15 @@ def counted_text(plan: "Plan") -> str:
 
 
 def persons_text(plan: "Plan", name: str) -> str:
-    """Return what follows the name of a sum or mean over persons; nothing for rows."""
+    """Return the words after the name of a sum or mean over persons; "" for rows."""
     return f" over {mean_of(plan, name)}" if name in plan.per_person else ""
 
 
 def mean_of(plan: "Plan", name: str) -> str:
-    """Return in words whose mean a table has: that of rows, or that of persons.
+    """Return whose mean a table has, in words: the mean of rows, or of persons.
 
-    A person has a record in each group of all tables together, and so more than one in a table of
-    fewer attributes.
+    A person has one record in each group that the attributes of all tables form, hence perhaps
+    several records in a table of fewer attributes.
     """
     how = plan.per_person.get(name)
     if how is not None:
@@ -234,7 +234,7 @@ def mean_of(plan: "Plan", name: str) -> str:
 
 
 def limit_text(plan: "Plan") -> str:
-    """Return in a few words how much of each person counts; nothing where every row does."""
+    """Return a short text on how much of each person is counted; "" if every row is counted."""
     k = plan.rows_per_person
     rows = "one row" if k == 1 else f"at most {k} rows"
     if plan.person is None:
@@ -247,7 +247,7 @@ def limit_text(plan: "Plan") -> str:
 
 
 def drawn_text(rows: int, *, each_tick: bool = False) -> str:
-    """Return in words which rows of a person are counted: of each tick if ``each_tick``."""
+    """Return text that says which rows of a person are counted, in each tick if ``each_tick``."""
     most = "one row" if rows == 1 else f"{rows} rows"
     within, own = (" in a tick", " of the tick") if each_tick else ("", "")
     return (
@@ -257,7 +257,7 @@ def drawn_text(rows: int, *, each_tick: bool = False) -> str:
 
 
 def public_text(plan: "Plan") -> list[str]:
-    """Return lines on the cost of exact tables in privacy, and on the variance that they save."""
+    """Return lines on what exact tables reveal, and on the variance that they save."""
     if not plan.public:
         return []
     joint = marginal_name(plan.public)
@@ -278,7 +278,7 @@ def public_text(plan: "Plan") -> list[str]:
 
 
 def verdict(plan: "Plan") -> list[str]:
-    """Return lines on the plan's distance from the optimum, and on its proof."""
+    """Return lines on how far the plan's error is from the optimum, and on the proof."""
     kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
         plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )
@@ -311,7 +311,7 @@ def verdict(plan: "Plan") -> list[str]:
 
 
 def gap_text(gap: float, what: str, is_closed: bool) -> str:
-    """Return in words how close noise is to the best Gaussian noise for ``what``."""
+    """Return how close the noise is to the best Gaussian noise that protects ``what``, in words."""
     if is_closed:
         return (
             f"optimal among all Gaussian noises that protect these {what}: certified gap {gap:.1e}"
@@ -330,5 +330,5 @@ def _targets_text(ratio: float) -> str:
 
 
 def marginal_name(marginal: tuple[str, ...]) -> str:
-    """Return the name of a marginal."""
+    """Return the name of the table of these attributes."""
     return " × ".join(marginal) or "total"

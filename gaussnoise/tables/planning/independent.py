@@ -1,4 +1,4 @@
-"""Comparisons of a plan with independent noise, and with noise that is calibrated in other ways."""
+"""Comparisons of a plan with noise that is independent for each table, or has other calibration."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -32,7 +32,7 @@ _TOLERANCE = 1e-4  # relative tolerance of a comparison that is printed with thr
 
 
 def independent_deviations(plan: "Plan") -> Array:
-    """Return :attr:`Plan.deviations` for independent noise with the best split of the budget."""
+    """Return :attr:`Plan.deviations` for independent tables with the best shares of budget."""
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if isinstance(plan.noise.certificate, ApartCertificate):
         return _apart(plan, plan.noise.certificate.blocks)
@@ -45,11 +45,11 @@ def independent_deviations(plan: "Plan") -> Array:
         free = cells / np.array(known)
         alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / free)
         if plan.neighbors == "replace" and plan.person is not None:
-            alone = 2 * (1 - 1 / (cells + 1))  # a person without any row may be exchanged too
+            alone = 2 * (1 - 1 / (cells + 1))  # persons may have no row
     else:
         terms, known = plan.domain.terms, set(plan.noise.problem.public)
         alone = np.array([_alone(term, plan.neighbors, known) for term in terms]) / cells
-        # a lower bound: the larger of an exchange and an added row
+        # a lower bound: the larger of those for replaced rows and for added rows
         if plan.neighbors == "replace" and plan.person is not None:
             rows = np.array([_alone(term, "add-remove", known) for term in terms]) / cells
             alone = np.maximum(alone, rows)
@@ -62,9 +62,10 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
-    """Return the deviations where counts and sums of each number have a budget of their own.
+    """Return the deviations where counts, and the sums of each number, have separate budgets.
 
-    In each of these blocks, the split minimises ``Σ weight² · alone / share``.
+    The split of each such block minimises ``Σ weight² · alone / share``, with ``alone`` the
+    variance of a table at the whole budget.
     """
     totals = np.zeros(len(plan.domain.terms))
     numbers = {block.number for block in blocks}
@@ -84,7 +85,7 @@ def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:
-    """Return ``(2 γ / γ°_p(K − K))²``, with the proven lower bound on another optimum γ."""
+    """Return ``(2 γ / γ°)²``: γ° of this plan, γ a lower bound of another optimum."""
     if plan.neighbors != "replace":
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'
@@ -118,7 +119,7 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
 def _alone(
     term: Sequence[tuple[int, AbstractBase]], neighbors: Relation, public: Collection[int]
 ) -> float:
-    """Return the least total variance of one entry's answers alone, at unit sensitivity."""
+    """Return the least total variance, at unit sensitivity, if one entry is answered alone."""
     single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
     several = [(i, base) for i, base in term if base.size > 1]
     bases = [base for _, base in several]

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from ..release.release import TableRelease
     from ..release.store import FileFormat
 
-SECONDS_PER_INTEGER = 12e-6  # on one thread: a draw by OpenDP and its conversion
-MOST_HERE = 2 * 10**8  # most integers, or cells, that one machine releases
-_SECONDS_PER_CELL = 2e-6  # for exact integers, reconstruction and writing
+SECONDS_PER_INTEGER = 12e-6  # for one draw by OpenDP and its conversion, on one thread
+MOST_HERE = 2 * 10**8  # most integers, or cells, of a release on one machine
+_SECONDS_PER_CELL = 2e-6  # for exact integers, reconstruction and writing of one cell
 _COMPARED = 1e-4  # tolerance of a comparison that is printed to three digits
 
 
@@ -71,8 +71,8 @@ class Plan(AbstractPlan):
 
     Attributes:
         asked: the request.
-        noise: the certified optimal covariance at unit sensitivity. If persons are exchanged, it is
-            for exchanged rows only; :attr:`bracket` is about the noise for persons.
+        noise: the certified optimal covariance at unit sensitivity. Under replacement of persons,
+            it is the optimum for replaced rows; :attr:`bracket` is about the noise for persons.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
@@ -106,17 +106,17 @@ class Plan(AbstractPlan):
 
     @property
     def has_public_rows(self) -> bool:
-        """Whether the number of rows that are counted is public, and comes out exactly."""
+        """Whether the number of counted rows is public, and is released exactly."""
         return self.neighbors == "replace" and self.person is None
 
     @property
     def _exchanges_persons(self) -> bool:
-        """Whether persons are exchanged, who may have different numbers of rows."""
+        """Whether neighbours replace a person by one with perhaps another number of rows."""
         return self.neighbors == "replace" and self.person is not None
 
     @property
     def exact(self) -> tuple[tuple[str, ...], ...]:
-        """The largest tables that come out without noise, as names of public attributes.
+        """The largest tables without noise, as names of public attributes.
 
         ``()`` is the number of rows.
         """
@@ -134,17 +134,17 @@ class Plan(AbstractPlan):
 
     @property
     def draws(self) -> int:
-        """The number of noisy integers of the release, and of the counts that found ranges."""
+        """The number of noisy integers that are drawn, including the counts that found ranges."""
         return self.integers + sum(own.draws for own in self.ranges)
 
     @property
     def steps(self) -> float:
-        """The least scale of all noise, in steps of its lattice."""
+        """The least scale of all noise, in lattice steps."""
         return MIN_STEPS if self.ranges else TABLE_STEPS
 
     @cached_property
     def row_rho(self) -> float:
-        """The ρ spent on one row; k rows of one person cost k² times as much."""
+        """The ρ spent on one row; a person with k rows costs k² times as much."""
         left = Fraction(self.rho) - Fraction(spent_on(self.ranges))
         if left <= 0:
             raise ParameterError("plan: expected a budget that ranges= has not spent")
@@ -152,20 +152,20 @@ class Plan(AbstractPlan):
 
     @property
     def answer_rho(self) -> float:
-        """The ρ spent on one row of weight one; rows of weight B cost B² times as much."""
+        """The ρ spent on one row of weight one; a row of weight B costs B² times as much."""
         return self.row_rho if self.weight is None else self.row_rho / self.weight.most**2
 
     @property
     def unit(self) -> int:
-        """The amount that one row adds to the integer counts that are measured.
+        """The number of integer units that one row adds to the measured counts.
 
-        It is more than one where rows count in parts, see :class:`Clipped` and :class:`Weight`.
+        It is above one if rows are split over cells, see :class:`Clipped` and :class:`Weight`.
         """
         return self.query.unit
 
     @property
     def privacy_unit(self) -> str:
-        """The unit that the budget protects, in words."""
+        """The unit that the budget protects, in words, like one row or one person."""
         return unit_text(self.rows_per_person, self.person, bool(self.per_person))
 
     @cached_property
@@ -175,7 +175,7 @@ class Plan(AbstractPlan):
 
     @property
     def queries(self) -> Array:
-        """The number of answers of each entry of the workload."""
+        """The number of answers of each entry in the workload."""
         return self._unit_covariance.queries
 
     @cached_property
@@ -187,17 +187,17 @@ class Plan(AbstractPlan):
 
     @cached_property
     def workload(self) -> Workload:
-        """The tables, with attributes that can be exchanged for each other treated as one class."""
+        """The tables, with interchangeable attributes in one class."""
         return Workload.of(self.domain, total=True)
 
     @cached_property
     def _places(self) -> dict[Subset, int]:
-        """The position of each planned marginal in the list of all."""
+        """The index of each planned marginal in the list of all marginals."""
         return {S: place for place, S in enumerate(self.tables.subsets)}
 
     @cached_property
     def _having(self) -> list[set[int]]:
-        """For each attribute, the positions of the planned marginals that contain it."""
+        """For each attribute, the indices of the planned marginals that contain it."""
         having: list[set[int]] = [set() for _ in self.schema.names]
         for S, place in self._places.items():
             for i in S:
@@ -209,7 +209,7 @@ class Plan(AbstractPlan):
         return {name: i for i, name in enumerate(self.schema.names)}
 
     def subset(self, names: Sequence[str]) -> Subset:
-        """Return the positions of attributes in the schema, in the order given.
+        """Return the indices of attributes in the schema, in the given order.
 
         Raises:
             ParameterError: unknown or repeated names.
@@ -230,7 +230,7 @@ class Plan(AbstractPlan):
 
     @property
     def integers(self) -> int:
-        """The number of noisy integers that a release draws."""
+        """The number of noisy integers of a release, without those that found ranges."""
         return measured_integers(self.strategies, self._unit_covariance.variances)
 
     @cached_property
@@ -253,7 +253,7 @@ class Plan(AbstractPlan):
 
     @property
     def rho_charged(self) -> float:
-        """The ρ that OpenDP's map charges for a release's noise, for all rows of one person."""
+        """The ρ that OpenDP's privacy map charges for the noise, for all rows of one person."""
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
             raise too_coarse("release", query.scale)
@@ -279,7 +279,7 @@ class Plan(AbstractPlan):
 
     @property
     def gap(self) -> float:
-        """The relative width of :attr:`bracket`: 0 where its two ends are equal."""
+        """The relative width of :attr:`bracket`: 0 where lower and upper bound are equal."""
         if not self._exchanges_persons:
             return self.noise.gap
         lower, upper = self.bracket
@@ -314,7 +314,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def deviations(self) -> Array:
-        """For each entry, the root mean square of the standard deviations of its answers."""
+        """The root mean square standard deviation of the answers of each entry."""
         return self._unit_covariance.deviations / math.sqrt(2 * self.answer_rho)
 
     def answer_deviations(self, entry: Entry) -> Array:
@@ -343,13 +343,13 @@ class Plan(AbstractPlan):
 
     @property
     def improvement(self) -> float:
-        """The factor by which the variance of independent noise on each marginal would be larger.
+        """The factor by which the variance of independent noise on each marginal is larger.
 
-        Both are the best possible for ``p``.
+        Both kinds of noise are the best possible for ``p``.
 
-        The independent tables are taken as they are drawn. Least squares over all of them would
-        remove most of the difference on workloads that overlap much, but would lose the exact and
-        simple standard deviations. It is never better than the optimum.
+        The independent tables are not combined. Least squares over all tables would remove most of
+        the difference where tables overlap much, but would lose the exact and simple standard
+        deviations. It is never better than the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
         independent = group_norm(weights * self.independent_deviations, self.queries, p)
@@ -357,7 +357,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def independent_deviations(self) -> Array:
-        """The :attr:`deviations` of independent noise with the best split of the budget."""
+        """The :attr:`deviations` of independent tables with the best shares of the budget."""
         return independent_deviations(self)
 
     @cached_property
@@ -389,12 +389,11 @@ class Plan(AbstractPlan):
 
     @cached_property
     def replace_saving(self) -> float:
-        """The factor by which the variance of the paper's noise would be larger.
+        """The factor by which the variance of the paper's noise for replaced rows is larger.
 
-        The paper protects replaced rows by doubling the noise of γ_p(K).
-
-        The number is ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower bound on γ_p(K). It is 1
-        if no noise is needed.
+        The paper doubles the optimal noise for added or removed rows. With γ_p(K) and γ°_p(K − K)
+        the least errors under the two relations, and a proven lower bound for γ_p(K), the number is
+        ``(2 γ_p(K) / γ°_p(K − K))²``. It is 1 if no noise is needed.
 
         Raises:
             ParameterError: the plan is for rows added or removed, or asks for more than cells.
@@ -405,9 +404,8 @@ class Plan(AbstractPlan):
     def add_remove_saving(self) -> float:
         """The factor by which the variance of the best add-remove noise at ``rho / 4`` is larger.
 
-        That noise protects replaced rows too, since a replacement is two changes of one row.
-
-        The number is infinite if no noise is needed.
+        That noise protects replaced rows too, since a replacement is two changes of one row. The
+        number is infinite if no noise is needed.
 
         Raises:
             ParameterError: the plan is for rows added or removed, or asks for more than cells.
@@ -420,7 +418,8 @@ class Plan(AbstractPlan):
         The best noise has the same shape at every budget, and standard deviations fall as 1/√ρ.
 
         Raises:
-            ParameterError: a budget that cannot be drawn, or that found the plan's ranges.
+            ParameterError: noise for the budget cannot be drawn, or finding the plan's ranges has
+                spent more.
             NotAvailableError: budgets of rows grow with their numbers, which changes the shape.
 
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -442,7 +441,7 @@ class Plan(AbstractPlan):
     def independent_standard_deviation(self, *names: str) -> float:
         """Return the standard deviation that independent noise would give the cells of a marginal.
 
-        The budget is split among the marginals in the best way.
+        Each marginal has its own noise, and the best share of the budget.
         """
         S = tuple(sorted(self.subset(names)))
         if not self.domain.is_cells:
@@ -495,10 +494,9 @@ class Plan(AbstractPlan):
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """A rough estimate of the core hours of executors for each table, besides counting.
+        """A rough estimate of the executors' core hours for each table, besides counting.
 
-        The keys are attribute names. Noise that several tables share is counted for the first of
-        them.
+        The keys are attribute names. Noise that several tables use is counted for the first.
         """
         drawn: set[Subset] = set()
         hours = {}
@@ -576,20 +574,20 @@ class Plan(AbstractPlan):
                 the total; False for silence. By default a bar is drawn after two seconds, on a
                 terminal.
             ledger: a :class:`Ledger` or its path: the release is first charged to its budget, drawn
-                once, and written to ``out``. Names of columns are public: a table without one is
-                refused before that. Called again with the same arguments, the release is
-                read from there, even if the first call was interrupted.
+                once, and written to ``out``. Names of columns are public: a table that lacks one is
+                refused before the charge. If called again with the same arguments, also after an
+                interruption, the release is read from ``out``.
             id: the name of this release in the ledger.
             executors: for a Spark dataframe, whether its executors draw, decode and write as well,
-                so that neither driver nor executor holds all tables. They need this package, and
-                ``out`` on a file system that all of them share and that has hard links: a local
+                so that neither driver nor executor holds all tables. Executors need this package,
+                and ``out`` on a file system that all of them share and that has hard links: a local
                 disk for Spark on one machine, NFS or the like for several; object stores have no
                 hard links. The dataframe must have the same rows each time Spark computes it. Every
                 residual, or piece of a large one, is drawn once: the first task that finishes
                 commits it, and tables are made of committed residuals, even if tasks are tried
                 again, run twice or are killed. Under a ledger, call it again after the driver was
-                killed: it goes on, and is charged once. The format is "parquet": a dataset in
-                ``out/tables`` with a folder for each number of attributes.
+                killed: the release goes on, and is charged once. The format is "parquet": a dataset
+                in ``out/tables`` with a folder for each number of attributes.
             verifier: whether to copy the files of ``verifier`` into ``out``, which check the folder
                 with Python's standard library alone: ``python verifier/verify.py``.
 
@@ -625,7 +623,7 @@ class Plan(AbstractPlan):
     def check(self, table: object) -> "CheckResult":
         """Return which rows a release would leave out, and why. NOT private: for the owner alone.
 
-        It has exact counts of the data and values of it, without any noise, and spends no budget.
+        The result has exact counts and values of the data, without any noise, and spends no budget.
         Columns that no table of the plan has are not read. A schema that is a draft can be checked
         too.
 
@@ -634,9 +632,9 @@ class Plan(AbstractPlan):
 
         Returns:
             A :class:`~gaussnoise.results.CheckResult`. It has passed if ``on_outside="refuse"``
-            would accept the table; its ``counted`` are the rows that ``on_outside="drop"`` counts.
-            It also lists values that count as the end of an interval, or in a catch-all.
-            Where the number of rows is public, no row can be dropped.
+            would accept the table; ``counted`` is the number of rows that ``on_outside="drop"``
+            counts. It also lists values that are set to a bound of an interval, or that the
+            catch-all counts. Where the number of rows is public, no row can be dropped.
 
         Raises:
             DataError: a column is missing, or of a type that cannot hold the attribute; or a file
@@ -724,7 +722,7 @@ class Plan(AbstractPlan):
 
 
 def event_of(scales: Mapping[str, float], rho: float) -> "DpEvent":
-    """Return the cost of a release for dp-accounting; refuse a cost that grows with numbers."""
+    """Return the cost of a release for dp-accounting; raise if budgets grow with numbers."""
     if scales:
         raise NotAvailableError(
             "dp_event: dp-accounting knows no budgets that grow with numbers of a record"

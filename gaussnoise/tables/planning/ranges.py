@@ -1,4 +1,4 @@
-"""The ranges of numbers that were found with a part of a plan's budget."""
+"""The ranges of numbers, found from the data with a part of a plan's budget."""
 
 import math
 import shlex
@@ -12,7 +12,7 @@ from ...numerics.rounding import rounded_up
 from ...text import significant
 from ..schema.schema import Schema
 
-FEW = 2  # counts below it are said to be
+FEW = 2  # noisy counts below it are called few
 
 
 @final
@@ -22,19 +22,19 @@ class FoundRange:
 
     Attributes:
         column: the name of the column.
-        low: the lower end; None where no range was found.
-        high: the upper end; None where no range was found.
+        low: the lower bound; None if no range was found.
+        high: the upper bound; None if no range was found.
         size: a bound on the standard deviation of the numbers, under the assumption.
         bias: a bound on the bias that clipping gives a mean, under the assumption.
-        assumed: the assumption, in words; empty if both ends are public.
+        assumed: the assumption, in words; empty if both bounds are public.
         reason: why no range was found, and what would help; empty if one was found.
-        number: the noisy number of numbers; 0 if both ends are public.
+        number: the noisy count of values that are numbers; 0 if both bounds are public.
         rho: the ρ that was spent.
         draws: the most noisy counts that were drawn.
-        wrong: the chance that the range is too narrow, or that another of its checks errs.
-        least: the public end below which there are no numbers, or zero if that is assumed; None
-            where there is none, or where both ends are public.
-        most: the public end above which there are no numbers, likewise.
+        wrong: the probability that the range is too narrow, or that another check of it errs.
+        least: the public lower bound of all numbers, or zero if that is assumed; None if there is
+            no such bound, or both bounds are public.
+        most: the public upper bound of all numbers, likewise.
     """
 
     column: str
@@ -53,20 +53,20 @@ class FoundRange:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the largest number that are known, or assumed, to be possible."""
+        """The least and the largest possible number, as far as known or assumed."""
         if self.low is not None and self.high is not None and not self.assumed:
             return self.low, self.high
         least, most = self.least, self.most
         return -math.inf if least is None else least, math.inf if most is None else most
 
     def record(self) -> dict[str, object]:
-        """Return the range as plain data; ends that are not known are left out."""
+        """Return the range as plain data; unknown bounds are left out."""
         ends = ("least", "most")
         return {k: x for k, x in asdict(self).items() if k not in ends or x is not None}
 
     @classmethod
     def read(cls, record: Any) -> Self:
-        """Return the range that :meth:`record` wrote; TypeError or ValueError for anything else."""
+        """Return the range that :meth:`record` wrote; TypeError or ValueError for other data."""
         found = cls(**record)
         names = ("size", "bias", "number", "rho", "wrong")
         numbers = [getattr(found, name) for name in names]
@@ -81,10 +81,10 @@ class FoundRange:
 
 
 def check_ranges(ranges: object, schema: Schema) -> tuple[FoundRange, ...]:
-    """Return the ranges, each of which is the interval of its attribute.
+    """Return ``ranges`` as a tuple, if each is the interval of its attribute.
 
     Raises:
-        ParameterError: they are none of this schema.
+        ParameterError: a range does not belong to this schema.
     """
     found: tuple[Any, ...] = tuple(ranges) if isinstance(ranges, list | tuple) else (ranges,)
     clips = {attribute.name: attribute.clip for attribute in schema.attributes}
@@ -105,7 +105,7 @@ def spent_on(ranges: Sequence[FoundRange]) -> float:
 
 
 def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
-    """Return the sentences on ranges, what they cut, their cost as a part of ρ, and assumptions."""
+    """Return sentences on each range: the numbers it cuts, its share of ρ, and its assumption."""
     lines: list[str] = []
     for own in ranges:
         if own.low is None or own.high is None:
@@ -146,5 +146,5 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
 
 
 def _exact(end: float) -> str:
-    """Return the shortest text of a number that is read as this number."""
+    """Return the shortest text from which Python reads this number exactly."""
     return repr(end).removesuffix(".0")

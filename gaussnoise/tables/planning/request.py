@@ -1,4 +1,4 @@
-"""The request of a plan: its checked arguments, and their form in files, which is read back."""
+"""The request of a plan: its checked arguments, and how files store them."""
 
 import abc
 import dataclasses
@@ -58,11 +58,11 @@ class Request(PickledByArguments):
         privacy: the budget; None until the least budget that meets the targets is known.
         neighbors: "add-remove" or "replace".
         p: the norm of the error.
-        targets: one for every entry of the workload, or None for an entry without one.
+        targets: the target of every entry of the workload (None without one), or None.
         rows_per_person: the most rows that one person can have.
         person: the column that says which person a row belongs to.
-        per_person: for each clipped number, its name and the function of a person's own numbers
-            that makes one record of their rows; empty if rows are counted.
+        per_person: pairs of a clipped number and the function that makes one number of all numbers
+            of a person; empty if rows are counted.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
         ranges: the ranges of clipped numbers that were found with a part of the budget.
@@ -124,11 +124,11 @@ class Request(PickledByArguments):
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The numbers with which budgets of rows grow, and their scales."""
+        """{name: scale} of the numbers with which budgets of rows grow."""
         return {} if self.privacy is None else self.privacy.scales
 
     def _check_budgets(self) -> None:
-        """Refuse options without a proof where budgets of rows grow with their numbers."""
+        """Refuse options that have no privacy proof if budgets of rows grow with numbers."""
         check_budgets(self.schema, self.used, self.scales, self.neighbors)
         more = {
             "weight=": (
@@ -155,7 +155,7 @@ class Request(PickledByArguments):
                 )
 
     def _checked_per_person(self, asked: object) -> tuple[tuple[str, PerPerson], ...]:
-        """Return the function for each clipped number, in the schema's order."""
+        """Return pairs of a clipped number and its function, in the schema's order."""
         used = [self.schema.attributes[i] for i in self.used]
         clipped = {a.name: a for a in used if a.clip is not None}
         given = dict.fromkeys(clipped, asked) if isinstance(asked, str) else asked
@@ -182,7 +182,7 @@ class Request(PickledByArguments):
         return tuple([(name, given[name]) for name in clipped])
 
     def _checked_public(self) -> tuple[str, ...]:
-        """Return public attributes in the schema's order, once they are known to be possible."""
+        """Return the public attributes in the schema's order, or raise ParameterError."""
         known = {name: i for i, name in enumerate(self.schema.names)}
         places = attribute_positions(known, self.public)
         if self.neighbors != "replace":
@@ -210,7 +210,7 @@ class Request(PickledByArguments):
 
     @cached_property
     def used(self) -> tuple[int, ...]:
-        """The attributes that some table has."""
+        """The indices of the attributes that tables have."""
         return tuple(sorted({i for S in self.domain.subsets for i in S}))
 
     @property
@@ -223,12 +223,11 @@ class Request(PickledByArguments):
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation that the noise protects: with public attributes, or budgets.
+        """The neighbouring relation of the noise, with public attributes or growing budgets.
 
-        A person's at most k rows add at most k to counts, at ρ, and the sum V of their numbers to
-        sums, at ρ (V/T)². Rows of which each may cost ρ/k² (1 + (v k/T)²) leave room for both: k
-        such moves of counts cost ρ, and numbers of sum V cost (V/T)² ρ, by the triangle inequality.
-        Persons with all their rows in one cell need all of it.
+        The at most k rows of a person change counts by at most k, and sums by V, the sum of the
+        person's numbers. If each row costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at
+        most ρ and ``ρ (V/T)²``, by the triangle inequality. It is tight for rows in one cell.
         """
         used = [self.schema.attributes[i] for i in self.used]
         scales = {
@@ -246,7 +245,7 @@ class Request(PickledByArguments):
 
     @property
     def workload(self) -> int | list[list[str]] | list[dict[str, object]]:
-        """The workload: k, attribute names, or maps of names to bases other than their own."""
+        """The workload: k, lists of names, or {name: base} with bases not the attribute's."""
         attributes, domain = self.schema.attributes, self.domain
         if all(attribute.base is None for attribute in attributes) and domain.is_cells:
             k = len(domain.subsets[0])
@@ -267,11 +266,11 @@ class Request(PickledByArguments):
 
     @property
     def weights(self) -> list[float] | None:
-        """The weights of the workload's errors; None where targets set them."""
+        """The weights of the workload's errors; None if targets determine them."""
         return None if self.targets is not None else list(self.domain.weights)
 
     def record(self) -> dict[str, object]:
-        """Return the arguments of :func:`plan` as plain data, which :func:`arguments_in` reads."""
+        """Return the arguments of :func:`plan` as plain data; :func:`arguments_in` reads them."""
         return {
             option.name: option.written(self)
             for option in _OPTIONS
@@ -279,7 +278,7 @@ class Request(PickledByArguments):
         }
 
     def identity(self, rho: float) -> dict[str, object]:
-        """Return the request as plain data that identifies a release with this ρ.
+        """Return plain data that identify the request of a release with this ρ.
 
         Numbers are rounded to nine digits, so that the data are the same on any machine.
         """
@@ -303,7 +302,7 @@ class Request(PickledByArguments):
         }
 
     def _bases(self) -> dict[str, object]:
-        """Return the bases of a workload that asks for more than cells."""
+        """Return the bases of the workload as plain data; {} if it asks for cells only."""
         if self.domain.is_cells:
             return {}
         terms, attributes = self.domain.terms, self.schema.attributes
@@ -316,7 +315,7 @@ class Request(PickledByArguments):
 
 
 def arguments_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of :func:`plan` that a record holds.
+    """Return the arguments of :func:`plan` from a record.
 
     Raises:
         LookupError, TypeError, ValueError: not a record that :meth:`Request.record` returned.
@@ -340,16 +339,17 @@ def _unchanged(value: T) -> T:
 @final
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """The form of one option in files.
+    """The form of one option of :func:`plan` in files.
 
     Attributes:
         name: the argument of :func:`plan`, the request's attribute, and the key in the record.
         write: a function from the option to plain data.
         read: a function from plain data to the argument.
-        identify: a function from the option to the plain data that :meth:`Request.identity` has
-            of a late option; ``write`` if left out.
-        late: whether the first releases did not have the option. Records have it where it is given.
-        null: whether records have a late option, as null, also where it is not given.
+        identify: a function from a late option to its plain data in :meth:`Request.identity`;
+            ``write`` if left out.
+        late: whether releases of earlier versions lack the option. Records have it only if it is
+            given.
+        null: whether records have a late option, as null, also if it is not given.
     """
 
     name: str
@@ -360,7 +360,7 @@ class Option(Generic[T]):
     null: bool = False
 
     def is_given(self, asked: Request) -> bool:
-        """Return whether the request has this option."""
+        """Return whether the option was given in the request."""
         return getattr(asked, self.name) not in (None, ())
 
     def written(self, asked: Request) -> object:
@@ -369,7 +369,7 @@ class Option(Generic[T]):
         return None if value is None else self.write(value)
 
     def known(self, asked: Request) -> object:
-        """Return the option as plain data that identifies a request."""
+        """Return the option as the plain data that identify a request."""
         return (self.identify or self.write)(getattr(asked, self.name))
 
 
@@ -449,12 +449,12 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The numbers with which budgets of rows grow, as :class:`PerRecord`; none for others."""
+        """{name: scale} of the numbers with which budgets grow (:class:`PerRecord`); or empty."""
         return self.asked.scales
 
     @property
     def larger(self) -> tuple[Larger, ...]:
-        """Examples of rows that have a larger budget than others; none if all have the same."""
+        """Examples of rows that have a larger budget than others; empty if all have the same."""
         return self.privacy.larger()
 
     @property
@@ -464,12 +464,12 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def targets(self) -> tuple[Target | None, ...] | None:
-        """The target of every entry of the workload (None for one without), or None."""
+        """The target of every entry of the workload (None without one); None if there are none."""
         return self.asked.targets
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person is assumed to have, or that are counted of each."""
+        """The most rows of one person: an assumption, or enforced with a column of persons."""
         return self.asked.rows_per_person
 
     @property
@@ -479,7 +479,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def per_person(self) -> dict[str, PerPerson]:
-        """The function of a person's own numbers, by clipped number; empty if rows are counted."""
+        """{clipped number: function of all numbers of a person}; empty if rows are counted."""
         return dict(self.asked.per_person)
 
     @property

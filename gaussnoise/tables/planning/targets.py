@@ -17,7 +17,7 @@ from ...numerics.intervals import quantile
 from ...text import near
 from ..schema.workload import Wanted
 
-SHARE = 0.01  # most of the targets' budget that tables without a target get
+SHARE = 0.01  # share of the targets' budget for tables without a target, at most
 
 
 @final
@@ -55,7 +55,7 @@ class Target:
         quantile(self.level)
 
     def standard_deviation(self, cells: int) -> float:
-        """Return the largest standard deviation that meets the target, of this many cells."""
+        """Return the largest standard deviation of ``cells`` cells that meets the target."""
         return self.within / quantile(self.level, cells if self.simultaneous else 1)
 
 
@@ -68,7 +68,7 @@ def goals_of(wanted: Iterable[Wanted]) -> list[Target | None]:
 
 
 def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target | None]:
-    """Return a target or None per marginal, from a mapping by names, a list, or one number."""
+    """Return a target or None for each marginal, from {names: target}, a list, or one target."""
     if isinstance(targets, Target | int | float):
         return [_target(targets)] * len(marginals)
     if isinstance(targets, list | tuple):
@@ -131,7 +131,7 @@ def target_weights(
     goals: Sequence[Target | None],
     least: Callable[[AbstractTables], float],
 ) -> list[float]:
-    """Return one weight per term; targets are met best if the largest weighted deviation is least.
+    """Return one weight per term, so that the least largest weighted deviation meets targets best.
 
     Terms without a target get a common deviation: the one that :data:`SHARE` of the targets' budget
     would give them alone. Budgets of separate measurements add up, and the joint optimum needs no
@@ -140,8 +140,8 @@ def target_weights(
     Args:
         domain: the workload.
         goals: the target of every term, or None.
-        least: a function that returns the least possible largest weighted deviation of a domain, at
-            unit sensitivity.
+        least: a function that returns the optimum for a domain: the largest weighted deviation,
+            minimised, at unit sensitivity.
     """
     answers = [math.prod([base.queries for _, base in term]) for term in domain.terms]
     allowed = [
@@ -159,7 +159,7 @@ def target_weights(
             "plan: the marginals with targets need no noise, hence set no budget; hint: targets "
             "for others"
         )
-    # Rounded, so that every machine finds the same weights. Noise-free tables accept any target.
+    # Rounded, so that all machines find equal weights. If tables need no noise, any weight will do.
     common = float(f"{alone / ratio / math.sqrt(SHARE):.3g}") or 1 / min(named)
     return [1 / (common if deviation is None else deviation) for deviation in allowed]
 
@@ -167,7 +167,7 @@ def target_weights(
 def _part(
     domain: AbstractTables, places: Sequence[int], weights: Sequence[float] | None
 ) -> AbstractTables:
-    """Return the domain of some terms of a workload."""
+    """Return the workload of the terms with these indices."""
     if isinstance(domain, Products):
         return Products(domain.bases, [dict(domain.terms[k]) for k in places], weights=weights)
     return Marginals(domain.sizes, [domain.subsets[k] for k in places], weights=weights)
@@ -179,7 +179,7 @@ def _deviation(goal: Target, answers: int) -> float:
 
 
 def largest_ratio(covariance: AbstractCovariance, goals: Sequence[Target | None]) -> float:
-    """Return the largest ratio of an answer's standard deviation to the one its target allows.
+    """Return the largest ratio of a standard deviation to the deviation that its target allows.
 
     Deviations are at unit sensitivity.
     """

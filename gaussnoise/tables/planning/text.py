@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _MOST_LINES = 1000
-_MOST_HOURS = 3  # most tables whose hours are named
+_MOST_HOURS = 3  # tables whose core hours are listed, at most
 
-_MOST_SUMS = 50  # most lines of sums
+_MOST_SUMS = 50  # lines about sums, at most
 _MOST_RULES = 20
-_MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations: it would take long
+_MOST_SUMMED = 10**6  # most answers of an entry with a line of deviations, which take long for more
 
 
 def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
-    """Return lines on the subject of tables, their protection, their cost and the rows counted."""
+    """Return lines on what the tables are about, neighbours, budget, noise and the counted rows."""
     lines = {
         **plan.asked.about.stated,
         "neighbours": relation,
@@ -69,7 +69,7 @@ def plan_text(plan: "Plan") -> str:
 
 
 def draft_text(schema: Schema) -> list[str]:
-    """Return a line that says that the schema is a draft, or no line."""
+    """Return a line that says that the schema is a draft, or nothing."""
     if not schema.is_draft:
         return []
     return [
@@ -79,7 +79,7 @@ def draft_text(schema: Schema) -> list[str]:
 
 
 def _cells_text(plan: "Plan") -> list[str]:
-    """Return lines on the planned tables and their accuracy, one line per marginal."""
+    """Return one line for each planned table, with its accuracy."""
     marginals = plan.marginals
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("marginal"), *map(len, names))
@@ -169,13 +169,13 @@ def numbers_text(plan: "Plan") -> list[str]:
 
 
 def impossible_rules(plan: "Plan") -> list[Rule]:
-    """Return the rules of the schema whose attributes are all in some table."""
+    """Return the rules of the schema whose attributes all occur in tables."""
     used = {name for marginal in plan.marginals for name in marginal}
     return [r for r in plan.schema.impossible if all(name in used for name, _ in r)]
 
 
 def _impossible_text(plan: "Plan") -> list[str]:
-    """Return lines on the rule for impossible combinations."""
+    """Return lines that state the rules on impossible combinations."""
     rules = impossible_rules(plan)
     if not rules:
         return []
@@ -190,14 +190,14 @@ def _impossible_text(plan: "Plan") -> list[str]:
 
 
 def _span(values: NDArray[np.float64]) -> str:
-    """Return the range of the values as text: one number, or the least and the largest."""
+    """Return the range of the values as text: one number, or "least to largest"."""
     ends = values.min(), values.max()
     low, high = (f"{x:,.0f}" if 1e4 <= x < 1e15 else f"{x:.4g}" for x in ends)
     return low if low == high else f"{low} to {high}"
 
 
 def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
-    """Return the core hours of executors in words, and the tables that take the most."""
+    """Return text on the core hours of executors, with the tables that take the most."""
     hours = heapq.nlargest(_MOST_HOURS, core_hours.items(), key=lambda item: item[1])
     most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours)
     return (
@@ -207,7 +207,7 @@ def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
 
 
 def work_text(plan: "Plan") -> str:
-    """Return a line on what a release draws, and the time and memory it takes."""
+    """Return a line on the number of integers to draw, and on time and memory."""
     drawn = number_of(plan.integers, "noisy integer")
     if plan.needs_executors:
         return f"release      {drawn}: {hours_text(plan.core_hours)}"

@@ -1,1 +1,1 @@
-"""Opening tables in any engine, and reading CSV files exactly as they are written."""
+"""Opening tables in any engine, and reading values, CSV files above all, exactly as written."""

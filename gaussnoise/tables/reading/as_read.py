@@ -1,9 +1,8 @@
 """Text columns of CSV files as all engines read them: with decimal points, and dates in ISO 8601.
 
-Marks of thousands are left out where they stand between groups of three digits, and nowhere else.
-
-A dialect's own marks and formats are replaced in columns that are read as numbers or dates. What a
-value becomes depends on it alone.
+In columns that are read as numbers or dates, the decimal mark, marks of thousands and date format
+of a dialect are replaced. Marks of thousands are removed only between groups of three digits. The
+result for a value depends on this value alone.
 """
 
 import re
@@ -18,12 +17,12 @@ _MARKS = str.maketrans(",.", ".,")
 
 
 class AsRead(NamedTuple):
-    """A way in which the text of a column is replaced.
+    """A rule that replaces the text of a column before it is read.
 
     Attributes:
-        text: a function from text as it stands in files to text that is read.
-        written: a function back, to text that may stand in files; without marks of thousands.
-        sql: a function from the SQL of a column to that of the column that is read.
+        text: a function from the text in files to the text that is read.
+        written: the inverse: to text that may be in files, without marks of thousands.
+        sql: a function from the SQL expression of a column to that of the text that is read.
     """
 
     text: Callable[[str], str]
@@ -32,9 +31,9 @@ class AsRead(NamedTuple):
 
 
 def _exchanged(text: str) -> str:
-    """Return text with comma and point exchanged.
+    """Return text with commas and points swapped.
 
-    So text with the other mark is no number, and different texts stay different.
+    So text with a point is no number, and different texts stay different.
     """
     return text.translate(_MARKS)
 
@@ -47,7 +46,7 @@ def _as_point(text: str, dialect: Dialect) -> str:
 
 
 def _as_point_in_sql(column: str, dialect: Dialect) -> str:
-    """Return the SQL of :func:`_as_point` of a column."""
+    """Return the SQL expression that applies :func:`_as_point` to a column."""
     if dialect.grouped is not None:
         pattern, mark = (
             text.replace("'", "''") for text in (dialect.grouped, dialect.thousands or "")
@@ -62,7 +61,7 @@ def _as_point_in_sql(column: str, dialect: Dialect) -> str:
 def columns_as_read(
     dialect: Dialect, numbers: Iterable[str], dates: Iterable[str]
 ) -> dict[str, AsRead]:
-    """Return the columns whose text is replaced in a dialect, and how."""
+    """Return {column: replacement of its text} for the columns that the dialect changes."""
     found: dict[str, AsRead] = {}
     if dialect.decimal != "." or dialect.thousands is not None:
         points = AsRead(

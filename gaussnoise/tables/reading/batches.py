@@ -1,7 +1,7 @@
 """Columns of a table in this process; from files and lazy engines, a batch of rows at a time.
 
-Batches of files and duckdb have arrow columns, which are read as others are. So little SQL is
-needed, and memory is that of a batch.
+Batches of files and duckdb have arrow columns, which are read as other arrow columns are. So little
+SQL is needed, and only one batch is in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_ROWS, _VALUES = 2**18, 2**21  # most rows and most values of a batch
-_MOST_VALUES = 2**23  # most values of a batch of polars, which takes milliseconds for each
+_ROWS, _VALUES = 2**18, 2**21  # most rows, and most values, of a batch
+_MOST_VALUES = 2**23  # the same for polars, where each batch costs milliseconds
 _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 
 
 def batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterable[list[Column]]:
-    """Return columns in order: of files, duckdb and lazy polars some rows at a time.
+    """Return batches of columns, in order: for files, duckdb and lazy polars, some rows each.
 
-    Of others, all rows come at once. There is at least one batch. From files and duckdb,
+    Other engines return all rows in one batch. There is at least one batch. From files and duckdb,
     ``numbers`` in untyped text become doubles. So do 128-bit integers, for which arrow has no type;
-    among the ``others`` they become text.
+    in ``others`` they become text.
     """
     if source.engine == nw.Implementation.DUCKDB:
         return _of_duckdb(source, numbers, others)
@@ -45,7 +45,7 @@ def batches(
 
 
 def parts(source: Opened, column: str) -> Iterator[Column]:
-    """Yield a column, in parts if it is not in this process."""
+    """Yield a column, in chunks of rows if it is not in this process."""
     if source.engine != nw.Implementation.DASK:
         yield from (own for (own,) in batches(source, [], [column]))
         return
@@ -54,13 +54,13 @@ def parts(source: Opened, column: str) -> Iterator[Column]:
 
 
 def number_form(source: Opened, column: str) -> Form:
-    """Return the form in which :func:`batches` returns a column of numbers."""
+    """Return the form of the numbers in a column that :func:`batches` returns."""
     own = source.form(column)
     return Form.TYPED if own is Form.TEXT and source.engine == nw.Implementation.DUCKDB else own
 
 
 def joined(parts: Sequence[Column]) -> Column:
-    """Return a column whose parts are in several batches."""
+    """Return one column from its chunks in several batches."""
     if len(parts) == 1:
         return parts[0]
     frame = nw.concat([part.to_frame() for part in parts])
@@ -68,7 +68,7 @@ def joined(parts: Sequence[Column]) -> Column:
 
 
 def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Column]]:
-    """Yield columns in batches; an older polars returns all rows at once."""
+    """Yield columns in batches; older versions of polars return all rows at once."""
     some = False
     size = max(_MOST_VALUES // len(names), 1)
     streams = hasattr(rows, "collect_batches")
@@ -83,7 +83,7 @@ def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Colu
 def _of_duckdb(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterator[list[Column]]:
-    """Yield columns of a relation in batches. The caller's connection computes only casts."""
+    """Yield columns of a relation in batches. The user's connection computes only casts."""
     import pyarrow as pa
 
     written = [_written(source, name, True) for name in numbers]
@@ -91,7 +91,7 @@ def _of_duckdb(
     rows = source.frame.to_native().project(
         ", ".join(f"{value} AS x{k}" for k, value in enumerate(written))
     )
-    # older versions have only the other name
+    # older versions of duckdb have only the second name
     read = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
     reader = read(min(_ROWS, max(_VALUES // len(written), 1)))
     types = [source.types[name] for name in (*numbers, *others)]
@@ -112,7 +112,7 @@ def _series(table: "pa.Table", types: Sequence[nw.dtypes.DType]) -> list[Column]
 
 
 def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
-    """Return truth values in arrow's own type; a duckdb connection may be set to bytes."""
+    """Return truth values in arrow's own type; some duckdb connections return bytes."""
     import pyarrow as pa
 
     chunks = [getattr(own, "storage", own).cast(pa.bool_()) for own in values.chunks]
@@ -120,7 +120,7 @@ def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
 
 
 def _written(source: Opened, column: str, number: bool) -> str:
-    """Return the SQL expression of a column's values; types that only duckdb has become text."""
+    """Return the SQL expression of a column's values; types that arrow lacks become text."""
     name, dtype = sql(column), source.types[column]
     if number and column in source.text:
         return text_number(name)

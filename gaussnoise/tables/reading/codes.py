@@ -1,4 +1,4 @@
-"""The cells of the values of some columns, found where the table is held.
+"""The cells of the values of some columns, found by the engine that holds the table.
 
 Each value takes one look-up, for any number of cells.
 """
@@ -78,9 +78,9 @@ def _is_missing(source: Opened, column: str) -> bool:
 
 
 def check_categories(table: object, attributes: Sequence[Attribute], on_outside: OnOutside) -> None:
-    """Refuse categories that pandas confuses, by the schema and the columns' types alone.
+    """Refuse categories that pandas confuses; only the schema and the columns' types matter.
 
-    With "drop", a category that no row can be in gives a warning only.
+    With "drop", categories that no row can have give a warning only.
 
     Raises:
         DataError: categories that are equal in a column whose type depends on its rows.
@@ -92,7 +92,7 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
 
 
 def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
-    """Yield a text for each column with categories that no row can have; refuse all others."""
+    """Yield a message for each column with categories that no row can have; raise for others."""
     for attribute in attributes:
         name = attribute.name
         problem, harmless = confused(attribute)
@@ -111,7 +111,7 @@ def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iter
 @final
 @dataclass(frozen=True, eq=False)
 class Streamed(Generic[Batch]):
-    """Rows in batches, which an engine reads again each time they are iterated over."""
+    """Rows in batches; each iteration reads them again by the engine."""
 
     engine: nw.Implementation
     read: Callable[[], Iterator[Batch]]
@@ -137,8 +137,8 @@ def code_rows(
     """Return the codes of all rows, and the person of each row.
 
     Codes are small integers: 1 + the cell of each value, or 0 if there is no cell; for a clipped
-    number, 1 + its steps. The result has batches of one column for each attribute, and one batch
-    with persons; or columns c0, c1, … and :data:`PERSON` if another engine holds the rows.
+    number, 1 + its steps. The result has batches of one column per attribute, and the persons of
+    all batches; or columns c0, c1, … and :data:`PERSON` if another engine holds the rows.
     """
     frame, types = source.frame, source.types
     if isinstance(frame, nw.DataFrame):
@@ -157,7 +157,7 @@ def _streamed(
 ) -> tuple[Coded, People | None]:
     """Return the codes and persons of a table that is read in batches.
 
-    With persons all codes are held, since a person's rows may be in several batches.
+    With persons, all codes are kept in memory, since one person's rows may be in several batches.
     """
     order = sorted(range(len(attributes)), key=lambda k: not _is_double(source, attributes[k]))
     ordered = [attributes[k] for k in order]
@@ -177,14 +177,14 @@ def _streamed(
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:
-    """Return whether numbers are read as doubles; edges compare 128-bit integers exactly."""
+    """Return whether an attribute is read as doubles; bins keep 128-bit integers exact."""
     if not is_number(attribute) or is_dated(attribute.edges):
         return False
     return attribute.is_summed or not is_wide(source.types[attribute.name])
 
 
 def code_of(source: Opened, attribute: Attribute, column: Column) -> Codes:
-    """Return the codes of some rows of a column that holds an attribute, by the table's types."""
+    """Return the codes of a batch of a column, given the types of the table."""
     if _is_double(source, attribute):
         return code_column(column, attribute, number_form(source, attribute.name))
     if is_wide(source.types[attribute.name]):
@@ -193,7 +193,7 @@ def code_of(source: Opened, attribute: Attribute, column: Column) -> Codes:
 
 
 def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> Lazy:
-    # attributes without their bases, which a worker does not need
+    # without their bases, which a worker does not need
     plain = []
     for a in attributes:
         own = Attribute(
@@ -232,9 +232,9 @@ def _partition(
 
 
 def values_outside(source: Opened, attribute: Attribute) -> Iterator[tuple[Any, int]]:
-    """Yield the values of a column without a cell, and numbers of rows; values may be repeated.
+    """Yield pairs of a value without a cell and its rows; the same value may come several times.
 
-    They are Python objects, None for nulls. They are data, for their owner alone.
+    Values are Python objects, None for nulls. They are data, for the owner alone.
     """
     name = attribute.name
     if not source.comes_here:

@@ -14,7 +14,7 @@ from .steps import narwhals_steps, not_nan, with_finite
 from .types import WORDS, cells_in, edges_in, width_of
 from .values import bins_of_codes
 
-# more cells need a table in the user's database, fewer only an expression
+# more cells are joined as a table in the user's database; fewer are compared one by one
 _MOST_COMPARISONS = 100
 
 
@@ -25,7 +25,7 @@ def coded_lazily(
     person: str | None,
     kept: Sequence[str] = (),
 ) -> Lazy:
-    """Return the codes in Spark, ibis and any other lazy engine of narwhals.
+    """Return the codes of columns in Spark, ibis and any other lazy engine of narwhals.
 
     Few cells are found by expressions, many by joins with small tables. The columns ``kept`` become
     x0, x1, … unchanged.
@@ -50,7 +50,7 @@ def coded_lazily(
                 cells = {str(c).encode().hex().upper(): cell for c, cell in cells.items()}
             elif dtype in (nw.Categorical, nw.Enum, nw.Decimal):
                 frame = frame.with_columns(column.cast(nw.String))
-            elif dtype.is_float():  # narrow floats would round the categories
+            elif dtype.is_float():  # categories rounded to narrow floats would equal other values
                 frame = frame.with_columns(column.cast(nw.Float64))
             many = len(cells) > _MOST_COMPARISONS
             keyed = (
@@ -72,13 +72,13 @@ def coded_lazily(
 
 
 def _in_hex(frame: Lazy) -> bool:
-    """Return whether text is compared as the hexadecimal digits of its bytes."""
+    """Return whether text is compared by the hexadecimal digits of its bytes."""
     native = frame.to_native()
     return frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb"
 
 
 def _as_bytes(frame: Lazy, columns: Sequence[str]) -> Lazy:
-    """Return the frame with text that is compared by its bytes, for any collation of a column."""
+    """Return the frame with text columns compared by their bytes, for any collation."""
     native = frame.to_native()
     if _in_hex(frame):
         import ibis
@@ -100,7 +100,7 @@ def _joined_bins(
 ) -> tuple[Lazy, nw.Expr]:
     """Return the frame with the columns that the codes of numbers need, and these codes.
 
-    With many bins, a first search finds a block of bins, whose edges are then joined.
+    With many bins, a search first finds a block of bins; then the edges of the block are joined.
     """
     begin, last = edges_in(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
@@ -110,7 +110,7 @@ def _joined_bins(
         present = not_nan(k) if attribute.has_infinite else nw.col(f"f{k}")
 
     def search(bounds: Sequence[float], least: int, most: int) -> nw.Expr:
-        """Return the number of bounds up to the value, from ``least`` to ``most``, by bisection."""
+        """Return how many bounds are <= the value, known to be in [least, most], by bisection."""
         if least == most:
             return nw.lit(least)
         middle = (least + most + 1) // 2
@@ -143,7 +143,7 @@ def _joined_bins(
 def _small_table(
     frame: Lazy, columns: Mapping[str, Sequence[Category | float | None]]
 ) -> Lazy | None:
-    """Return a table in the frame's engine, or None if the engine accepts no tables from here."""
+    """Return a table in the frame's engine, or None if the engine cannot take one from Python."""
     if frame.implementation == nw.Implementation.IBIS:
         import ibis
         import pyarrow as pa
@@ -162,15 +162,15 @@ def _small_table(
 
 
 def _literal(value: Category | float, dtype: nw.dtypes.DType) -> Category | float | nw.Expr:
-    """Return a value for comparisons; ibis would read plain integers as signed ones."""
+    """Return a value for comparisons, typed for UInt64, as ibis takes plain integers as signed."""
     return nw.lit(value, dtype) if dtype == nw.UInt64 else value
 
 
 def _compare(
     column: nw.Expr, cells: Mapping[Category | float, int], dtype: nw.dtypes.DType
 ) -> nw.Expr:
-    """Return the codes by one comparison for each category."""
-    # one value per row, even if no category is possible
+    """Return the codes, by one comparison for each category."""
+    # a column of zeros, which has one value per row even if no category is possible
     nothing = column.is_null().cast(nw.Int32) * 0
     return _sum(
         [
@@ -188,7 +188,7 @@ def _sum(terms: list[nw.Expr]) -> nw.Expr:
 
 
 def balanced(combine: Callable[[nw.Expr, nw.Expr], nw.Expr], terms: list[nw.Expr]) -> nw.Expr:
-    """Return terms combined as a balanced tree: a long chain exceeds the engines' nesting depth."""
+    """Return the terms combined as a balanced tree, since engines limit the depth of nesting."""
     while len(terms) > 1:
         terms = [functools.reduce(combine, terms[k : k + 2]) for k in range(0, len(terms), 2)]
     return terms[0]

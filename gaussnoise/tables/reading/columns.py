@@ -1,7 +1,7 @@
 """Columns in this process: of pandas, whose types may depend on rows, and of arrow.
 
-A pandas column becomes doubles, text, or values with their positions; cells, numbers and persons
-are found from these. Columns that have a type are read through arrow.
+A pandas column becomes doubles, text, or distinct values with an index for each row; cells, numbers
+and persons are found from these. Columns with a declared type are read through arrow.
 """
 
 import math
@@ -31,15 +31,15 @@ Codes = NDArray[np.signedinteger]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_FEW_EDGES = 32  # a comparison with each takes less time than a binary search among them
+_FEW_EDGES = 32  # comparing with each of so few edges is faster than a binary search
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-# text that may be a number, a truth value, a date, an interval or a null; any other text equals
+# matches text that may be a number, a truth value, a date, an interval or a null; other text equals
 # only itself
 _OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[#<]"
 
 
 def code_column(column: Column, attribute: Attribute, form: Form) -> Codes:
-    """Return the codes of a column of any type; values that do not fit have code 0."""
+    """Return the codes of a column of any type; a value that does not fit has code 0."""
     if form is Form.TEXT:
         codes = _codes_of_text(arrow_of(column), attribute)
     elif form is Form.UNTYPED and not (is_dated(attribute.edges) and _has_moments(column)):
@@ -53,7 +53,7 @@ def code_column(column: Column, attribute: Attribute, form: Form) -> Codes:
 
 
 def _has_moments(column: Column) -> bool:
-    """Return whether a pandas column has timestamps, for which Python may have no objects."""
+    """Return whether a pandas column has timestamps; some have no Python object."""
     import pandas as pd
 
     dtype = column.to_native().dtype
@@ -63,7 +63,7 @@ def _has_moments(column: Column) -> bool:
 
 
 def number_column(column: Column, form: Form) -> Doubles:
-    """Return the doubles of a column of any type, with NaN for values that are no number."""
+    """Return a column of any type as doubles, with NaN for values that are no number."""
     if form is Form.UNTYPED:
         return untyped(column.to_native()).numbers()
     if column.dtype.is_numeric():
@@ -74,7 +74,7 @@ def number_column(column: Column, form: Form) -> Doubles:
 
 
 def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
-    """Return each row's position among the distinct Python objects, −1 for nulls, and these."""
+    """Return the index of each row's value in the distinct objects, −1 for nulls, and these."""
     if column.dtype == nw.Object and form is not Form.UNTYPED:  # a column of polars
         return np.arange(len(column)), column.to_list()
     if form is not Form.UNTYPED:
@@ -90,18 +90,18 @@ def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
     return own.of_rows(np.arange(len(known)), -1), known
 
 
-# Columns whose type depends on their rows.
+# Columns whose type depends on their rows (pandas and dask).
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Untyped:
-    """A column as doubles, as text, or as values with the position of every row.
+    """A column in one of three forms; the other two are None.
 
     Attributes:
         doubles: shape (rows,), NaN where there is no number.
         text: an arrow array, shape (rows,).
-        values: Python objects, and each row's position among them, −1 for nulls, shape (rows,).
+        values: distinct Python objects, and the index of each row's object, −1 for nulls.
     """
 
     doubles: Doubles | None = None
@@ -110,7 +110,7 @@ class Untyped:
 
     @cached_property
     def _distinct(self) -> tuple[Any, Integers]:
-        """The values, for text a distinct arrow array, and each row's position among them."""
+        """The distinct values (an arrow array for text), and the index of each row's value."""
         if self.values is not None:
             return self.values
         index, known = encoded(self.text)
@@ -118,11 +118,11 @@ class Untyped:
 
     @property
     def known(self) -> Any:
-        """All values: Python objects, or an arrow array of distinct text."""
+        """The distinct values: Python objects, or an arrow array of text."""
         return self._distinct[0]
 
     def codes(self, attribute: Attribute) -> Codes:
-        """Return the codes of the rows."""
+        """Return the code of each row."""
         if self.doubles is not None:
             return _codes_of_doubles(self.doubles, attribute)
         if self.text is not None and is_dated(attribute.edges):
@@ -130,7 +130,7 @@ class Untyped:
         find = finder(attribute, Form.UNTYPED)
         if self.text is None or attribute.categories is None:
             return self.of_rows(self.looked_up(find, 0, np.int64), 0)
-        # a category that can only be text is found by its characters
+        # a category that can only be text is compared by its characters
         texts = {
             category: k
             for k, category in enumerate(attribute.categories, 1)
@@ -155,7 +155,7 @@ class Untyped:
     def looked_up(
         self, find: Callable[[Any], float], missing: float, dtype: type[Scalar]
     ) -> NDArray[Scalar]:
-        """Return ``find`` of each known value; ``missing`` for text that can be nothing else."""
+        """Return ``find`` of each distinct value; ``missing`` for text that equals only itself."""
         if self.text is None:
             return np.fromiter(map(find, self.known), dtype=dtype, count=len(self.known))
         import pyarrow.compute as pc
@@ -170,12 +170,12 @@ class Untyped:
         return found
 
     def of_rows(self, known: NDArray[Scalar], missing: float) -> NDArray[Scalar]:
-        """Return results of rows from those of known values; ``missing`` for nulls."""
+        """Return results for rows from results for distinct values; ``missing`` for nulls."""
         return np.append(known, np.array([missing], dtype=known.dtype))[self._distinct[1]]
 
 
 def untyped(series: "pd.Series") -> Untyped:
-    """Return a pandas column in one of the three forms."""
+    """Return a pandas column as doubles, text, or distinct values."""
     import pandas as pd
 
     dtype = series.dtype
@@ -185,7 +185,7 @@ def untyped(series: "pd.Series") -> Untyped:
     if isinstance(dtype, pd.ArrowDtype):
         return _untyped_arrow(arrow_of(nw.from_native(series, series_only=True)))
     kind, width = (dtype.kind, dtype.itemsize) if isinstance(dtype, np.dtype) else ("", 0)
-    if hasattr(dtype, "numpy_dtype"):  # numbers and truth values with a mask
+    if hasattr(dtype, "numpy_dtype"):  # pandas' numbers and truth values with a mask of nulls
         truth, missing = dtype.kind == "b", series.isna().to_numpy()
         own = series.to_numpy(np.int64 if truth else np.float64, na_value=0)
         if truth:
@@ -207,7 +207,7 @@ def untyped(series: "pd.Series") -> Untyped:
     if isinstance(dtype, pd.StringDtype) or (kind == "O" and _is_text(series)):
         import pyarrow as pa
 
-        try:  # with a type given, arrow does not infer one from the values
+        try:  # with a given type, arrow does not infer one from the values
             return Untyped(text=pa.array(series, type=pa.large_string(), from_pandas=True))
         except Exception:  # noqa: BLE001 (text that is not valid UTF-8)
             pass
@@ -215,7 +215,7 @@ def untyped(series: "pd.Series") -> Untyped:
 
 
 def _untyped_arrow(values: Arrow) -> Untyped:
-    """Return an arrow array in one of the three forms."""
+    """Return an arrow array as doubles, text, or distinct values."""
     import pyarrow as pa
 
     kind = values.type
@@ -230,7 +230,7 @@ def _untyped_arrow(values: Arrow) -> Untyped:
 
 
 def objects_of_arrow(values: Arrow) -> list[Any]:
-    """Return Python objects of an arrow array, but numpy's for times, which Python may not have."""
+    """Return Python objects of an arrow array; for times, numpy's, as Python lacks some of them."""
     import pyarrow as pa
 
     kind = values.type
@@ -248,7 +248,7 @@ def objects_of_arrow(values: Arrow) -> list[Any]:
 
 
 def _is_text(series: "pd.Series") -> bool:
-    """Return whether a column of objects holds only text and nulls."""
+    """Return whether a pandas column of objects holds only text and nulls."""
     import pandas as pd
 
     try:
@@ -258,7 +258,7 @@ def _is_text(series: "pd.Series") -> bool:
 
 
 def _objects(values: "pd.Series | pd.Index") -> list[Any]:
-    """Return the objects of a series or an index; pandas has none for times far from 1970."""
+    """Return the objects of a series or index; for times, not those of pandas, which lacks some."""
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):
@@ -275,8 +275,8 @@ def _objects(values: "pd.Series | pd.Index") -> list[Any]:
 def arrow_of(column: Column) -> Arrow:
     """Return the values of a column as arrow, without a dictionary or an extension type.
 
-    Integers of 128 bits become text. A dictionary is decoded part by part: together, its parts may
-    have more values than its index type counts, and it may hold nulls.
+    Integers of 128 bits become text. A dictionary is decoded chunk by chunk: all chunks together
+    may have more values than the index type can count, and a dictionary may hold nulls.
     """
     import pyarrow as pa
 
@@ -297,7 +297,7 @@ def arrow_of(column: Column) -> Arrow:
 
 
 def objects_of(values: Arrow) -> list[Any]:
-    """Return the Python objects of an arrow array; text that is no UTF-8 equals no category."""
+    """Return the Python objects of an arrow array; invalid UTF-8 becomes text of no category."""
     import pyarrow as pa
 
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
@@ -307,7 +307,7 @@ def objects_of(values: Arrow) -> list[Any]:
 
 
 def encoded(values: Arrow) -> "tuple[Integers, pa.Array]":
-    """Return each value's position among the distinct values, −1 for nulls, and these."""
+    """Return the index of each value in the distinct values, −1 for nulls, and these."""
     import pyarrow as pa
 
     coded = values.dictionary_encode()
@@ -320,14 +320,14 @@ def encoded(values: Arrow) -> "tuple[Integers, pa.Array]":
 
 
 def wide_codes(column: Column, attribute: Attribute) -> Codes:
-    """Return the codes of 128-bit integers, which are text here."""
+    """Return the codes of 128-bit integers, which are text in arrow."""
     find = finder(attribute, Form.TYPED)
     codes = _codes_by_value(arrow_of(column), lambda text: find(int(text)))
     return codes.astype(NUMPY[width_of(attribute)])
 
 
 def _codes_by_value(values: Arrow, find: Callable[[Any], int]) -> Codes:
-    """Return ``find`` of each value of an arrow array, called once for every distinct value."""
+    """Return ``find`` of each value of an arrow array, called once for each distinct value."""
     index, known = encoded(values)
     return np.array([*map(find, objects_of(known)), 0], dtype=np.int64)[index]
 
@@ -344,7 +344,7 @@ def _codes_of_text(values: Arrow, attribute: Attribute) -> Codes:
 
 
 def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
-    """Return the codes of doubles, where NaN means no number."""
+    """Return the codes of doubles; NaN means no number."""
     if attribute.is_summed:
         return steps_of(numbers, attribute)
     if is_dated(attribute.edges):
@@ -355,13 +355,13 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
 
     keys = {key_of(category): k for k, category in enumerate(attribute.categories or (), 1)}
     cells = {float(key[1]): k for key, k in keys.items() if key and key[0] == "number"}  # pyright: ignore[reportArgumentType]
-    return _index_in(pa.array(numbers + 0.0), cells)  # -0.0 becomes 0.0, which it equals
+    return _index_in(pa.array(numbers + 0.0), cells)  # turns -0.0 into 0.0
 
 
 def _binned(
     numbers: NDArray[Any], present: NDArray[np.bool_], begin: Sequence[float], last: float
 ) -> Codes:
-    """Return the number of lower ends up to each number; 0 beyond the last, or without a number."""
+    """Return how many elements of ``begin`` are <= each number; 0 above ``last`` or if absent."""
     edges = np.array(begin, dtype=numbers.dtype)
     if len(edges) <= _FEW_EDGES:
         codes = np.zeros(len(numbers), dtype=np.int8)
@@ -378,7 +378,7 @@ def _binned_doubles(numbers: Doubles, attribute: Attribute, dtype: nw.dtypes.DTy
 
 
 def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
-    """Return the code of every value of an arrow array, 0 where it has none."""
+    """Return the code of each value of an arrow array; 0 for values that are not in ``cells``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -394,7 +394,7 @@ def _dated_text(values: Arrow, attribute: Attribute) -> Codes:
 
 
 def _dated(values: Arrow, attribute: Attribute) -> Codes | None:
-    """Return the codes of an arrow array of dates, timestamps without zone or text; else None."""
+    """Return the codes of an arrow array of dates, timestamps without zone, or text; else None."""
     import pyarrow as pa
 
     kind = values.type
@@ -410,7 +410,7 @@ def _dated(values: Arrow, attribute: Attribute) -> Codes | None:
     return _binned(numbers, present, *ticks_between(attribute.edges or (), unit))
 
 
-# Columns that have a type: arrow's hash tables and numpy's binary search.
+# Columns with a declared type, by arrow's hash tables and numpy's binary search.
 
 
 def _typed_codes(column: Column, attribute: Attribute) -> Codes:
@@ -423,7 +423,7 @@ def _typed_codes(column: Column, attribute: Attribute) -> Codes:
 
 
 def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
-    """Return the codes by the column's type; None if no value of this type fits the attribute."""
+    """Return the codes, given the column's type; None if the type cannot hold the attribute."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -445,7 +445,7 @@ def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes
         places = pc.ReplaceSubstringOptions(r"[.]0+$", "")
         values = pc.call_function("replace_substring_regex", [values.cast(pa.string())], places)
     elif kind is int and dtype.is_float():
-        values = pa.array(doubles_of(values) + 0.0)  # -0.0 becomes 0.0, which it equals
+        values = pa.array(doubles_of(values) + 0.0)  # turns -0.0 into 0.0
     elif not ((kind is bool and dtype == nw.Boolean) or (kind is int and dtype.is_integer())):
         return None
     return _index_in(values, cells_in(attribute, dtype))
@@ -465,7 +465,7 @@ def doubles_of(values: Arrow) -> Doubles:
 
 
 def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Return the type of a column's values: of its categories, unless these are text."""
+    """Return the type of a column's values; for categoricals that of categories, unless text."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):
@@ -488,7 +488,7 @@ def _is_moment(kind: "pa.DataType") -> bool:
 
 
 def _is_decimal(values: Arrow) -> bool:
-    """Return whether an arrow array has decimals; narwhals knows only one of their widths."""
+    """Return whether an arrow array has decimals, of which narwhals knows only one bit width."""
     import pyarrow as pa
 
     return pa.types.is_decimal(values.type)

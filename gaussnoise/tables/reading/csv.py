@@ -1,13 +1,13 @@
 r"""CSV and TSV files as tables of text, one row a record, without guessing.
 
 CSV is read by RFC 4180: a quote opens a field, closes it, or is doubled inside a quoted field, and
-may occur nowhere else. More tolerant readers let one row swallow those after it, up to the next
-quote, so that one person would change more than one row. TSV is read by IANA's
-text/tab-separated-values, which has no quotes and no escapes. A :class:`.Dialect` may state
-another delimiter, quote, encoding or decimal mark; the rules are the same.
-A row is a record as parsed: a quoted field may hold line ends. The reader accepts the CSV of Excel
-and pandas, of R with ``row.names = FALSE``, and of PostgreSQL's ``COPY … CSV``. It refuses blanks
-beside quotes, ``\"`` for a quote (MySQL), UTF-16, and files without column names. Text is not
+may occur nowhere else. In more tolerant readers, one row can absorb the following rows, up to the
+next quote, so that one person would change more than one row. TSV is read by IANA's
+text/tab-separated-values, which has no quotes and no escapes. A :class:`.Dialect` may state another
+delimiter, quote, encoding or decimal mark; the rules are the same. A row is a record as parsed: a
+quoted field may hold line ends. The reader accepts the CSV of Excel and pandas, of R with
+``row.names = FALSE``, and of PostgreSQL's ``COPY … CSV``. It refuses spaces beside quotes, ``\"``
+for a quote (MySQL), UTF-16, and files without column names. Text is not
 changed: ``NA``, ``\N`` and ``NULL`` are text.
 """
 
@@ -31,17 +31,17 @@ FORM = (
     "fields in every record as in the first line"
 )
 _PIECE = 2**19
-_USUAL_LINE = 2_000_000  # the default limit of duckdb
+_USUAL_LINE = 2_000_000  # duckdb's default limit, in bytes
 
 
 def open_csv(
     paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", dialect: Dialect = USUAL
 ) -> "duckdb.DuckDBPyRelation":
-    """Return a duckdb relation of text columns; each file is checked by itself.
+    """Return a duckdb relation of text columns; each file is checked separately.
 
     Raises:
         DataError: a quote where none is allowed, no first line of column names, or several files
-            that differ in these or in kind.
+            that differ in column names or in kind.
     """
     files = [Plain(path, dialect) for path in paths]
     names = _same_header(files, dialect)
@@ -67,17 +67,17 @@ def open_csv(
         null_padding=False,
         allow_quoted_nulls=False,
         hive_partitioning=False,
-        # several threads can fail if one's piece of the file begins inside a quoted field
+        # with several threads, reading can fail if a thread begins inside a quoted field
         parallel=usual and not several_lines,
         **limit,
     )
 
 
 def csv_names(paths: Sequence[str], dialect: Dialect) -> list[str] | None:
-    """Return the names in the first line; None if other lines may decide about them.
+    """Return the column names; None if more than the first lines could determine them.
 
     Raises:
-        DataError: as for :func:`open_csv`, for reasons that the first lines alone decide.
+        DataError: as for :func:`open_csv`, for reasons that are in the first lines alone.
     """
     try:
         files = [Plain(path, dialect) for path in paths]
@@ -86,12 +86,12 @@ def csv_names(paths: Sequence[str], dialect: Dialect) -> list[str] | None:
         return _same_header(files, dialect)
     except DataError:
         raise
-    except Exception:  # noqa: BLE001 (bytes after the first line are unpacked and decoded with it)
+    except Exception:  # noqa: BLE001 (bytes after the first line are unpacked and decoded too)
         return None
 
 
 def _ends_in_first_line(plain: Plain) -> bool:
-    """Return whether no quote of the first line is open at its end."""
+    """Return whether the first line ends outside quotes."""
     with plain.open() as file:
         line = file.readline(_PIECE).decode("utf-8", "surrogateescape")
     try:
@@ -110,7 +110,7 @@ def _records(plain: Plain, lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
-    """Return the names in the first line, which is the same in all files."""
+    """Return the names in the first line, which must be the same in all files."""
     headers = [_header(file, dialect) for file in files]
     kinds = {(file.delimiter, file.quote) for file in files}
     if len(kinds) > 1 or any(header != headers[0] for header in headers):
@@ -127,11 +127,11 @@ def check_quotes(path: str, dialect: Dialect) -> None:
 
 
 def text_number(column: str) -> str:
-    """Return the SQL of a text column as a double, which is NULL if the text is no number.
+    """Return the SQL expression of a text column as doubles, NULL where text is no number.
 
-    Without the condition, duckdb reads 1_0 as ten, and +-1 as minus one. Without the CASE, it moves
-    the cast into its CSV reader, where text that is no number is an error instead of NULL. Few
-    numbers have spaces that the cast refuses, and removing them takes longer than the cast.
+    Without the condition, duckdb reads 1_0 as ten, and +-1 as minus one. Without CASE, duckdb moves
+    the cast into its CSV reader, where text that is no number is an error instead of NULL. The cast
+    without trim comes first, since it is faster and few numbers have spaces that it refuses.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     number = f"coalesce(TRY_CAST({column} AS DOUBLE), TRY_CAST(trim({column}) AS DOUBLE))"
@@ -139,7 +139,7 @@ def text_number(column: str) -> str:
 
 
 def _header(plain: Plain, dialect: Dialect) -> list[str]:
-    # no decoding error here, where only first rows are read: the engine refuses them anywhere
+    # decoding errors raise nothing here, where only first rows are read; duckdb refuses such files
     with (
         plain.open() as file,
         io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,
@@ -173,7 +173,7 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
             "hint: write no row names (pandas: index=False, R: row.names = FALSE)"
         )
     twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:  # not quoted: it is a value where the first line is a record
+    if twice is not None:  # the name is not quoted, as it is data if there are no column names
         first, second = [k for k, name in enumerate(names, 1) if name == twice][:2]
         raise DataError(
             f"table: expected distinct column names in the first line, got one twice, in columns "
@@ -188,7 +188,7 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
 
 
 def _other_delimiter(plain: Plain) -> str | None:
-    """Return another delimiter that the first line, which is public, probably uses; else None."""
+    """Return another delimiter that the first line probably uses; None if there is none."""
     with plain.open() as file:
         line = file.readline(_PIECE).decode("utf-8", "replace")
     for mark in filter(lambda mark: mark != plain.delimiter, ";\t|,"):
@@ -215,7 +215,7 @@ class _Checked(NamedTuple):
     Attributes:
         several_lines: whether quoted fields hold line ends.
         longest: an upper bound on the bytes of a record.
-        length: the number of all bytes.
+        length: the number of bytes of the file.
     """
 
     several_lines: bool
@@ -224,12 +224,12 @@ class _Checked(NamedTuple):
 
 
 def _check_bytes(plain: Plain) -> _Checked:
-    """Check the bytes of a file, and return facts about them.
+    """Check the quotes and line ends of a file, and return facts about its bytes.
 
     Opening and closing quotes alternate: a doubled quote closes its field and opens it again.
 
     Raises:
-        DataError: a quote beside which no field begins or ends, or line ends of several kinds.
+        DataError: a quote that is not beside a delimiter, line end or quote, or mixed line ends.
     """
     before, inside, several_lines, run, longest = b"\n", 0, False, 0, 0
     kinds: set[bytes] = set()
@@ -252,7 +252,7 @@ def _check_bytes(plain: Plain) -> _Checked:
                 opening, closing = quotes[inside::2], quotes[1 - inside :: 2]
                 if not (beside[around[opening]].all() and beside[around[closing + 2]].all()):
                     raise DataError(_QUOTES)
-                # whether a field is open at a line end, by the parity of the quotes so far
+                # a line end is inside a field if the number of quotes before it is odd
                 within = ((np.searchsorted(quotes, breaks) + inside) & 1).astype(bool)
                 inside = (inside + len(quotes)) & 1
                 several_lines = several_lines or bool(within.any())
@@ -278,7 +278,7 @@ def _check_bytes(plain: Plain) -> _Checked:
 
 
 def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the text's bytes in pieces, each with the byte after it; a delimiter ends the text."""
+    """Yield the text's bytes in blocks, each with the next byte; after the last, a delimiter."""
     with plain.open() as file:
         piece = file.read(_PIECE)
         while piece:

@@ -1,4 +1,4 @@
-"""Columns of dates and timestamps as moments, by the expressions of each engine."""
+"""Columns of dates and timestamps as moments (:func:`.values.moment`), for each engine."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ibis
 
 _WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
-_NOTHING = "0001-01-01"  # replaces text that is no date, which engines could fail to parse
+_NOTHING = "0001-01-01"  # replaces text that is no date, which engines may fail to parse
 _ANCHORED = rf"\A(?:{ISO})\z"
 _LONGEST = sum(REST)
 
@@ -29,7 +29,7 @@ _NANOSECONDS = (
 
 
 def text_numbers(column: nw.Expr) -> nw.Expr:
-    """Return the moments of a column of text."""
+    """Return the moments of a text column; null for text that is no date."""
     strict = column.str.contains(_ANCHORED)
     digits = nw.concat_str(nw.when(strict).then(column).otherwise(nw.lit(_NOTHING)), nw.lit(ZEROS))
     fields = [digits.str.slice(at, size).cast(nw.Int64) for at, size in (*FIELDS, REST)]
@@ -38,27 +38,27 @@ def text_numbers(column: nw.Expr) -> nw.Expr:
 
 
 def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
-    """Return the moments of a column of dates or of timestamps without time zone."""
+    """Return the moments of a column of dates, or of timestamps without time zone."""
     if isinstance(dtype, nw.Datetime) and dtype.time_unit == "ns":
         return _nanoseconds(column)
     own = column.dt
     year, month, day = (part.cast(nw.Int64) for part in (own.year(), own.month(), own.day()))
-    # for other years, products could overflow 64 bits
+    # for years outside 1 to 9999, products could overflow 64 bits
     year = nw.when(year >= 1, year <= 9999).then(year)
     if not isinstance(dtype, nw.Datetime):
         return moment((year, month, day), (0, 0, 0, 0))
     clock = [part.cast(nw.Int64) for part in (own.hour(), own.minute(), own.second())]
     micro = own.microsecond().cast(nw.Int64)
-    # Spark's microseconds are negative before 1970
+    # before 1970, Spark's microseconds are negative
     micro = nw.when(micro < 0).then(micro + 1_000_000).otherwise(micro)
     return moment((year, month, day), (*clock, micro))
 
 
 def _nanoseconds(column: nw.Expr) -> nw.Expr:
-    """Return the moments of nanoseconds: duckdb rounds to the nearest microsecond, others down."""
+    """Return the moments of nanoseconds; duckdb rounds them to microseconds, others down."""
     early, late = (nw.lit(end) for end in _NANOSECONDS)
     before, after = column < early, column > late
-    # other values would leave their range when rounded
+    # rounding would move other values out of the range of nanoseconds
     column = nw.when(~before, ~after).then(column)
     micro = column.dt.truncate("1us")
     aside = nw.when(column > micro).then(nw.lit(1)).otherwise(nw.lit(0))
@@ -71,7 +71,7 @@ def _nanoseconds(column: nw.Expr) -> nw.Expr:
 
 
 def text_moments(values: Arrow) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the moments of an arrow array of text, and a mask of the values that have one."""
+    """Return the moments of an arrow array of text, and a mask of the values that have a moment."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -98,11 +98,11 @@ _TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # 
 
 
 def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
-    """Return the first ticks of bins, and the last inside: days or parts of a second since 1970."""
+    """Return the first tick of each bin, and the last tick of all; ticks are units since 1970."""
     *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
     if is_daily(edges) and end < _AFTER:
         end += _DAY
-    inside = -_ticks(-end, unit)  # the last tick up to and including the end
+    inside = -_ticks(-end, unit)  # the last tick at or before the end
     if is_daily(edges) or end == _AFTER:
         inside = _ticks(end, unit) - 1
     least, most = -(2**63), 2**63 - 1
@@ -111,14 +111,14 @@ def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
 
 
 def _ticks(micro: float, unit: str) -> int:
-    """Return the first tick at or after a microsecond."""
+    """Return the first tick at or after this microsecond."""
     return -(int(micro) * -1000 // _TICKS[unit])
 
 
 def _in_microseconds(relation: "ibis.Table", columns: Sequence[str]) -> "ibis.Table":
     """Return an ibis table with nulls for timestamps that duckdb's microseconds cannot hold.
 
-    Tables of other databases are left as they are.
+    Tables of other databases are returned unchanged.
     """
     if relation.get_backend().name != "duckdb":
         return relation
@@ -131,9 +131,9 @@ Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 def with_numbers(
     frame: Lazy, attributes: Sequence[Attribute], types: Types
 ) -> tuple[Lazy, list[Attribute], Types]:
-    """Return the frame with one more column for each column of dates: the dates as numbers.
+    """Return the frame with a further column of moments for each column of dates.
 
-    Return also the attributes under the names of the columns to read, and the types of all columns.
+    Also return the attributes, renamed to the columns to read, and the types of all columns.
     """
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:

@@ -1,7 +1,7 @@
-"""The names of a table's columns, found without reading its rows: names are public.
+"""The names of a table's columns, which are public, found without reading its rows.
 
-Ledgers and streams compare them with those that they need before they write that they read a table.
-No message quotes the first line of a file: it is a record if the names were left out.
+Ledgers and streams check that the columns they need exist before they record that they read a
+table. No message quotes the first line of a file: it is a record if column names are missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,18 +16,18 @@ from .frames import Frame, check_opens, guarded, open_table
 from .office import is_office, office_names
 
 TASK = "read the table's columns"
-_MOST_NAMES = 8  # most names of one kind in a message
+_MOST_NAMES = 8  # most names in a message
 
 
 def check_columns(table: object, wanted: Iterable[str | None]) -> None:
-    """Refuse a table that cannot be opened, or lacks a column, for reasons that no row decides.
+    """Refuse a table that cannot be opened, or lacks a column, if no row influences this.
 
-    Tables whose rows may decide about the names of their columns pass: they are refused when they
-    are read.
+    Tables whose rows may influence the names of columns are accepted: reading them raises the
+    error.
 
     Args:
         table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
-        wanted: names of columns; None is passed over.
+        wanted: names of columns; None is ignored.
 
     Raises:
         DataError: the table cannot be opened, or a column is missing.
@@ -39,7 +39,7 @@ def check_columns(table: object, wanted: Iterable[str | None]) -> None:
 
 
 def check_present(table: object, wanted: Sequence[str], names: Sequence[str]) -> None:
-    """Raise DataError if some wanted columns are not among the names of a table's columns."""
+    """Raise DataError if a wanted column is not among ``names``, the columns of a table."""
     wanted = list(dict.fromkeys(wanted))
     missing = [name for name in wanted if name not in names]
     if not missing:
@@ -65,7 +65,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def is_untyped(frame: Frame) -> bool:
-    """Return whether the types of a frame's columns may depend on rows."""
+    """Return whether the types of a frame's columns may depend on rows (pandas and dask)."""
     engine = frame.implementation
     return engine.is_pandas_like() or engine == nw.Implementation.DASK
 
@@ -76,7 +76,7 @@ def column_names(frame: Frame) -> Sequence[str]:
 
 
 def _declared_names(table: object) -> Sequence[str] | None:
-    """Return the names of a table's columns, or None if its rows may decide about them."""
+    """Return the names of a table's columns, or None if its rows may influence them."""
     if is_csv(table):
         files = table_files(table)
         return office_names(files) if is_office(files[0]) else csv_names(files, dialect_of(table))
@@ -84,5 +84,5 @@ def _declared_names(table: object) -> Sequence[str] | None:
     try:
         return guarded(TASK, lambda: column_names(frame), engine=frame.implementation)
     except DataError:
-        # an engine may read rows to find the names
+        # the engine may have read rows to find the names
         return None

@@ -14,7 +14,7 @@ _PARQUET = (".parquet", ".pq")
 
 
 def written_in(table: object, dialect: Dialect) -> object:
-    """Return the table, whose files have this dialect unless they state their own."""
+    """Return the table with this dialect for its files, unless they have a stated dialect."""
     return table if isinstance(table, Files) or not is_path(table) else Files(table, dialect)
 
 
@@ -32,7 +32,7 @@ def is_path(table: object) -> bool:
 
 
 def is_csv(table: object) -> bool:
-    """Return whether the names of a table's files mean that all columns are read as text.
+    """Return whether a table's files have names of formats whose columns are read as text.
 
     These are CSV or TSV, perhaps compressed, or files that :mod:`.office` reads.
     """
@@ -50,7 +50,7 @@ def _given(table: object) -> object:
 
 
 def _paths(table: object) -> tuple[list[str], bool]:
-    """Return the paths of files as they are given, and whether they are a list."""
+    """Return the given paths as a list of strings, and whether they were given as a list."""
     given: Any = _given(table)
     several = isinstance(given, list | tuple)
     return [os.fspath(path) for path in (given if several else [given])], several
@@ -62,24 +62,24 @@ def _is_text(name: str) -> bool:
 
 
 def is_parquet(path: str) -> bool:
-    """Return whether a file has a name of Parquet."""
+    """Return whether the file name is that of a Parquet file."""
     return path.lower().endswith(_PARQUET)
 
 
 def table_files(table: object) -> list[str]:
-    """Return the files of a table, each once, sorted within a pattern or a folder.
+    """Return the distinct files of a table, sorted within a pattern or a folder.
 
-    The name of an existing file is that file, even with characters of a pattern. A folder means all
-    Parquet files at any depth, apart from names that begin with a dot or an underscore.
+    An existing file is taken by its name, even with characters of a pattern. A folder means all
+    Parquet files at any depth, without names that begin with a dot or an underscore.
 
     Raises:
-        DataError: there are none, or one of them twice.
+        DataError: there are no files, or one file occurs twice.
     """
     paths, several = _paths(table)
-    # no message quotes a list, which may have been meant as data
+    # messages do not quote entries of a list, which may be data by mistake
     said = [f"entry {k} of the list" for k in range(1, len(paths) + 1)] if several else paths
     files = [file for path, name in zip(paths, said, strict=True) for file in _files_of(path, name)]
-    # duckdb expands ~ to the home directory
+    # duckdb would expand ~ to the home directory
     files = [os.path.join(os.curdir, file) if file.startswith("~") else file for file in files]
     if len({os.path.realpath(file) for file in files}) < len(files):
         raise DataError("table: expected distinct files, got one twice: its rows would count twice")
@@ -116,7 +116,7 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
     For a folder, these are the names below it; for patterns and lists, those that all files have.
 
     Raises:
-        DataError: they differ between files of a folder.
+        DataError: the names differ between files of a folder.
     """
     paths, several = _paths(table)
     folder = not several and os.path.isdir(paths[0])
@@ -138,7 +138,7 @@ def keys_of(path: str) -> tuple[str, ...]:
 
 
 def state_of(table: object) -> object:
-    """Return names, sizes and modification times of a table's files; None for other tables."""
+    """Return names, sizes and modification times of files; None if the table is not in files."""
     if not is_path(table):
         return None
     try:

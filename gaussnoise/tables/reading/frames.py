@@ -1,4 +1,4 @@
-"""Opening tables in any engine; an engine's messages, which may quote records, are not shown."""
+"""Opening tables in any engine. Errors of engines, which may quote records, are not shown."""
 
 import contextlib
 import glob
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from narwhals.typing import EagerAllowed
 
-# of any engine, whose own type is the argument
+# of any engine
 Lazy: TypeAlias = nw.LazyFrame[Any]
 Frame: TypeAlias = nw.DataFrame[Any] | Lazy
 Column: TypeAlias = nw.Series[Any]
@@ -31,17 +31,17 @@ Relation: TypeAlias = "duckdb.DuckDBPyRelation"
 Arrow: TypeAlias = "pa.Array | pa.ChunkedArray"
 Result = TypeVar("Result")
 
-_POLARS = (1, 2)  # the oldest version that counts nanoseconds correctly
-_ASIDE = "gaussnoise-reader"  # the name of threads that the main thread waits for
-# connections of such threads
+_POLARS = (1, 2)  # older versions of polars count nanoseconds wrongly
+_ASIDE = "gaussnoise-reader"  # name of the threads in which duckdb works
+# connections opened in these threads
 _opened: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
 
 
 def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] = ()) -> Frame:
     """Return the table as a frame, in which CSV columns are text.
 
-    ``numbers`` and ``dates`` are columns that are read as such: in files with another decimal mark
-    or date format, these are replaced there by points and ISO 8601.
+    ``numbers`` and ``dates`` are the columns to be read as numbers or dates: in files with another
+    decimal mark or date format, their text is replaced by text with points and ISO 8601.
     """
     if is_path(table):
         return nw.from_native(
@@ -55,10 +55,9 @@ def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] 
 
 
 def check_opens(table: object) -> None:
-    """Refuse a table that cannot be opened, for reasons that no row decides.
+    """Refuse a table that cannot be opened, for reasons that do not depend on rows.
 
-    These are no table at all, and files that are missing, not to be opened, of several kinds or of
-    one without a reader.
+    It may be no table; files may be missing, unreadable, of several kinds, or lack a reader.
 
     Raises:
         DataError: the table cannot be opened.
@@ -77,7 +76,7 @@ def check_opens(table: object) -> None:
 
 
 def _frame(table: object) -> Frame:
-    """Return the table as a narwhals frame, or refuse an object that is none."""
+    """Return the table as a narwhals frame, or raise DataError for other objects."""
     frame = native_frame(table)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
@@ -89,9 +88,9 @@ def _frame(table: object) -> Frame:
 
 
 def frame_backend(table: object) -> "EagerAllowed":
-    """Return the library of the results' frames: the caller's if it is eager, else pyarrow."""
+    """Return the library for frames of results: the table's own if it is eager, else pyarrow."""
     frame = None if is_path(table) else native_frame(table)
-    # other objects are refused later
+    # objects that are no frame are refused later
     own = frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
     known: dict[nw.Implementation | None, EagerAllowed] = {
         nw.Implementation.PANDAS: nw.Implementation.PANDAS,
@@ -102,7 +101,7 @@ def frame_backend(table: object) -> "EagerAllowed":
 
 
 def native_frame(table: object) -> object:
-    """Return a narwhals frame; other objects are returned unchanged."""
+    """Return a narwhals frame; objects that are no frame are returned unchanged."""
 
     def opened() -> object:
         try:
@@ -143,11 +142,11 @@ def guarded(
     *,
     engine: nw.Implementation | None = None,
 ) -> Result:
-    """Return ``action()``; an engine's own error is replaced, since it may quote records.
+    """Return ``action()``; an engine's error is replaced, since its text may quote records.
 
-    The logs of Spark's driver also quote them, and are turned off meanwhile; those of executors on
-    other machines are not. ``engine`` is the library that does the work, if it is known: duckdb
-    works in another thread.
+    The logs of Spark's driver may quote records too, and are turned off meanwhile; logs of
+    executors on other machines are not. ``engine`` is the library that does the work, if it is
+    known: duckdb works in another thread.
     """
     try:
         with _quiet_spark():
@@ -158,7 +157,7 @@ def guarded(
         raise
     except BaseException as error:  # noqa: BLE001 (engines raise any error; a panic of polars is no Exception)
         kind, interrupted = type(error).__name__, _interrupted(error)
-    # raised outside the handler, so that not even __context__ leads to the original
+    # raised outside the handler, so that not even __context__ refers to the original error
     if interrupted:
         raise KeyboardInterrupt
     withheld = "the engine's message is withheld because it may quote records"
@@ -169,20 +168,20 @@ def guarded(
 def _aside(action: Callable[[], Result]) -> Result:
     """Return ``action()``, run in another thread while the main thread waits for signals.
 
-    A signal that Python handles while duckdb works in the main thread may be lost there, or end
-    the process.
+    If duckdb worked in the main thread, a signal that Python handles meanwhile might be lost, or
+    end the process.
     """
     if threading.current_thread() is not threading.main_thread():
         return action()
     with futures.ThreadPoolExecutor(1, _ASIDE) as thread:
         done = thread.submit(action)
         try:
-            # with a timeout, since the system may deliver a signal to any thread
+            # waits end, since the system may deliver a signal to any thread
             while not futures.wait([done], timeout=1).done:
                 pass
             return done.result()
         finally:
-            # repeated, since between two queries there is nothing to interrupt
+            # repeated, since an interrupt between two queries has no effect
             while not done.done():
                 for connection in list(_opened):
                     connection.interrupt()
@@ -225,15 +224,15 @@ def _quiet_spark() -> Iterator[None]:
 
 
 def _quiet_jvm(context: Any) -> Callable[[], None]:
-    """Turn the logs of Spark's driver off, and return a function that restores them."""
+    """Turn off the logs of Spark's driver, and return a function that restores them."""
     level = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel())
-    # the level below which a shell's logs are hidden, which setLogLevel forgets
+    # setLogLevel forgets the level below which a Spark shell hides logs
     logging = getattr(getattr(context._jvm.org.apache.spark.internal, "Logging$"), "MODULE$")
     hidden = logging.sparkShellThresholdLevel()
     context.setLogLevel("OFF")
 
     def restore() -> None:
-        if level != "OFF":  # another thread restores that
+        if level != "OFF":  # if it was OFF, another thread will restore it
             context.setLogLevel(level)
             getattr(logging, "sparkShellThresholdLevel_$eq")(hidden)
 
@@ -241,7 +240,7 @@ def _quiet_jvm(context: Any) -> Callable[[], None]:
 
 
 def _await_tasks(context: Any) -> None:
-    """Wait until no task runs: tasks of a failed job may log records when they are stopped."""
+    """Wait until no task runs, since stopped tasks of a failed job may log records."""
     for _ in range(100):
         executors = context._jsc.sc().statusTracker().getExecutorInfos()
         if not any(executor.numRunningTasks() for executor in executors):
@@ -250,9 +249,9 @@ def _await_tasks(context: Any) -> None:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Return whether an engine's error stands for Ctrl-C.
+    """Return whether an engine's error was caused by Ctrl-C.
 
-    For it, duckdb and arrow have errors of their own; other engines wrap Python's.
+    duckdb and arrow have errors of their own for it; other engines wrap Python's.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -269,7 +268,7 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def _alike(table: object) -> list[str]:
-    """Return the files of a table, which are of one kind by their names."""
+    """Return the files of a table, if all names are of one kind; else raise DataError."""
     files = table_files(table)
     if all(map(is_parquet, files)):
         return files
@@ -305,7 +304,7 @@ def _open_files(table: object, numbers: Sequence[str], dates: Sequence[str]) -> 
 def changed_columns(
     table: object, numbers: Sequence[str], dates: Sequence[str]
 ) -> Mapping[str, AsRead]:
-    """Return the columns whose text :func:`open_table` replaces, and how."""
+    """Return {column: replacement} for columns whose text :func:`open_table` replaces."""
     if not is_csv(table) or any(map(is_office, table_files(table))):
         return {}
     return columns_as_read(dialect_of(table), numbers, dates)
@@ -332,7 +331,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
             if len(files) == 1
             else connection.read_parquet([glob.escape(f) for f in files], hive_partitioning=False)
         )
-    # where folders, also those above the table, and files have a column, duckdb takes the folders'
+    # if a column is in the files and in folder names, even above the table, duckdb uses the latter
     others = [key for key in keys_of(files[0]) if key not in partitions]
     if len(others) > len(_told_by_folders(others, columns)):
         raise DataError(
@@ -348,7 +347,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
 
 
 def _has_milliseconds(files: list[str]) -> bool:
-    """Return whether timestamps are in milliseconds: duckdb cannot read those far from 1970."""
+    """Return whether timestamps have milliseconds; duckdb cannot read those far from 1970."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -358,13 +357,13 @@ def _has_milliseconds(files: list[str]) -> bool:
 
 
 def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the partitions that are no columns of the files; columns of files have precedence."""
+    """Return the partitions that are no columns of the files, whose columns have precedence."""
     inside = {column.lower() for column in columns}
     return [name for name in partitions if name.lower() not in inside]
 
 
 def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
-    """Return the columns that are text because nothing declares their type.
+    """Return the columns that are text because no type is declared for them.
 
     These are the columns of CSV, and the partitions of folders.
     """
@@ -385,9 +384,9 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
 
 
 def without_zone(table: object) -> tuple[str, ...]:
-    """Return columns of INT96, timestamps of Spark, whose time zone Parquet files do not state.
+    """Return the columns of type INT96: Spark's timestamps, whose time zone files do not state.
 
-    Return none if files cannot be read: opening them raises the error.
+    Return () if files cannot be read: opening them raises the error.
     """
     from pyarrow import parquet
 
@@ -401,7 +400,7 @@ def without_zone(table: object) -> tuple[str, ...]:
 
 
 def literal(text: str) -> str:
-    """Return a text quoted for SQL."""
+    """Return text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -410,8 +409,8 @@ def _connect() -> "duckdb.DuckDBPyConnection":
 
     By default duckdb writes to ``.tmp`` in the current directory when memory is short.
 
-    One optimizer is disabled: it applies the statistics of a block of Parquet rows to every row,
-    also to NaN, which they leave out. So the result for one row would depend on other rows.
+    One optimizer is disabled: it applies the bounds of a block of Parquet rows to all rows, also to
+    NaN, which they exclude. So the result for one row would depend on other rows.
     """
     import duckdb
 
@@ -424,7 +423,7 @@ def _connect() -> "duckdb.DuckDBPyConnection":
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:
-    """Return a type's name without its parameters, which for enumerations are values."""
+    """Return a type's name without parameters, since an enumeration's parameters are data."""
     return dtype.base_type().__name__
 
 
@@ -434,12 +433,12 @@ def is_zoned(dtype: nw.dtypes.DType) -> bool:
 
 
 def sql(name: str) -> str:
-    """Return an identifier quoted for SQL."""
+    """Return the name of a column as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def zone_hint(engine: nw.Implementation) -> str:
-    """Return a hint about making local times of timestamps with a time zone in this engine."""
+    """Return a hint how to convert timestamps with a time zone to local time in this engine."""
     named = {
         nw.Implementation.POLARS: "column.dt.replace_time_zone(None) in polars",
         nw.Implementation.PYARROW: "pyarrow.compute.local_timestamp(column) in pyarrow",

@@ -1,8 +1,8 @@
 """Workbooks of Excel and files of SPSS, Stata and SAS, as the text that CSV would hold.
 
-A cell becomes text by itself. All else comes from the file: dates from a column's format, missing
-values from its list of them, and labels of values. If a schema reads a column as a number (edges,
-clip, integer categories), its values are codes; otherwise labels replace them.
+The text of a cell depends on this cell, and on what the file says about its column: a date format,
+a list of missing values, and labels of values. Labels replace values, unless a schema reads the
+column as a number (edges, clip, integer categories).
 """
 
 import datetime
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 STATISTICS = (".sav", ".zsav", ".dta", ".sas7bdat")
 OFFICE = (".xlsx", *STATISTICS)
-_ROWS = 2**16  # most rows that are Python objects at one time
-_MOST_CELLS = 2**25  # most cells of a sheet, also empty ones; they take about a gigabyte
+_ROWS = 2**16  # most rows held as Python objects
+_MOST_CELLS = 2**25  # most cells of a sheet, empty ones included: about a gigabyte
 _CELL = re.compile(rb"<(?:\w+:)?c\s[^>]*?\br=[\"']([A-Z]{1,3})[0-9]+")
 _ROW = re.compile(rb"<(?:\w+:)?row\s[^>]*?\br=[\"']([0-9]{1,7})")
 
 Rows: TypeAlias = Iterable[Sequence[str | None]]
-# the text of every column, some rows at a time
+# batches of rows: the text of every column
 Columns: TypeAlias = Iterator[Sequence[Sequence[str | None]]]
 
 
 def is_office(path: str) -> bool:
-    """Return whether a file has the name of a workbook or a statistics program's file."""
+    """Return whether the file name is that of a workbook or a statistics program's file."""
     return path.lower().endswith(OFFICE)
 
 
 def check_reader(path: str) -> None:
-    """Raise DataError if the reader of a file of this name is not installed."""
+    """Raise DataError if the package that reads this file is not installed."""
     package = "pyreadstat" if path.lower().endswith(STATISTICS) else "python-calamine"
     try:
         importlib.import_module(package.replace("-", "_"))
@@ -81,16 +81,16 @@ def open_office(
 
 
 def office_names(paths: Sequence[str]) -> list[str] | None:
-    """Return the names of the columns; None if cells below may decide about them.
+    """Return the names of the columns; None if other cells could determine them.
 
     Raises:
-        DataError: as for :func:`open_office`, for reasons that no row decides.
+        DataError: as for :func:`open_office`, for reasons that do not depend on rows.
     """
     try:
         for path in paths:
             if not path.lower().endswith(STATISTICS):
                 _check_extent(path)
-    except Exception:  # noqa: BLE001 (a damaged file, or cells far away: the reader refuses it)
+    except Exception:  # noqa: BLE001 (a damaged or huge file: reading it raises the error)
         return None
     try:
         found = [_read(path, ())[0] for path in paths]
@@ -103,7 +103,7 @@ def office_names(paths: Sequence[str]) -> list[str] | None:
 
 
 def _read(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return the names of a file's columns, and their text, which is read when it is asked for."""
+    """Return the names of a file's columns, and an iterator over batches of their text."""
     names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
     _check_names(names)
     return names, rows
@@ -115,7 +115,7 @@ def _check_alike(names: Sequence[Sequence[str]]) -> None:
 
 
 def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return names and text of the columns that have a name in the first row of the only sheet."""
+    """Return names and text of the columns with a name in the first row of the only sheet."""
     from python_calamine import CalamineWorkbook
 
     _check_extent(path)
@@ -137,9 +137,9 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _check_extent(path: str) -> None:
-    """Refuse sheets with a cell so far away that their reader would use all memory.
+    """Refuse sheets with a cell so far down or right that the reader would use all memory.
 
-    The reader allocates every cell up to the furthest one, and ends the process if it cannot.
+    The reader allocates all cells up to the last one, and ends the process if it cannot.
     """
     with zipfile.ZipFile(path) as book:
         for name in filter(re.compile(r"xl/worksheets/[^/]*\.xml").fullmatch, book.namelist()):
@@ -147,7 +147,7 @@ def _check_extent(path: str) -> None:
             with book.open(name) as sheet:
                 while piece := sheet.read(2**20):
                     text = rest + piece
-                    # the last tag may be cut off
+                    # the last tag may be incomplete
                     whole = text.rfind(b"<")
                     found = _CELL.findall(text, 0, whole)
                     rows = max(rows, *map(int, _ROW.findall(text, 0, whole)), 1)
@@ -173,7 +173,7 @@ def _transposed(rows: Rows) -> Columns:
 
 
 def cell_text(value: object) -> str | None:
-    """Return the text that CSV would hold for a cell, or None for an empty one."""
+    """Return the text of a cell as in CSV, or None for an empty cell."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
@@ -195,8 +195,8 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
 
     end = Path(path).suffix.lower()
     read = getattr(pyreadstat, _READERS.get(end, "read_sas7bdat"))
-    # conversion would fail for dates beyond Python's calendar; user_missing: whether values of the
-    # file's list of missing values are kept
+    # conversion fails for dates beyond Python's calendar; user_missing=False turns values in the
+    # file's list of missing values into nulls
     options = {"disable_datetime_conversion": True, "output_format": "dict", "user_missing": False}
     _, said = read(path, metadataonly=True, disable_datetime_conversion=True)
     names = list(said.column_names)
@@ -222,7 +222,7 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _text_of(format: str, labels: Mapping[Any, str], end: str) -> Callable[[object], str | None]:
-    """Return a function from a column's values to text, by the column's format and labels."""
+    """Return a function from a column's values to text, for the column's format and labels."""
     date = _as_date(format or "", end)
 
     def text(value: object) -> str | None:
@@ -244,7 +244,7 @@ _SAS_TIMES = re.compile(r"(DATETIME|DATEAMPM|MDYAMPM|(IS|E|B)8601D[TN])[0-9.]*")
 
 
 def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
-    """Return a function from values of this format to dates or times; None for other formats."""
+    """Return a function from values in this format to dates or times; None for other formats."""
     day, time, origin, seconds = False, False, _SAS_AND_STATA, 1.0
     if end == ".dta":  # days or milliseconds; %tC counts leap seconds and is left as a number
         day, time = format.startswith(("%td", "%d")), format.startswith("%tc")

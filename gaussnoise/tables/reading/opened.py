@@ -14,8 +14,8 @@ from .declared import TASK, check_present, column_names, is_untyped
 from .frames import Frame, changed_columns, guarded, open_table, sql, text_columns
 from .values import Form
 
-_NO_VALUES = ("null", "void")  # types of columns that hold only nulls
-_OF_ANY_VALUE = ("variant", "json")  # types of any value
+_NO_VALUES = ("null", "void")  # names of types for columns that hold only nulls
+_OF_ANY_VALUE = ("variant", "json")  # names of types that hold values of any type
 Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 
 
@@ -28,9 +28,9 @@ class Opened:
         frame: a narwhals frame.
         names: the names of all columns.
         types: the types of the requested columns.
-        text: the requested columns that are text because nothing declares their type.
+        text: the requested columns that are text because no type is declared for them.
         untyped: whether the types of columns may depend on rows.
-        changed: the requested columns whose text is replaced, and how.
+        changed: {requested column: replacement}, where text is replaced before it is read.
     """
 
     frame: Frame
@@ -47,7 +47,7 @@ class Opened:
 
     @property
     def comes_here(self) -> bool:
-        """Whether columns can be read in this process, whole or in parts."""
+        """Whether columns can be brought into this process, whole or in batches."""
         lazy = (nw.Implementation.DUCKDB, nw.Implementation.POLARS, nw.Implementation.DASK)
         return isinstance(self.frame, nw.DataFrame) or self.engine in lazy
 
@@ -58,13 +58,13 @@ class Opened:
         return Form.TEXT if column in self.text else Form.TYPED
 
     def as_written(self, column: str, value: object) -> object:
-        """Return a value of a column as it may stand in the table's files."""
+        """Return a value as the table's files may hold it."""
         if column not in self.changed or not isinstance(value, str):
             return value
         return self.changed[column].written(value)
 
     def as_read(self, column: str, text: str) -> str:
-        """Return text of a file as it is read."""
+        """Return text of a file after the replacement with which it is read."""
         return self.changed[column].text(text) if column in self.changed else text
 
 
@@ -73,10 +73,10 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
 
     Args:
         table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
-        wanted: names of columns, with a type for those that hold only nulls and have none. In
-            columns of numbers, text is read as numbers: with the file's decimal mark, and as codes
-            where values have labels; in columns of dates, in the file's date format.
-        person: the column among these that names the person of each row.
+        wanted: {column: type}, where the type is used if a column holds only nulls and has none.
+            In columns of numbers, text is read as numbers: with the file's decimal mark, and as
+            values if these have labels; in columns of dates, in the file's date format.
+        person: the column in ``wanted`` that names the person of each row.
 
     Raises:
         DataError: a column that is missing, or of a type that is not read.
@@ -105,7 +105,7 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
 
 
 def _type_in_pandas(frame: Frame, name: str) -> nw.dtypes.DType:
-    """Return the type of a pandas column; Object if narwhals fails to inspect its objects."""
+    """Return the type of a pandas column; Object if narwhals fails to inspect it."""
     try:
         return frame.select(name).collect_schema()[name]
     except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
@@ -115,17 +115,17 @@ def _type_in_pandas(frame: Frame, name: str) -> nw.dtypes.DType:
 def _declared(
     frame: Frame, types: Types, text: Sequence[str], wanted: Types, person: str | None
 ) -> tuple[Frame, Types, Sequence[str]]:
-    """Return the frame with a type for columns of nulls, and text for columns of any value.
+    """Return the frame with types for columns of nulls, and with columns of any type as text.
 
-    Return also the types, and the columns that are text.
+    Also return the types, and the names of the text columns.
     """
     kinds = {name: _kind(frame, name) for name, t in types.items() if t == nw.Unknown}
-    if frame.implementation == nw.Implementation.DUCKDB:  # narwhals takes duckdb's JSON for text
+    if frame.implementation == nw.Implementation.DUCKDB:  # narwhals reports duckdb's JSON as text
         native = frame.to_native()
         pairs = zip(native.columns, native.types, strict=True)
         kinds |= {name: "json" for name, kind in pairs if name in types and str(kind) == "JSON"}
     for name, kind in kinds.items():
-        # persons of a variant are refused: the text of different values may be the same
+        # persons in a variant column are refused: different values may have the same text
         if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid") or (name, kind) == (person, "variant"):
             zoned = "tz" in kind or "zone" in kind
             hint = "local times without a time zone" if zoned else "text or numbers"
@@ -145,7 +145,7 @@ def _declared(
 
 
 def _kind(frame: Frame, name: str) -> str:
-    """Return the engine's own name of a column's type, without its parameters."""
+    """Return the engine's own name of a column's type, without parameters."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
         kind = native.types[native.columns.index(name)]
@@ -164,7 +164,7 @@ def _kind(frame: Frame, name: str) -> str:
 
 
 def _as_text(frame: Frame, name: str) -> Frame:
-    """Return the frame with a column's values written as text."""
+    """Return the frame with the values of a column converted to text."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
         return nw.from_native(

@@ -1,6 +1,6 @@
 """The person of each row, in any engine.
 
-All functions distinguish persons as :func:`gaussnoise.tables.reading.values.person_of` does.
+Two values are the same person if :func:`gaussnoise.tables.reading.values.person_of` says so.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
-PERSON = "person"  # the name of the column of persons, next to the codes c0, c1, …
+PERSON = "person"  # name of the column of persons, beside the codes c0, c1, …
 
 
 def check_table(table: object) -> None:
-    """Check the engine as :func:`check_engine` does; other objects are refused later."""
+    """Check the engine by :func:`check_engine`; objects that are no frame are refused later."""
     frame = native_frame(table)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         check_engine(frame.implementation)
@@ -39,7 +39,7 @@ def check_engine(implementation: nw.Implementation) -> None:
     """Refuse engines that cannot order the rows of a person.
 
     Raises:
-        ParameterError: neither in this process nor duckdb, Spark or dask.
+        ParameterError: the engine is not in this process, nor duckdb, Spark or dask.
     """
     able = (
         implementation.is_pandas_like()
@@ -60,7 +60,7 @@ def check_engine(implementation: nw.Implementation) -> None:
 
 
 def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
-    """Raise DataError for a column that may hold more than one value a row."""
+    """Raise DataError for a column of a type with more than one value per row."""
     single = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Binary, nw.Time, nw.Object)
     if not (dtype.is_numeric() or dtype.is_temporal() or dtype in single):
         raise DataError(
@@ -70,9 +70,9 @@ def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
 
 
 def kind_of_persons(source: Opened, column: str) -> str:
-    """Return the kind of a column's persons, which no row decides.
+    """Return the kind of values that name persons; it does not depend on rows.
 
-    In tables of one kind, in any engines, a person has the same name in all of them.
+    In tables of the same kind, in any engines, a person has the same name in all tables.
     """
     if source.untyped:
         return "values of pandas or dask"
@@ -106,8 +106,8 @@ class People:
     """The person of each row.
 
     Attributes:
-        index: positions in ``names``, −1 for no person; shape (rows,).
-        names: a function that returns distinct bytes for the persons at given positions.
+        index: for each row, the index of the person in ``names``, −1 for no person.
+        names: a function that returns bytes for the persons at given indices; they are distinct.
     """
 
     index: Integers
@@ -143,7 +143,7 @@ def people_of(column: Column, form: Form) -> People:
 
 
 def _people_of_untyped(series: "pd.Series") -> People:
-    """Return the persons of a column whose type depends on rows, by doubles or by values."""
+    """Return the persons of a column whose type depends on rows, from doubles or other values."""
     column = untyped(series)
     if column.doubles is not None:
         import pyarrow as pa
@@ -190,16 +190,16 @@ def _people_by_value(values: Sequence[object], form: Form) -> People:
 
 
 def _names(known: Arrow, wanted: Integers, form: Form) -> list[bytes]:
-    """Return bytes for some of the persons in an arrow array."""
+    """Return bytes for the persons at these indices of an arrow array."""
     import pyarrow as pa
 
     return [_name(person_of(value, form)) for value in objects_of(known.take(pa.array(wanted)))]
 
 
 def _name(person: Key | None) -> bytes:
-    """Return bytes for a person, which are different for different persons."""
+    """Return bytes for a person; different persons have different bytes."""
     kind, value = person or ("", "")
-    # in hexadecimal, since Python refuses to write very long integers in decimal digits
+    # hexadecimal, since Python refuses very long integers in decimal
     if isinstance(value, int | Fraction):
         value = f"{value.numerator:x}/{value.denominator:x}"
     return f"{kind} {value}".encode(errors="surrogatepass")
@@ -209,7 +209,7 @@ def _name(person: Key | None) -> bytes:
 
 
 def spark_person(frame: "DataFrame", dtype: nw.dtypes.DType) -> "DataFrame":
-    """Return the frame with persons as bytes, since a collation may merge different text."""
+    """Return the frame with persons as bytes, since a collation may equate different text."""
     from pyspark.sql import functions
 
     person = functions.col(PERSON)
@@ -219,16 +219,16 @@ def spark_person(frame: "DataFrame", dtype: nw.dtypes.DType) -> "DataFrame":
         integer = person.cast("long").cast("string")
         person = functions.when(whole, integer).otherwise(person.cast("string"))
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
-        # both passes of the hour at the end of summer time have the same text
+        # at the end of summer time, one hour occurs twice with the same text
         person = functions.unix_micros(person)
     if dtype != nw.Binary:
-        # the bytes of text are kept, even if they are not UTF-8
+        # text keeps its bytes, even if they are not UTF-8
         person = person.cast("string").cast("binary")
     return frame.withColumn(PERSON, functions.when(functions.octet_length(person) > 0, person))
 
 
 def dask_person(column: Column, form: Form) -> list[str | None]:
-    """Return the persons of a partition's rows as text, None for no person."""
+    """Return the persons of a partition's rows as hexadecimal text, None for no person."""
     people = people_of(column, form)
     known = np.unique(people.index[people.index >= 0])
     named = dict(zip(known.tolist(), people.names(known), strict=True))

@@ -1,4 +1,4 @@
-"""A table in pieces of bounded size, in any engine."""
+"""A table in batches of bounded size, in any engine."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,14 @@ from .frames import Frame, Lazy
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CELLS = 2**20  # most cells in a piece
+_CELLS = 2**20  # most cells in a batch
 _FEWEST_ROWS = 64
 
 
 def pieces(frame: Frame, names: Sequence[str]) -> Iterator[nw.DataFrame[Any]]:
-    """Yield these columns of all rows in pieces, in one pass.
+    """Yield these columns of all rows in batches, in one pass.
 
-    Spark's rows come to the driver one by one; an engine without pieces returns all rows at once.
+    Spark's rows come to the driver one by one; an engine without batches returns all rows at once.
     """
     rows = max(_FEWEST_ROWS, _CELLS // max(1, len(names)))
     chosen = frame.select(*names)
@@ -28,11 +28,11 @@ def pieces(frame: Frame, names: Sequence[str]) -> Iterator[nw.DataFrame[Any]]:
 
 
 def _parts(frame: Lazy, rows: int) -> Iterator[nw.DataFrame[Any]]:
-    """Yield the parts that an engine computes one at a time."""
+    """Yield the batches that an engine computes one at a time."""
     engine, native = frame.implementation, frame.to_native()
     parts = None
     if engine == nw.Implementation.DUCKDB:
-        # older versions have only the other name
+        # older versions of duckdb have only the second name
         parts = (getattr(native, "to_arrow_reader", None) or native.fetch_arrow_reader)(rows)
     elif engine.is_spark_like() and hasattr(native, "toLocalIterator"):
         parts = _of_rows(native.toLocalIterator(), frame.collect_schema().names(), rows)
@@ -53,7 +53,7 @@ def _parts(frame: Lazy, rows: int) -> Iterator[nw.DataFrame[Any]]:
 def _of_rows(
     found: Iterator[Sequence[object]], names: Sequence[str], rows: int
 ) -> "Iterator[pa.Table]":
-    """Yield arrow tables made from rows of values."""
+    """Yield arrow tables of at most ``rows`` rows."""
     import pyarrow as pa
 
     while some := list(itertools.islice(found, rows)):

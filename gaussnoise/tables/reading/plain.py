@@ -1,6 +1,6 @@
-"""The text of a CSV file in UTF-8, unpacked and converted from its encoding.
+"""The text of a CSV file in UTF-8, decompressed and converted from its encoding.
 
-Both are done piece by piece at each reading: no part is kept in memory or in another file.
+Each reading does this again, block by block: nothing is kept in memory or in another file.
 """
 
 import codecs
@@ -28,7 +28,7 @@ _protocols = itertools.count()
 
 
 def name_of(path: str) -> str:
-    """Return a file's name without the suffix of its compression; of an archive, its member's."""
+    """Return a file's name without its compression suffix; for an archive, its member's name."""
     if path.lower().endswith(".zip"):
         with _archive(path) as archive:
             return _member(archive)
@@ -36,13 +36,13 @@ def name_of(path: str) -> str:
 
 
 class Plain:
-    """A text file, whose text begins after a byte order mark, or a line ``sep=;``.
+    """A text file without its byte order mark or first line ``sep=;``.
 
     Attributes:
         path: the path of the file.
         delimiter: the character between fields.
-        quote: the character around fields, or an empty text.
-        is_usual: whether duckdb can read the file as it is.
+        quote: the character around fields, or "".
+        is_usual: whether duckdb can read the file without conversion.
 
     Raises:
         DataError: UTF-16; a mark or ``sep=`` that contradicts the dialect; an archive of several
@@ -104,7 +104,7 @@ class _Text(io.RawIOBase):
         if not self._left:
             piece = self._file.read(_PIECE)
             if self._plain.characters is not None:
-                # the table of characters is a string, which the type stubs do not allow
+                # characters is a string, which the type stubs do not allow
                 text, _ = codecs.charmap_decode(piece, "strict", self._plain.characters)  # pyright: ignore[reportArgumentType]
                 piece = text.encode()
             self._left = piece
@@ -134,7 +134,7 @@ class _Text(io.RawIOBase):
 
 
 def unpacked(path: str) -> Any:
-    """Return a stream of the bytes of a file, unpacked."""
+    """Return a stream of the decompressed bytes of a file."""
     end = os.path.splitext(path)[1].lower()
     if end == ".gz":
         return gzip.open(path, "rb")
@@ -159,7 +159,7 @@ def _archive(path: str) -> "zipfile.ZipFile":
 
 
 def _member(archive: "zipfile.ZipFile") -> str:
-    """Return the name of an archive's only file, apart from those that macOS adds."""
+    """Return the name of an archive's only file; files that macOS adds are ignored."""
     found = [
         one
         for one in archive.infolist()
@@ -174,7 +174,7 @@ def _member(archive: "zipfile.ZipFile") -> str:
 
 
 def served(files: Mapping[Plain, int], connection: "duckdb.DuckDBPyConnection") -> list[str]:
-    """Return names under which duckdb reads these texts, given with their lengths in bytes."""
+    """Return names under which duckdb reads these texts; ``files`` has their lengths in bytes."""
     import datetime
 
     import fsspec
@@ -187,7 +187,7 @@ def served(files: Mapping[Plain, int], connection: "duckdb.DuckDBPyConnection") 
         cachable = False
 
         def open(self, path: str, *_: object, **__: object) -> Any:
-            # duckdb seeks from the beginning of the text, which may be inside the file
+            # duckdb seeks from the beginning of the text, which may be later than that of the file
             return io.BufferedReader(_Text(names[path]), _PIECE)
 
         def glob(self, path: str, *_: object, **__: object) -> list[str]:

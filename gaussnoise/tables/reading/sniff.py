@@ -1,6 +1,6 @@
 """The probable dialect of files, from their rows: only for drafts.
 
-A release reads a table in the dialect stated by its owner, who checks a draft by hand.
+A release reads a table in the dialect stated by its owner, who has to check a draft.
 """
 
 import codecs
@@ -26,14 +26,14 @@ from .plain import name_of, unpacked
 
 _SAMPLE = 2**20
 _MOST_RECORDS = 200
-# a comma before three digits may separate thousands
+# a comma that is not before exactly three digits, where it might separate thousands
 _COMMA = re.compile(r"\s*[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})\s*")
-_MOST_DATES = 2**16  # most different dates that are read
+_MOST_DATES = 2**16  # most distinct dates that are considered
 _POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+\s*")
 
 
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
-    """Return the probable dialect of a table's first file; date formats are those of all files.
+    """Return the probable dialect of a table's first file, with the date format of all files.
 
     Stated parts are kept. If the table is no CSV, the stated dialect is returned.
     """
@@ -55,7 +55,7 @@ def _given(table: object) -> Any:
 
 
 def _date_format(table: Files, stated: Dialect) -> str:
-    """Return the format of most dates; the stated one if day and month may be either."""
+    """Return the format of most dates; the stated one if day and month could be swapped."""
     if stated.date_format != USUAL.date_format:
         return stated.date_format
     try:
@@ -66,7 +66,7 @@ def _date_format(table: Files, stated: Dialect) -> str:
     def found() -> dict[str, int]:
         texts: Counter[str] = Counter()
         for name in _like_dates(relation):
-            # hours have one digit or two, all that follows is alike
+            # replace minutes and what follows by ":", so that equal dates and hours are one group
             text = f"regexp_replace({sql(name)}, '(:[0-9.]*)+$', ':')"
             counted = relation.aggregate(f"{text} AS text, count(*) AS n", text)
             texts.update({text or "": n for text, n in counted.limit(_MOST_DATES).fetchall()})
@@ -85,11 +85,11 @@ def _fits(path: str, dialect: Dialect) -> bool:
 
 
 def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
-    """Return the dialect with the stated quote, and whether any field begins with ``"``."""
+    """Return the dialect, except for an unstated quote, and whether any field begins with ``"``."""
     encoding = _encoding(path) if stated.encoding == USUAL.encoding else stated.encoding
     with unpacked(path) as file:
         sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
-    # the last line of a longer file may be cut off
+    # in a longer file, the last line of the sample may be incomplete
     lines = list(io.StringIO(sample, newline=""))[: None if len(sample) < _SAMPLE else -1]
     first = lines[0].strip('\r\n"') if lines else ""
     delimiter, quote = stated.delimiter, stated.quote or '"'
@@ -113,10 +113,10 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
 
 
 def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str | None, str]:
-    """Return the mark of thousands and the decimal mark, if numbers leave no doubt about both.
+    """Return the mark of thousands and the decimal mark, if the numbers are unambiguous.
 
-    Some have two marks, 1.234,5, or groups on both sides of one, 1.234.567; and none has the mark
-    of thousands before another number of digits.
+    Some number must have both marks, as 1.234,5, or the mark of thousands twice, as 1.234.567; and
+    no number has the mark of thousands before other than three digits.
     """
     if stated.thousands is not None:
         return stated.thousands, decimal
@@ -138,7 +138,7 @@ def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str 
 
 
 def _encoding(path: str) -> str:
-    """Return UTF-8 if the whole file is valid, otherwise the encoding of Windows in the West."""
+    """Return UTF-8 if the whole file is valid UTF-8, otherwise cp1252 (Windows in the West)."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with unpacked(path) as file:
         try:
@@ -165,9 +165,9 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 
 
 def decimal_columns(table: object) -> list[str]:
-    """Return CSV columns with decimal commas, or marks of thousands, that a draft reads as numbers.
+    """Return CSV columns with decimal commas or marks of thousands that a draft reads as numbers.
 
-    Most of their values are numbers, and so are all with a comma or point.
+    Most of their values are numbers, as are all values with a comma or point.
     """
     own = dialect_of(table)
     if (own.decimal == USUAL.decimal and own.thousands is None) or not is_csv(table):
@@ -186,7 +186,7 @@ def decimal_columns(table: object) -> list[str]:
 def date_columns(table: object) -> list[str]:
     """Return CSV columns with dates in a stated format that a draft reads as dates.
 
-    Most of their values are dates in this format or ISO 8601, not all in the latter.
+    Most of their values are dates in this format or in ISO 8601, and not all are in ISO 8601.
     """
     form = dialect_of(table).date_format
     if form == USUAL.date_format or not is_csv(table):
@@ -203,7 +203,7 @@ def date_columns(table: object) -> list[str]:
 
 
 def _like_dates(relation: Relation) -> list[str]:
-    """Return the columns of text whose first values are like dates, for the most part."""
+    """Return the text columns where most of the first values resemble dates."""
     found = []
     for name in relation.columns:
         rows = relation.filter(f"{sql(name)} NOT IN ('', 'NA')").select(sql(name))
@@ -214,7 +214,7 @@ def _like_dates(relation: Relation) -> list[str]:
 
 
 def _columns_with(table: object, names: list[str], test: Callable[[str], str]) -> list[str]:
-    """Return those of the CSV columns for which an aggregate in SQL is true."""
+    """Return the CSV columns for which ``test``, an aggregate in SQL, is true."""
     if not names:
         return []
     relation, tests = open_table(table).to_native(), ", ".join(map(test, names))

@@ -1,8 +1,8 @@
-"""Clipped numbers as steps: the distance of a number from the lower end of its interval.
+"""Clipped numbers as steps: the distance of a number from the lower bound of its interval.
 
 A record's number becomes ``1 + floor(t m + ½)``, with ``t = (x − low) / (high − low)`` after
-clipping and m = :data:`STEPS`; 0 if there is no number. Every engine computes it in doubles by the
-same operations. It is restricted to 1 to ``m + 1`` as an integer, so that sensitivity does not
+clipping and m = :data:`STEPS`; 0 if there is no number. Every engine computes this in doubles by
+the same operations. The integer is restricted to 1 to ``m + 1``, so that sensitivity does not
 depend on an engine's rounding.
 
 A number with a unit becomes ``1 + floor(x / unit + ½)``, if this is positive and x below
@@ -22,7 +22,7 @@ from .frames import Lazy
 
 
 def _ends(attribute: Attribute) -> tuple[float, float, float]:
-    """Return both ends of the interval, and its length."""
+    """Return the lower and upper bound of the interval, and its length."""
     low, high = attribute.clip or (0.0, 1.0)
     return low, high, high - low
 
@@ -30,7 +30,7 @@ def _ends(attribute: Attribute) -> tuple[float, float, float]:
 def steps_of(
     numbers: NDArray[np.float64], attribute: Attribute
 ) -> NDArray[np.int32] | NDArray[np.int64]:
-    """Return each number as an integer step within its interval, or in units; 0 for NaN."""
+    """Return 1 + the steps of each number in its interval, or its units; 0 for NaN."""
     if attribute.unit is not None:
         return multiples_of(numbers, attribute.unit)
     low, high, width = _ends(attribute)
@@ -41,7 +41,7 @@ def steps_of(
 
 
 def multiples_of(numbers: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-    """Return 1 + each number in whole units, to the nearest; 0 where there is no such number."""
+    """Return 1 + each number in units, rounded; 0 for negative or too large numbers and NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = numbers / unit
     present = (numbers >= 0) & (ratio < MOST_UNITS)
@@ -49,7 +49,7 @@ def multiples_of(numbers: NDArray[np.float64], unit: float) -> NDArray[np.int64]
 
 
 def with_finite(frame: Lazy, k: int) -> Lazy:
-    """Return the frame with a column f{k}, which says whether r{k} is a finite number."""
+    """Return the frame with a column f{k}: whether r{k} is a finite number."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb":
         import ibis
@@ -63,13 +63,13 @@ def with_finite(frame: Lazy, k: int) -> Lazy:
 
 
 def not_nan(k: int) -> nw.Expr:
-    """Return whether r{k} is a number, also an infinite one, given f{k}."""
+    """Return whether column r{k} has a number, also an infinite one, given column f{k}."""
     value = nw.col(f"r{k}").cast(nw.Float64)
     return nw.col(f"f{k}") | (value == nw.lit(math.inf)) | (value == nw.lit(-math.inf))
 
 
 def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
-    """Return the steps of r{k}, given f{k}, as an expression of any lazy engine."""
+    """Return the steps of column r{k}, given column f{k}, as an expression of any lazy engine."""
     value = nw.col(f"r{k}").cast(nw.Float64)
     if attribute.unit is not None:
         ratio = value / attribute.unit

@@ -32,7 +32,7 @@ _CAST = {
 
 
 def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
-    """Refuse a type that cannot hold the attribute; with ``floats``, floats may hold integers."""
+    """Refuse a column type that cannot hold the attribute; ``floats`` allows integers as floats."""
     if is_dated(attribute.edges):
         _check_dates(attribute, dtype)
         return
@@ -51,7 +51,7 @@ def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> No
     fits = {
         str: dtype in WORDS,
         bool: dtype == nw.Boolean,
-        # pandas stores integers with nulls as floats, and writes them so
+        # pandas stores integers with nulls as floats, and writes such files
         int: dtype.is_integer()
         or is_whole(dtype)
         or ((floats or attribute.other is not None) and dtype.is_float()),
@@ -65,7 +65,7 @@ def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> No
 
 
 def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
-    """Refuse a type that holds neither dates nor text; for Python objects the values decide."""
+    """Refuse a type that holds neither dates nor text; Python objects are accepted."""
     zoned = is_zoned(dtype)
     if zoned or not (dtype in (nw.Date, nw.Datetime, nw.Object) or dtype in WORDS):
         got = type_name(dtype) + (" with a time zone" if zoned else "")
@@ -77,7 +77,7 @@ def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
 
 
 def is_number(attribute: Attribute) -> bool:
-    """Return whether the attribute is read as a number that is not a category."""
+    """Return whether the attribute's values are read as numbers, and are not categories."""
     return attribute.edges is not None or attribute.is_summed
 
 
@@ -87,7 +87,7 @@ def category_type(attribute: Attribute) -> type:
 
 
 def own_type(attribute: Attribute) -> nw.dtypes.DType:
-    """Return a type that holds the attribute."""
+    """Return a column type that holds the attribute."""
     if is_dated(attribute.edges):
         return nw.Datetime("us")
     if is_number(attribute):
@@ -104,12 +104,12 @@ def width_of(attribute: Attribute) -> Width:
 
 
 def is_wide(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a type has integers of 128 bits, for which arrow has no type."""
+    """Return whether a type has 128-bit integers, for which arrow has no type."""
     return dtype in (nw.Int128, nw.UInt128)
 
 
 def is_whole(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a type has decimals without places, which databases call integers."""
+    """Return whether a type is a decimal without decimal places, an integer in databases."""
     return dtype == nw.Decimal and getattr(dtype, "scale", None) == 0
 
 
@@ -124,7 +124,7 @@ def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
 
 
 def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Category | float, int]:
-    """Return the code of every category that a column of this type can hold.
+    """Return {category: code} for the categories that a column of this type can hold.
 
     Categories are doubles for floats, and text for decimals.
     """
@@ -143,11 +143,11 @@ def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Category | fl
 def edges_in(
     edges: Sequence[Edge], dtype: nw.dtypes.DType
 ) -> tuple[Sequence[int | float], int | float]:
-    """Return the lower ends of bins, and the last number inside.
+    """Return the lower edges of bins, and the largest number inside.
 
     For integer columns they are integers, since a double cannot hold every integer.
 
-    A number's code is the number of lower ends up to it, or 0 beyond the last number.
+    The code of a number is how many lower edges are <= the number, or 0 above the last number.
     """
     if is_dated(edges):
         return moments_between(edges)

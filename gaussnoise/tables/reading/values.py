@@ -1,10 +1,11 @@
 """The meaning of one value of a table as a cell, a number, a moment or a person.
 
-Every function that reads data uses these functions, or a faster way to the same results in the
-engine that holds the table. Tests compare each engine with them, value by value.
+Every function that reads data uses these functions, or faster ones of the engine that holds the
+table, with the same results. Tests compare each engine with these, value by value.
 
-They are total: they return a result for every object, and never raise. A result depends on one
-value alone: neither on other rows, nor on whether a null among them turned integers into floats.
+The functions are total: they return a result for every object, and never raise. A result depends on
+one value alone: neither on other rows, nor on whether a null among them turned integers into
+floats.
 
 A column has one of three forms, by its engine and its declared type, never by its rows:
 
@@ -39,16 +40,16 @@ from ..schema.numbers import MOST_UNITS, STEPS
 from ..schema.schema import Attribute
 
 Key = tuple[str, Hashable]
-INEXACT = 2**53  # doubles cannot hold every integer from this one on
-MOST_DIGITS = 2500  # most digits of an integer in text; a category has fewer
-# nulls of pandas.read_csv, which keeps them as text if the column has an integer from 2**63 on
+INEXACT = 2**53  # doubles cannot hold every integer with at least this absolute value
+MOST_DIGITS = 2500  # most digits of an integer in text; categories have fewer
+# pandas.read_csv reads these as nulls, but as text if the column has an integer from 2**63 on
 NULL_WORDS = frozenset(["", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
 NULL_WORDS |= {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"}
 NULL_WORDS |= {"1.#IND", "1.#QNAN"}
 
 
 class Form(enum.Enum):
-    """The form of a column's values, as the module defines it."""
+    """The form of a column's values; the module docstring defines the three."""
 
     TEXT = "text"
     TYPED = "typed"
@@ -60,7 +61,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | None]:
-    """Return a function that returns None if an object raises when it is inspected."""
+    """Return a function that returns None if inspecting an object raises an error."""
 
     @functools.wraps(read)
     def answer(*values: Arguments.args, **named: Arguments.kwargs) -> Answer | None:
@@ -74,19 +75,19 @@ def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | No
 
 # Text as a number.
 
-# spaces of Unicode are removed first, then those of C inside them
+# Unicode's spaces are removed first, then the spaces of C inside them
 _SPACES = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
 def _bare(text: str) -> str:
-    """Return a text without outer spaces; a regular expression would take quadratic time."""
+    """Return text without spaces around it; a regular expression would take quadratic time."""
     return text.strip(_SPACES).strip(" \t\n\v\f\r")
 
 
 def double_of_text(text: str) -> float | None:
-    """Return the nearest double of a decimal number with a point, or None for other text."""
+    """Return the double nearest to a decimal number with a point; None for other text."""
     text = _bare(text)
     found = _NUMBER.fullmatch(text)
     if found is None:
@@ -95,7 +96,7 @@ def double_of_text(text: str) -> float | None:
 
 
 def integer_of_text(text: str) -> int | None:
-    """Return the integer that equals a decimal number in any notation, or None."""
+    """Return the integer that a decimal number in any notation equals; None for other text."""
     found = _NUMBER.fullmatch(_bare(text))
     if found is None or not (found[2] or found[3]):
         return None
@@ -121,7 +122,7 @@ def integer_of_text(text: str) -> int | None:
 
 @_total
 def number_of(value: object, form: Form) -> int | float | None:
-    """Return a number to put into a bin or to clip; None for other values and NaN.
+    """Return a value as a number, to find its bin or to clip it; None for no number and for NaN.
 
     Integers stay exact in typed columns; other numbers become the nearest doubles.
     """
@@ -137,14 +138,14 @@ def number_of(value: object, form: Form) -> int | float | None:
 
 
 def _truth(value: object) -> bool | None:
-    """Return a truth value, also one that is text; None for all else."""
+    """Return a truth value, also from the text "true" or "false"; None for other values."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(str.__str__(value).lower())
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
 def _double(number: int | float | decimal.Decimal) -> float:
-    """Return the nearest double; infinite beyond the largest."""
+    """Return the nearest double; infinity if the number is too large."""
     try:
         return float(number)
     except OverflowError:
@@ -152,7 +153,7 @@ def _double(number: int | float | decimal.Decimal) -> float:
 
 
 def _number(value: object) -> int | float | decimal.Decimal | None:
-    """Return a Python or numpy number as a Python one; None for truth values and durations.
+    """Return a Python or numpy number as a Python number; None for truth values and durations.
 
     A complex number counts if it is real, since one complex number makes its column complex.
     """
@@ -167,21 +168,21 @@ def _number(value: object) -> int | float | decimal.Decimal | None:
     return value if isinstance(value, int | float | decimal.Decimal) else None
 
 
-# A value as a moment: twice its number of microseconds in a calendar of twelve months of 31 days
-# each, plus one if it lies between that microsecond and the next. So text and columns of
-# nanoseconds are compared exactly, in 64 bits, with edges at whole microseconds. Moments are in the
-# years 1 to 9999, the only ones of dates in text.
+# A value as a moment: an integer, twice the number of microseconds in a calendar with twelve months
+# of 31 days, plus one if the time lies between this microsecond and the next. So text and columns
+# of nanoseconds are compared exactly, in 64 bits, with edges, which are whole microseconds. Moments
+# are in the years 1 to 9999, since only these occur in dates as text.
 
-ZEROS = "0" * 19  # appended to a date alone, they make it as long as a timestamp of nanoseconds
-# the beginning of each field, and its length
+ZEROS = "0" * 19  # appended to a date, makes it as long as a timestamp of nanoseconds
+# start and length of each field in text
 FIELDS = (0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6)
-REST = 26, 3  # nanoseconds
+REST = 26, 3  # the last three digits: nanoseconds
 
 
 def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
-    """Return the moment of fields, which are integers, arrays or expressions.
+    """Return the moment of year, month, day, and of hour, minute, second, microsecond.
 
-    The fields are year, month, day; hour, minute, second, microsecond.
+    These are integers, arrays or expressions. ``between``: 1 if nanoseconds follow, else 0.
     """
     (year, month, number), (hour, minute, second, micro) = day, clock
     days = (year * 12 + month) * 31 + number
@@ -191,7 +192,7 @@ def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
 
 @_total
 def moment_of(value: object) -> int | None:
-    """Return the moment of a date, a timestamp without time zone, or strict ISO text; else None."""
+    """Return the moment of a date, a timestamp without zone, or strict ISO text; else None."""
     fields = _calendar(value)
     return None if fields is None else moment(fields[:3], fields[3:7], int(fields[7] > 0))
 
@@ -207,11 +208,11 @@ def _calendar(value: object) -> tuple[int, ...] | None:
         whole = value.astype("datetime64[us]")
         if np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as"):
             within = math.ceil((value - whole) / np.timedelta64(1, "ns")) if value == value else 0
-        elif whole.astype(value.dtype) != value:  # so far away that microseconds overflow 64 bits
+        elif whole.astype(value.dtype) != value:  # microseconds overflow 64 bits
             return None
         value = whole.item()
     if isinstance(value, datetime.datetime):
-        # pandas' missing time does not equal itself
+        # pandas' missing time is not equal to itself
         if value.tzinfo is not None or value != value:
             return None
         within = within or int(getattr(value, "nanosecond", 0))
@@ -227,7 +228,7 @@ LAST = moment((9999, 12, 31), (23, 59, 59, 999_999), 1)
 
 
 def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
-    """Return the first moments of bins, and the last moment inside."""
+    """Return the first moment of each bin, and the last moment of all bins."""
     begin = [FIRST if (start := moment_of(edge)) is None else start for edge in edges[:-1]]
     last = edges[-1]
     if not isinstance(last, datetime.date) or last == datetime.date.max:
@@ -243,7 +244,7 @@ def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
 
 @_total
 def key_of(value: object) -> Key | None:
-    """Return a key that equal values of an ``UNTYPED`` column share; None for no value."""
+    """Return a key that is the same for equal values of an ``UNTYPED`` column; None for nulls."""
     if (truth := _truth(value)) is not None:
         return "number", int(truth)
     if isinstance(value, str):
@@ -257,17 +258,17 @@ def key_of(value: object) -> Key | None:
         return _interval_key(text) or ("text", text)
     if (number := _number(value)) is not None:
         double = _double(number)
-        # a number that no double equals has no key, which could be that of another number
+        # without a key if no double equals it, since it would share the key of another number
         wide = isinstance(value, np.floating) and value.itemsize > 8
         return None if (wide or math.isinf(double)) and double != value else _key(double)
     if (fields := _calendar(value)) is not None:
         return "moment", fields
-    # intervals and periods of pandas are compared by their text
+    # pandas' intervals and periods are compared by their text
     return key_of(str(value)) if type(value).__name__ in ("Interval", "Period") else None
 
 
 def _interval_key(text: str) -> Key | None:
-    """Return the key of an interval of numbers; a null in the column turns its ends into floats."""
+    """Return the key of an interval; bounds are floats, as nulls in a column make them floats."""
     if (found := _INTERVAL.fullmatch(text)) is None:
         return None
     ends = [
@@ -312,7 +313,7 @@ Find = Callable[[object], int]
 
 
 def finder(attribute: Attribute, form: Form) -> Find:
-    """Return a function from a value to its code: 1 + its cell, or 0 if it has none.
+    """Return a function from a value to its code: 1 + its cell, or 0 if it has no cell.
 
     The code of a clipped number is 1 + its steps (:mod:`gaussnoise.tables.reading.steps`).
     """
@@ -324,10 +325,10 @@ def finder(attribute: Attribute, form: Form) -> Find:
 
 
 def bins_of_codes(attribute: Attribute) -> Attribute | None:
-    """Return bins of a number's column of which the odd ones hold one code for no answer each.
+    """Return bins that separate codes for no answer from other numbers; None without such codes.
 
-    The code of a value in them is odd if the value means no answer, in any engine. None if there
-    are no such numbers; categories and dates have no cells for them anyway.
+    A value means no answer if its code in these bins is odd, in any engine: each such bin holds one
+    number. Categories and dates need no bins, since codes have no cell there.
     """
     codes = sorted(float(code) for code in attribute.missing if not isinstance(code, str))
     if not codes or attribute.categories is not None or is_dated(attribute.edges):
@@ -403,12 +404,12 @@ Reason = Literal[
 
 
 def reason_of(value: object, attribute: Attribute, form: Form) -> Reason:
-    """Return why a value has no cell."""
+    """Return the reason why a value has no cell."""
     return _total(_reason)(value, attribute, form) or "unreadable"
 
 
 def _reason(value: object, attribute: Attribute, form: Form) -> Reason:
-    if form is Form.UNTYPED and str(value) in NULL_WORDS:  # str, since pandas.NA equals nothing
+    if form is Form.UNTYPED and str(value) in NULL_WORDS:  # str, since nothing equals pandas.NA
         return "missing"
     blank = isinstance(value, str) and not str.__str__(value).strip()
     if value is None or blank or not (value == value):  # NaN or NaT
@@ -423,13 +424,13 @@ def _reason(value: object, attribute: Attribute, form: Form) -> Reason:
 
 
 def _is_code(value: object, attribute: Attribute, form: Form) -> bool:
-    """Return whether a value without a cell is one of the codes for no answer."""
+    """Return whether a value that has no cell is one of the codes for no answer."""
     number = None if is_dated(attribute.edges) else number_of(value, form)
     return number in attribute.missing or str(value) in map(str, attribute.missing)
 
 
 def step_of(number: float | None, clip: tuple[float, float]) -> int:
-    """Return 1 + the steps from the lower end of the interval to a number; 0 for no number."""
+    """Return 1 + the steps from the lower bound to a number; 0 if there is no number."""
     if number is None:
         return 0
     low, high = clip
@@ -438,7 +439,7 @@ def step_of(number: float | None, clip: tuple[float, float]) -> int:
 
 
 def multiple_of(number: float | None, unit: float) -> int:
-    """Return 1 + the nearest whole number of units; 0 if it is negative, too large, or none."""
+    """Return 1 + the number in units, rounded; 0 if it is negative, too large, or missing."""
     if number is None or not 0 <= number <= sys.float_info.max:
         return 0
     ratio = float(number) / unit
@@ -446,9 +447,9 @@ def multiple_of(number: float | None, unit: float) -> int:
 
 
 def confused(attribute: Attribute) -> tuple[str | None, bool]:
-    """Return the reason why ``UNTYPED`` columns confuse categories, or None.
+    """Return why categories are confused in ``UNTYPED`` columns, or None.
 
-    The second value is whether no row can be in any of these categories.
+    The second value is whether no row can have any of these categories.
     """
     keys = [key_of(category) for category in attribute.categories or ()]
     known = [key for key in keys if key is not None]
@@ -460,7 +461,7 @@ def confused(attribute: Attribute) -> tuple[str | None, bool]:
     return ("numbers from 2**53 on, or NaN, which floats cannot tell" if unknown else None), True
 
 
-# A value as a category, where no list of categories is known.
+# A value as a category, if no list of categories is known.
 
 Label = str | int
 _INTEGERS = range(-(2**63), 2**64)
@@ -468,7 +469,7 @@ _INTEGERS = range(-(2**63), 2**64)
 
 @_total
 def label_of(value: object, form: Form) -> Label | None:
-    """Return text or an integer; None for other values, and for text that is not valid UTF-8."""
+    """Return text or an integer; None for other values, and for text that is no valid UTF-8."""
     if form is Form.UNTYPED:
         if (key := key_of(value)) is None:
             return None
@@ -481,7 +482,7 @@ def label_of(value: object, form: Form) -> Label | None:
     return number if isinstance(number, int) and number in _INTEGERS else None
 
 
-# Reading a value as the identity of a person.
+# A value as the identity of a person.
 
 
 class Instant(NamedTuple):
@@ -492,12 +493,12 @@ class Instant(NamedTuple):
 
 @_total
 def person_of(value: object, form: Form) -> Key | None:
-    """Return a key that only the same person has; None for nulls, NaN, empty text, unknown objects.
+    """Return a key that identifies a person; None for nulls, NaN, empty text, unknown objects.
 
-    In ``UNTYPED`` columns persons differ as categories do: 1, "1" and "01" are one person. One word
-    among numbers turns all of them into text, and the name of another person must not split one
-    person's rows into those of two. Numbers from 2**53 on, which floats may have rounded, are no
-    person, nor is text of such a number.
+    In ``UNTYPED`` columns, persons are compared as categories are: 1, "1" and "01" are one person.
+    One word among numbers turns all of them into text; so the name of one person must not split the
+    rows of another into those of two persons. Numbers from 2**53 on, which floats may have rounded,
+    are no person, nor is text of such a number.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":
@@ -533,7 +534,7 @@ def _since_1970(value: datetime.datetime) -> int:
 
 
 def _nanoseconds(value: np.timedelta64 | datetime.timedelta) -> int:
-    """Return the nanoseconds of a duration of Python, numpy or pandas; raise if it is missing."""
+    """Return a duration of Python, numpy or pandas in nanoseconds; ValueError if it is missing."""
     if not isinstance(value, np.timedelta64):
         micro = datetime.timedelta(value.days, value.seconds, value.microseconds)
         within = int(getattr(value, "nanoseconds", 0))
@@ -551,7 +552,7 @@ _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9} | {
 
 
 def _exact(number: int | float | decimal.Decimal) -> Key | None:
-    """Return a key by exact value, the same for 3, 3.0 and Decimal("3")."""
+    """Return a key of the exact value, equal for 3, 3.0 and Decimal("3")."""
     if number != number:
         return None
     if number in (math.inf, -math.inf):

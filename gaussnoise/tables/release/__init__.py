@@ -1,1 +1,1 @@
-"""Noisy tables, the answers made of them, and the folder they are stored in."""
+"""Noisy tables, the answers computed from them, and the folder that stores them."""

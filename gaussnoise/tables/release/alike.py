@@ -1,4 +1,4 @@
-"""Attributes of one definition in two releases, and the rows that one of them leaves out."""
+"""Comparison of two releases: attributes with the same definition, and rows that one leaves out."""
 
 import re
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from ..schema.schema import Attribute
 from .merged import MergedPlan
 from .noisy import AbstractRelease
 
-_MOST_NAMED = 3  # most categories that are named
+_MOST_NAMED = 3  # most categories in a message
 
 
 def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
-    """Return in words how two attributes of one name, and levels of them, differ; by name."""
+    """Return {attribute or level: how it differs} for two attributes of the same name."""
     how = difference_of(one, other)
     levels, others = (dict(own.groups or ()) for own in (one, other))
     if how is not None:
@@ -27,7 +27,7 @@ def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
 
 
 def difference_of(one: Attribute, other: Attribute) -> str | None:
-    """Return in words how two attributes of one name count or sum differently; None if alike."""
+    """Return how two attributes of the same name count or sum differently; None if equally."""
     if one.is_summed and other.is_summed and one.interval != other.interval:
         first, second = (values_text(own.interval) for own in (one, other))
         return f"is of {first} in one release and of {second} in the other"
@@ -71,7 +71,7 @@ _A_YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 
 
 def _is_shifted(one: Attribute, other: Attribute) -> bool:
-    """Return whether labels or dates differ in years alone, all by the same number of years."""
+    """Return whether labels or dates are equal up to one number of years between them."""
     if one.edges is not None and not is_dated(one.edges):
         return False
     texts, others = (
@@ -83,13 +83,13 @@ def _is_shifted(one: Attribute, other: Attribute) -> bool:
     years, later = (_A_YEAR.findall(" ".join(own)) for own in (texts, others))
     shifts = {int(after) - int(before) for before, after in zip(years, later, strict=False)}
     periods = {_A_YEAR.sub("", text) for text in texts if _A_YEAR.search(text)}
-    return len(shifts) == 1 and len(periods) > 1  # years alone are no periods of a year
+    return len(shifts) == 1 and len(periods) > 1  # bare years are no periods within a year
 
 
 def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
-    """Return the attributes and rules by which one release alone leaves rows out of all tables.
+    """Return the attributes and rules that leave rows out of one of the two releases only.
 
-    A release that refuses rows which do not fit has tables of all rows, all of which fit.
+    A release that refuses rows that do not fit has tables of all rows, and all of these fit.
     """
     fits, others = (dict(_fits(release)) for release in (one, other))
     found = [*_only(one, fits, other, others), *_only(other, others, one, fits)]
@@ -99,7 +99,7 @@ def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
 def _only(
     one: AbstractRelease, fits: dict[str, object], other: AbstractRelease, others: dict[str, object]
 ) -> Iterator[str]:
-    """Yield what leaves rows out of one release, though they may be in the tables of the other."""
+    """Yield attributes and rules that leave rows out of ``one``, but maybe not of ``other``."""
     for name, fit in fits.items() if one.on_outside == "drop" else ():
         own, known = others.get(name), other.on_outside == "refuse"
         within = isinstance(own, frozenset) and isinstance(fit, frozenset) and own <= fit
@@ -108,7 +108,7 @@ def _only(
 
 
 def _fits(release: AbstractRelease) -> Iterator[tuple[str, object]]:
-    """Yield what fits, by attribute or rule; a row with anything else is in no table."""
+    """Yield (attribute or rule, its valid values); a row with other values is in no table."""
     used = {name for marginal in release for name in marginal}
     for attribute in release.plan.schema.attributes:
         if attribute.name in used and attribute.other is None:
@@ -120,7 +120,7 @@ def _fits(release: AbstractRelease) -> Iterator[tuple[str, object]]:
 
 
 def _values(attribute: Attribute) -> object:
-    """Return the values that fit an attribute, in a form that can be compared."""
+    """Return the valid values of an attribute, in a form that can be compared."""
     if attribute.edges is not None:
         kinds = sorted({type(edge).__name__ for edge in attribute.edges if not is_open(edge)})
         ends = place(attribute.edges[0]), place(attribute.edges[-1])
@@ -131,6 +131,6 @@ def _values(attribute: Attribute) -> object:
 
 
 def _codes(attribute: Attribute) -> frozenset[object]:
-    """Return the numbers that mean no answer; of categories, they have no cell in any case."""
+    """Return the numbers that mean no answer; empty for categories, which have no cell for them."""
     numbers = (code for code in attribute.missing if not isinstance(code, str))
     return frozenset(numbers if attribute.categories is None else ())

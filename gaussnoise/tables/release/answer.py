@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-COUNTED = "counted: "  # before the note which rows or records tables count
+COUNTED = "counted: "  # precedes the note that says which rows or records are counted
 
 
 @final
@@ -34,29 +34,29 @@ class Answer:
         meaning: the same question, spelled out.
         attributes: names, one per axis; none if the answer is one number.
         labels: the labels of the answers along every axis.
-        estimate: shape (labels…); NaN where there is none, such as the share of an empty group.
-            Quantiles of dates are dates, NaT where there is none.
+        estimate: shape (labels…); NaN where there is no estimate, such as the share of an empty
+            group. Quantiles of dates are dates, or NaT.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
-        low: lower ends of intervals, each taken alone, or those of ``compared`` numbers together.
-        high: upper ends; infinite, or NaT for dates, where no finite end is known.
+        low: lower bounds of intervals, each for itself, or for ``compared`` numbers together.
+        high: upper bounds; infinite, or NaT for dates, if no finite bound is known.
         level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
-        limits: the least and the largest value that the true numbers can have. Noise can carry an
-            estimate outside, which ``print`` says beside it; no interval reaches outside.
-        compared: how many numbers the intervals hold for at once: 1, or, of the largest of
-            several, all of them.
-        cut: where noise carried a mean outside the interval of its number, so that the estimate is
-            the nearer end; None for other numbers.
+        limits: the least and the largest value that the true numbers can have. Noise can move an
+            estimate outside, and ``print`` says so beside it; intervals are cut to these values.
+        compared: for how many numbers the intervals hold at the same time: 1, or all of them if the
+            largest of several were asked for.
+        cut: where noise moved a mean outside the interval of its number, so that the estimate is
+            the nearer bound; None for other numbers.
         method: how the intervals of a function are found, in words; "" for other answers, whose
             methods are in ``note``.
-        pvalue: of trends over the ticks of a stream, the chance of a larger χ² if nothing changes:
-            one for each number, each alone; NaN where a tick has no estimate. Of a test of
-            independence, whose estimate is its χ², the chance of a larger one. None for others.
+        pvalue: for trends over the ticks of a stream, the p-value of the χ² test of no change, one
+            for each number; NaN if a tick has no estimate. For a test of independence, whose
+            estimate is its χ², the p-value. None for other answers.
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
-        headings: the names of attributes that readers see.
+        headings: the names that readers see in place of ``attributes``.
         printed: the text of a test, which ``print`` shows in place of a table; "" for others.
 
     >>> import pyarrow as pa
@@ -93,9 +93,9 @@ class Answer:
 
     @property
     def remarks(self) -> list[str]:
-        """The words beside every estimate, or "": the test of a trend, if there are several.
+        """A remark on each estimate, or "": the p-value of a trend, if there are several.
 
-        Of other answers, they say that no true number can be what the estimate is.
+        For other answers, it says that the true number cannot be as small or large as the estimate.
         """
         least, most = self.limits
         if self.pvalue is not None and self.pvalue.size > 1:
@@ -118,7 +118,7 @@ class Answer:
     def columns(self) -> dict[str, list]:
         """Return tidy columns, one row per number.
 
-        The columns are the attributes, estimate, standard_deviation, low and high; of trends also
+        The columns are the attributes, estimate, standard_deviation, low and high; for trends also
         pvalue.
         """
         return self._arrow().to_pydict()
@@ -126,8 +126,8 @@ class Answer:
     def to_frame(self) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow. The frame holds the level of the intervals where the
-        frames of tables do.
+        Files and remote engines give pyarrow. The frame holds the level of the intervals, as frames
+        of tables do.
         """
         return framed(with_level(self._arrow(), self.level, self.private), self.backend)
 
@@ -163,7 +163,7 @@ class Answer:
 
     @property
     def written(self) -> dict[str, list[str]]:
-        """The first numbers as text, by column; the last column, if any, has faults in words."""
+        """The first numbers as text, by column; a last column has remarks, if there are any."""
         sd, ends = self.standard_deviation, (self.low, self.high)
         write = partial(first, digits=6) if sd is None else partial(rounded, deviations=sd)
         found = {"estimate": write(self.estimate)}
@@ -177,7 +177,7 @@ class Answer:
 
     @property
     def cautions(self) -> list[str]:
-        """The level of the intervals, and every note, first the most important."""
+        """The level of the intervals, and then the notes, the most important first."""
         alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
         level = f"{level_text(self.level)} intervals, {alone}"
         return [level, *[note for note in self.note.split("; ") if note]]
@@ -189,7 +189,7 @@ class Answer:
         counted = [note for note in own if note.startswith(COUNTED)]
         for note in (note for note in own if note not in counted):
             if len(closing) + len(note) + 2 > WIDTH:
-                # one line: the first notes are the ones that matter
+                # only the most important note may be longer than a line
                 closing += f";\n{fitted(note)}" * (note == own[0])
                 break
             closing += f"; {note}"
@@ -214,7 +214,7 @@ class Answer:
 
 
 def _plain_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a mean as plain data: labels by group, ends of a range as a list."""
+    """Return the fields of a mean as plain data; labels by group, bounds of a range as a list."""
     return {
         name: [_plain(end) for end in value] if isinstance(value, tuple) else _plain(value)
         for name, value in part.items()

@@ -1,7 +1,7 @@
-"""Attributes of which nearly all rows are where the schema expects few: perhaps in the wrong file.
+"""Attributes with nearly all rows in cells that should be rare: the file may be the wrong one.
 
-All of it is computed from released numbers and the known deviations of their noise, so that it
-costs no privacy.
+This is computed from released numbers and the known deviations of their noise, so that it costs no
+privacy.
 """
 
 import math
@@ -14,13 +14,13 @@ from ..schema.schema import Attribute
 from .contrasts import contrast
 from .noisy import AbstractRelease, estimate_of
 
-_NEARLY_ALL = 0.9  # least share of the rows
-_DEVIATIONS = 5.0  # so that noise alone goes beyond the share in one of three million releases
-_MOST_CELLS = 10**5  # most cells of a table that is read for this
+_NEARLY_ALL = 0.9  # smallest share of the rows
+_DEVIATIONS = 5.0  # noise alone exceeds the share in one of three million releases
+_MOST_CELLS = 10**5  # larger tables are not read for this
 
 
 def rows_aside(release: AbstractRelease) -> Iterator[str]:
-    """Yield a remark on each attribute with nearly all rows in its catch-all, or in an open bin."""
+    """Yield a remark for each attribute with nearly all rows in its catch-all or an open bin."""
     release, tables = release.kept(), release.plan.tables
     for i, attribute in enumerate(release.plan.schema.attributes):
         cells = min((tables.cells(S) for S in tables.subsets if i in S), default=math.inf)
@@ -35,7 +35,7 @@ def rows_aside(release: AbstractRelease) -> Iterator[str]:
 
 
 def _aside(attribute: Attribute) -> dict[int, str]:
-    """Return the cells of values for which the schema has no cell of their own, and their names."""
+    """Return {cell: name} of the catch-all and of open bins, for values that no other cell has."""
     found = open_bins(attribute.edges)
     if attribute.other is not None:
         found[attribute.size - 1] = f"the catch-all {attribute.other!r}"

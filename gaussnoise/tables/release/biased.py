@@ -1,6 +1,6 @@
-"""Tables changed to look like counts, non-negative or integers, at the price of a bias.
+"""Tables made to look like counts, non-negative or integers, which biases them.
 
-No interval can state this bias.
+Intervals do not account for this bias.
 """
 
 import math
@@ -26,7 +26,7 @@ Numbers = NDArray[Any]  # float64, or int64 once rounded
 
 
 class AbstractTable:
-    """A table of counts, unbiased or not, and the steps that trade bias for ease of use.
+    """A table of counts, with steps that make it easier to use and biased.
 
     These steps cost no privacy.
     """
@@ -40,7 +40,7 @@ class AbstractTable:
     def nonnegative(self) -> "BiasedTable":
         """Return the table with its negative cells set to 0.
 
-        Its cells are biased upwards, and sums of many cells heavily so.
+        Its cells are biased upwards, sums of many cells strongly.
         """
         return _processed(self, nonnegative, "negative cells set to 0")
 
@@ -152,7 +152,7 @@ class BiasedTable(AbstractTable):
 
 
 def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: str) -> BiasedTable:
-    """Return the table after ``step``, with ``words`` added to its method."""
+    """Return the table after ``step``; ``words`` describe the step in its ``method``."""
     estimate = step(table.estimate)
     estimate.flags.writeable = False
     method = f"{table.method}, then {words}" if isinstance(table, BiasedTable) else words
@@ -187,9 +187,9 @@ def projected(estimate: Numbers) -> Numbers:
 
 
 def integer(estimate: Numbers) -> NDArray[np.int64]:
-    """Return ``argmin ‖z − estimate‖₂`` over integers z, Σz = round(Σestimate).
+    """Return ``argmin ‖z − estimate‖₂`` over integers z with Σz = round(Σestimate).
 
-    They are found by the method of largest remainders.
+    The method is that of largest remainders.
 
     >>> integer(np.array([0.4, 0.4, 0.4, 1.8])).tolist()
     [1, 0, 0, 2]

@@ -1,4 +1,4 @@
-"""Categories without a public list: the frequent values of a column, found privately."""
+"""The frequent values of a column, found privately, where no public list of categories exists."""
 
 import os
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _FUNCTION = "discover_categories"
 _MOST_VALUES = 10**7
-_MOST_ROWS = 10**6  # most rows of a person
-_THRESHOLD = 0.5  # share of delta
-# first characters of text that spreadsheets take for a formula, full-width signs included
+_MOST_ROWS = 10**6  # most rows per person
+_THRESHOLD = 0.5  # share of delta that the threshold spends
+# text that begins so is a formula in spreadsheets; the last four are full-width signs
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 NOTE = (
     "Counts are biased upwards: a value is shown only if noise left its count above the "
@@ -231,7 +231,7 @@ def discover_categories(
     added = neighbors == "add-remove"
     change = (Change.added if added else Change.replaced)(rows_per_person)
     query = ThresholdQuery(change, budget.whole, budget.threshold_delta)
-    _ = query.spent  # refuses budgets that allow no threshold, before anything is read or charged
+    _ = query.spent  # refuses budgets too small for a threshold before anything is read
     unit = unit_text(rows_per_person, person)
     limit = None if person is None else PersonLimit(person, rows_per_person)
 
@@ -278,7 +278,7 @@ def discover_categories(
 def _found(
     counts: "Mapping[Label, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
-    """Return the values above the threshold; the noise sees numbers of values, never the values."""
+    """Return the values with a noisy count above the threshold; the noise never sees the values."""
     values = list(counts)
     noisy = query.frequent(dict(enumerate(counts.values())))
     shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}

@@ -1,4 +1,4 @@
-"""Some cells of a table, in any order."""
+"""Some cells of a table, or all of them in another order."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-_MOST_SHOWN = 40  # most cells that are printed
-_FIRST = 20  # first cells of a table, in a notebook
+_MOST_SHOWN = 40  # most cells in printed text
+_FIRST = 20  # cells of a table that a notebook shows
 
 
 def in_order(estimate: Array, *, descending: bool) -> Places:
-    """Return places of cells in C order, by estimate; equal ones keep their order, NaN last."""
+    """Return flat indices of cells, sorted by estimate; ties keep their order, NaN is last."""
     values = np.ravel(estimate)
     return np.argsort(-values if descending else values, kind="stable")
 
 
 def first_of(order: Places, count: int, function: str) -> Places:
-    """Return the first ``count`` places."""
+    """Return the first ``count`` indices, or raise ParameterError."""
     if type(count) is not int or count < 1:
         raise ParameterError(f"{function}: expected a positive number of cells, got {count!r:.50}")
     return order[:count]
@@ -49,7 +49,7 @@ class CellList:
 
     Attributes:
         table: the table that the cells are from.
-        places: the positions of the cells in the table, in C order.
+        places: the indices of the cells in the flattened table (C order).
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -94,11 +94,11 @@ class CellList:
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every cell, each alone, or all cells of the *table* together.
+        """Return intervals for each cell alone, or for all cells of the *table* together.
 
-        Cells that were picked by their estimates were picked by their noise too. For such cells,
-        intervals for each cell alone miss the truth more often than their level says; simultaneous
-        intervals do not.
+        Cells that were selected by their estimates were selected by their noise too. For such
+        cells, intervals for each cell alone miss the truth more often than their level says;
+        simultaneous intervals do not.
 
         Returns:
             ``(low, high)``, arrays of shape (cells,).
@@ -107,7 +107,7 @@ class CellList:
         return ConfidenceInterval(np.ravel(low)[self.places], np.ravel(high)[self.places])
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Return tidy columns like the table's; low and high hold for every number by itself."""
+        """Return tidy columns like the table's; low and high are intervals for each cell alone."""
         return self.to_arrow(level).to_pydict()
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
@@ -147,7 +147,7 @@ class CellList:
         return plot_cells(self, level)
 
     def _cells(self) -> list[tuple[int, ...]]:
-        """Return the positions of cells along every axis."""
+        """Return the indices of each cell along the axes."""
         shape = self.table.estimate.shape
         if not shape:
             return [() for _ in self.places]
@@ -192,13 +192,13 @@ CLOSING = (
 
 
 def cells_html(table: "AbstractEstimates", title: str) -> str:
-    """Return the first cells of a table as HTML, for a notebook."""
+    """Return the first cells of a table as HTML, for notebooks."""
     size = table.estimate.size
     return _html(CellList(table, np.arange(min(size, _FIRST))), title, size)
 
 
 def _html(cells: CellList, title: str, count: int) -> str:
-    """Return cells as an HTML table, with a heading that says what they are."""
+    """Return cells as an HTML table with this heading; ``count`` is the size of the whole table."""
     low, high = cells.confidence_interval()
     numbers = (cells.estimate, low, high, cells.standard_deviation)
     return rendered(

@@ -1,4 +1,4 @@
-"""The tables of changes that are shown and written, and a sentence on each of them."""
+"""The tables of changes that are shown and written, and a sentence about each of them."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -58,14 +58,14 @@ _ENDS = {
     "_high": f"the upper end of the {level_text(LEVEL)} interval of",
     "_standard_deviation": "the standard deviation of the noise in",
 }
-_SHOWN = 20  # rows of a table that are printed
-_MOST_TABLES = 12  # most tables that are printed
-_LEAST = 6  # least columns of a label
+_SHOWN = 20  # most rows of a table in text
+_MOST_TABLES = 12  # most tables in text
+_LEAST = 6  # fewest characters of a label
 _NUMBERS = ("before", "after", "change", "low", "high", "in %")
 
 
 class Change(NamedTuple):
-    """A change, what it is in relation to the number before, and both numbers."""
+    """A change, the relative change, and the numbers before and after."""
 
     change: Cell
     relative: Cell
@@ -76,15 +76,15 @@ class Change(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ShownChanges:
-    """A table of changes, with its name and with the numbers that it compares.
+    """A table of changes, with its name and the numbers that it compares.
 
     Attributes:
         table: later less earlier.
-        statistic: the kind of the numbers.
-        parts: the names of the table's attributes, with their queries where they have some.
-        unit: the noun for everything that is counted, in the plural.
-        number: the clipped number that sums and means are of; else None.
-        over: what follows the name of a sum or mean over persons.
+        statistic: "count", "mean", "sum" or another kind of number.
+        parts: the names of the table's attributes, with their queries if these are not cells.
+        unit: the noun for the counted things, in the plural.
+        number: the clipped number whose sums or means these are; else None.
+        over: text after the name of a sum or mean over persons.
         schema: the schema of the earlier release.
     """
 
@@ -98,7 +98,7 @@ class ShownChanges:
 
     @property
     def title(self) -> tuple[str, ...]:
-        """The name of the table in parts, for names of files."""
+        """The parts of the table's name, for names of files."""
         return self.parts if self.number is None else (self._what, *self.parts)
 
     @property
@@ -110,7 +110,7 @@ class ShownChanges:
 
     @property
     def heading(self) -> str:
-        """The name of the table with the names of attributes that readers see."""
+        """The name of the table, with the names of attributes that readers see."""
         if self.schema is None:
             return self.name
         parts, own = tuple(map(self.schema.heading, self.parts)), self.number
@@ -127,12 +127,12 @@ class ShownChanges:
         return self.table.relative()
 
     def digits(self, deviation: float) -> int:
-        """Return the decimals of numbers with this noise: of means, one more than of counts."""
+        """Return the decimals for a number with this noise; one more for means than for counts."""
         return digits_of(deviation / 10 if self.statistic == "mean" else deviation)
 
     @property
     def finding(self) -> str:
-        """One sentence that the intervals support, for all numbers of the table together."""
+        """One sentence, supported by the intervals for all numbers of the table together."""
         table = self.table
         low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
         certain = (low > 0) | (high < 0)
@@ -159,7 +159,7 @@ class ShownChanges:
         return (f"{group}: {said}" if group else said[0].upper() + said[1:]) + "."
 
     def cells(self, places: Sequence[int]) -> list[Change]:
-        """Return changes, and the numbers that they compare, at positions in C order."""
+        """Return changes and the numbers that they compare, at these indices in C order."""
         table = self.table
         four = table, self.relative, table.second, table.first
         return list(map(Change, *(cells_of(own, places) for own in four)))
@@ -198,9 +198,9 @@ class ShownChanges:
         return text
 
     def to_arrow(self) -> "pa.Table":
-        """Return tidy rows: before, after, change and per cent of change, with their intervals.
+        """Return tidy rows: before, after, change and change in per cent, with their intervals.
 
-        Where the number before may be zero, nothing is known of the per cent.
+        The change in per cent is unknown if the number before may be zero.
         """
         import pyarrow as pa
 
@@ -220,7 +220,7 @@ class ShownChanges:
 
     @property
     def _columns(self) -> dict[str, tuple[str, NDArray[np.float64]]]:
-        """The meaning and the numbers of every column of a file."""
+        """{name: (meaning, numbers)} of the columns in files."""
         found: dict[str, tuple[str, NDArray[np.float64]]] = {}
         tables: dict[str, tuple[str, AbstractEstimates, float]] = {
             "before": ("the number before", self.table.second, 1.0),
@@ -272,7 +272,7 @@ class ShownChanges:
 
 
 def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownChanges]:
-    """Return tables of changes: of these entries, or of all that both releases were asked for.
+    """Return tables of changes: of these entries, or of all planned entries that both can answer.
 
     An entry with a clipped number has its means and sums, by the other attributes.
 
@@ -287,13 +287,13 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
         entries = _common(changes)
     found: dict[object, ShownChanges] = {}
     for one in (own for entry in entries for own in _tables(changes, entry)):
-        # tables of several numbers may each have the means of one of them
+        # several tables may have the means of the same number
         found.setdefault(len(found) if one.number is None else one.title, one)
     return list(found.values())
 
 
 def _common(changes: "Changes") -> list[dict[str, AbstractBase]]:
-    """Return the total, and the entries that either release was asked for and both can answer."""
+    """Return the total, and the planned entries of either release that both can answer."""
     found: dict[object, dict[str, AbstractBase]] = {(): {}}
     for schema, term in _terms(changes):
         entry = {schema.names[i]: base for i, base in term}
@@ -303,16 +303,16 @@ def _common(changes: "Changes") -> list[dict[str, AbstractBase]]:
 
 
 def _terms(changes: "Changes") -> Iterator[tuple[Schema, Sequence[tuple[int, AbstractBase]]]]:
-    """Yield the entries that either release was asked for, each with its schema."""
+    """Yield the planned entries of both releases, each with its schema."""
     for release in (changes.before, changes.after):
         for term in release.plan.domain.terms:
             yield release.plan.schema, term
 
 
 def left_out(changes: "Changes") -> dict[str, str]:
-    """Return the tables that one of the releases was asked for and that are not compared, and why.
+    """Return {table: why it is not compared} for planned entries of one of the releases.
 
-    They are named as they would be if they were compared, each once.
+    The names are those that compared tables would have; each occurs once.
     """
     found: dict[frozenset[str], tuple[str, str]] = {}
     for schema, term in _terms(changes):
@@ -327,14 +327,14 @@ def left_out(changes: "Changes") -> dict[str, str]:
             others = [part for part, own in zip(parts, names, strict=True) if own not in numbers]
             by = f" by {marginal_name(tuple(others))}" if others else ""
             name = f"mean and sum of {' and of '.join(numbers)}{by}"
-        both = zip(parts, names, strict=True)  # one name for what each release counts differently
+        both = zip(parts, names, strict=True)  # the name may depend on the release
         key = frozenset(own if own in changes.unlike else part for part, own in both)
         found.setdefault(key, (name, reason))
     return dict(found.values())
 
 
 def _reason(changes: "Changes", names: Collection[str]) -> str | None:
-    """Return in words why a table of these attributes cannot be compared; None if it can."""
+    """Return why a table of these attributes cannot be compared; None if it can."""
     said = [f"{name} {changes.unlike[name]}" for name in names if name in changes.unlike]
     if said:
         return "; ".join(said)
@@ -368,9 +368,9 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
 def changes_text(
     changes: "Changes", found: Sequence[ShownChanges], of: Sequence[Entry] = ()
 ) -> str:
-    """Return the first tables of changes, and a sentence on each other, as text of 80 columns.
+    """Return the first tables of changes, and a sentence about each other one, in 80 columns.
 
-    Without a request ``of``, the tables that cannot be compared are named.
+    If ``of`` is empty, tables that cannot be compared are named.
     """
     missing = [f"{name}: {why}" for name, why in ({} if of else left_out(changes)).items()]
     if len(missing) > _MOST_TABLES:
@@ -388,16 +388,16 @@ def changes_text(
 
 
 def population_of_changes(changes: "Changes", of: Sequence[Entry]) -> MeanChanges | None:
-    """Return changes of population means where they follow from both releases.
+    """Return changes of population means, if they can be computed from both releases.
 
-    None if others are asked for.
+    None if ``of`` asks for other tables.
     """
     both = changes.before, changes.after, changes.unlike
     return None if of or no_changes(*both) else changes_of_means(*both)
 
 
 def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
-    """Return sentences on the rows and values that the numbers are about."""
+    """Return sentences on which rows and values the numbers are about."""
     plan = changes.after.plan
     names = {one.number for one in found}.union(*(one.table.attributes for one in found))
     used = [a for a in plan.schema.attributes if a.name in names]
@@ -429,7 +429,7 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
 
 
 def cost_text(changes: "Changes") -> list[str]:
-    """Return sentences on the cost of both releases together."""
+    """Return sentences on the privacy cost of both releases together."""
     if not changes.private:
         return ["NOT PRIVATE: one of the releases is a simulation, do not publish."]
     cost = changes.rho_charged
@@ -447,9 +447,9 @@ def cost_text(changes: "Changes") -> list[str]:
 def changes_record(
     changes: "Changes", found: Sequence[ShownChanges], of: Sequence[Entry] = (), *, rows: bool
 ) -> dict[str, object]:
-    """Return plain data on changes for JSON, with all numbers if ``rows``.
+    """Return changes as plain data for JSON, with all numbers if ``rows``.
 
-    Without a request ``of``, the tables that cannot be compared are named.
+    If ``of`` is empty, tables that cannot be compared are named.
     """
     missing = {} if of else left_out(changes)
     means = population_of_changes(changes, of)
@@ -468,7 +468,7 @@ def changes_record(
 
 
 def _means_record(means: MeanChanges) -> dict[str, object]:
-    """Return changes of population means as plain data, with null where nothing is known."""
+    """Return changes of population means as plain data; unknown numbers are null."""
     rows = [
         {key: _plain(x) if isinstance(x, float) else x for key, x in asdict(one).items()}
         for one in means.changes
@@ -489,7 +489,7 @@ def _release_record(release: AbstractRelease) -> dict[str, object]:
 
 
 def release_name(release: AbstractRelease) -> str | None:
-    """Return the name of a release's folder, or else its title; None without either."""
+    """Return the name of a release's folder, or else its title; None if it has neither."""
     if isinstance(release.tables, StoredTables):
         return release.tables.folder.resolve().name
     plan: Any = release.plan
@@ -497,7 +497,7 @@ def release_name(release: AbstractRelease) -> str | None:
 
 
 def about_both(changes: "Changes") -> About:
-    """Return the publishers' lines on both releases: one where they agree, else from … to …."""
+    """Return lines for readers: one release's if both agree, else "from … to …"."""
     first, second = (about_of(one.plan).stated for one in (changes.before, changes.after))
     found: dict[str, str] = {}
     for name in {**first, **second}:
@@ -508,7 +508,7 @@ def about_both(changes: "Changes") -> About:
 
 
 def title_of(changes: "Changes") -> str:
-    """Return the heading of changes, which names both releases where they have names."""
+    """Return the heading of changes, with the names of both releases if they have names."""
     both = changes.before, changes.after
     titles, periods = (
         [getattr(about_of(one.plan), name) for one in both] for name in ("title", "period")
@@ -521,15 +521,15 @@ def title_of(changes: "Changes") -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """Return a number with its sign, also if it is positive."""
+    """Return a number as text, with a plus sign if it is positive."""
     text = number(value, digits)
     return f"+{text}" if value > 0 and text.strip("0.") else text
 
 
 def percent(relative: Cell) -> str:
-    """Return a relative change in per cent, or a dash where the number before may be zero.
+    """Return a relative change in per cent; a dash if the number before may be zero.
 
-    An impossible estimate, like a fall of more than 100 %, becomes the nearest end of its interval.
+    An impossible estimate, like a fall of more than 100 %, is set to the nearer bound.
     """
     if not (math.isfinite(relative.low) and math.isfinite(relative.high)):
         return "—"
@@ -538,7 +538,7 @@ def percent(relative: Cell) -> str:
 
 
 def percent_ends(relative: Cell) -> str:
-    """Return the interval of a relative change in per cent, or nothing."""
+    """Return the interval of a relative change in per cent; "" if :func:`percent` is a dash."""
     if percent(relative) == "—":
         return ""
     digits = digits_of(100 * relative.deviation)
@@ -547,7 +547,7 @@ def percent_ends(relative: Cell) -> str:
 
 
 def _interval(name: str, cell: Cell) -> dict[str, float | None]:
-    """Return a number and the ends of its interval, for JSON."""
+    """Return a number and the bounds of its interval, for JSON."""
     ends = {name: cell.estimate, f"{name}_low": cell.low, f"{name}_high": cell.high}
     return {key: _plain(value) for key, value in ends.items()}
 
@@ -557,7 +557,7 @@ def _plain(value: float) -> float | None:
 
 
 def check_shown(of: object) -> None:
-    """Refuse a request for tables that is not a list of entries."""
+    """Raise ParameterError unless the requested tables are a list of entries."""
     if not isinstance(of, list | tuple):
         raise ParameterError(
             f'difference: expected of to be a list of tables, like [("sex", "age")], got {of!r:.80}'

@@ -1,4 +1,4 @@
-"""Changes between two releases on disk: tidy tables, their record, and a page."""
+"""Files of the changes between two releases: tidy tables, a record, and a page."""
 
 import json
 import os
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .difference import Changes
 
 
-_BYTES_OF_A_ROW = 2**20  # at most, in a sheet
+_BYTES_OF_A_ROW = 2**20  # most bytes of a row in a sheet
 
 
 def save_changes(
@@ -89,7 +89,7 @@ def _statement(
     said: About,
     of: Sequence[Entry],
 ) -> Notes:
-    """Return sentences about changes, by the headings of a method statement."""
+    """Return sentences about changes, under the headings of a method statement."""
     names = [release_name(one) or "a release" for one in (changes.before, changes.after)]
     missing = {} if of else left_out(changes)
     filled = {
@@ -135,7 +135,7 @@ def _write(
 def _write_cubes(
     folder: Path, found: Sequence[ShownChanges], format: FileFormat, notes: Notes
 ) -> list[dict[str, str]]:
-    """Write a file for each kind of numbers, in a format that has one estimate a cell."""
+    """Write one file for each kind of number, for formats with a single estimate per cell."""
     tables: dict[str, list[AbstractEstimates]] = {
         "before": [one.table.second for one in found],
         "after": [one.table.first for one in found],

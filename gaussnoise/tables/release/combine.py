@@ -1,4 +1,4 @@
-"""Several releases of one data set as one: generalised least squares, budgets added."""
+"""Several releases of the same data combined by generalised least squares; budgets add up."""
 
 import hashlib
 import itertools
@@ -33,7 +33,7 @@ from .release import TableRelease
 Array = NDArray[np.float64]
 SameRows = Literal["tested", "assumed"]
 
-_LEAST_P = 1e-6  # releases are refused where noise alone differs as much less often than this
+_LEAST_P = 1e-6  # refused if noise alone makes such differences less often
 
 
 def combine(
@@ -44,26 +44,26 @@ def combine(
 ) -> TableRelease:
     r"""Return several releases of one data set as one release.
 
-    It has the least variance that unbiased linear estimates from all of them can have.
+    It has the least variance of all unbiased linear estimates from these releases.
 
-    A release's knowledge of a set T of attributes beyond its subsets is a measurement with noise
-    ``N(0, σ² E)``, independent of all others. Releases that measure their attributes alike have the
-    same E, so generalised least squares weights each measurement of T by 1/σ², and afterwards
-    ``1/σ² = Σ 1/σ_r²``. The result answers all that any of the releases answers: tables,
-    ``contrast``, ``proportions``, ``ask`` and the rest, with exact covariances.
+    A release is a set of independent measurements, one for each set T of attributes: the part of
+    T's table that its margins do not determine, with noise ``N(0, σ² E)``. Releases that measure
+    attributes by the same contrasts have the same E, so generalised least squares weights each
+    measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``. It answers all questions that
+    any of the releases answers: tables, ``contrast``, ``proportions``, ``ask`` and the rest, with
+    exact covariances.
 
     Formal guarantees:
-        * The ρ of all releases add up: their sum is the cost of everything together
-          (``rho_charged``), whether they are combined or not.
-        * Estimates are unbiased with the stated deviations *if all releases are of the same rows
-          and their noises independent*. A release that is given twice is refused.
+        * The ρ of all releases add up to the total cost (``rho_charged``), whether they are
+          combined or not. * Estimates are unbiased with the stated deviations *if all releases are
+          of the same rows and their noises independent*. A release that is given twice is refused.
         * Whether the rows are the same is tested on the released numbers alone, which costs no
           privacy. If they are, differences between measurements of the same T are noise of known
           covariance, and their squared length in standard deviations is χ² distributed. Releases
           of the same rows are refused once in a million cases. (That the noise is on integers
           changes this by less than 10⁻¹⁴: it has 2²⁹ steps or more per standard deviation, see
-          :func:`gaussnoise.privacy.lattice_bound.lattice_distance`.) Releases of rows that differ
-          less than the noise pass.
+          :func:`gaussnoise.privacy.lattice_bound.lattice_distance`.) Releases of different rows
+          pass if they differ less than the noise.
 
     Args:
         releases: two or more, under one neighbouring relation, for one ``rows_per_person``,
@@ -72,11 +72,11 @@ def combine(
         same_rows: "tested", or "assumed" for no test. With a column of persons there is no test:
             each release draws anew which rows of a person are counted. Where persons have more
             rows, the releases are of different rows, and estimates are of the rows that are counted
-            on average. Numbers and weights are not tested where plans round them to different
+            on average. Numbers and weights are not tested if plans round them to different
             multiples.
 
-        all_rows_fit: whether to assume that every row had a value of the schema where one release
-            leaves out rows without one and another does not, as :func:`difference` does.
+        all_rows_fit: whether to assume that every row had valid values in the attributes by which
+        only some of the releases leave out rows, as for :func:`difference`.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
@@ -158,7 +158,7 @@ def combine(
 
 
 def _record_of(plan: Any) -> str:
-    """Return in words what one record of a person is, and in which groups there is one."""
+    """Return what one record of a person is, and in which groups the person has one."""
     if not plan.per_person:
         return "rows"
     numbers = [f"the {how} of {name}" for name, how in plan.per_person.items()]
@@ -167,7 +167,7 @@ def _record_of(plan: Any) -> str:
 
 
 def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
-    """Return the releases, or raise an error that says how they differ."""
+    """Return the releases as a list, or raise an error that says how they differ."""
     if not isinstance(releases, list | tuple) or not all(
         isinstance(release, TableRelease) for release in releases
     ):
@@ -183,10 +183,10 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
 
 
 def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
-    """Return the attributes for which some of the releases alone leave out rows.
+    """Return the attributes by which only some of the releases leave out rows.
 
-    A row that one release drops is in the tables of another, unless both drop it, or it is certain
-    that there is no such row.
+    A row that one release leaves out is in the tables of another, unless both leave it out, or a
+    release with "refuse" shows that there is no such row.
     """
     fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
     dropped = {frozenset(_strict(r) - fits if r.on_outside == "drop" else ()) for r in releases}
@@ -198,12 +198,12 @@ def check_together(
     releases: Sequence[TableRelease],
     may_differ: Sequence[str] = (),
 ) -> None:
-    """Raise ParameterError where releases cannot be computed with together.
+    """Raise ParameterError if releases cannot be used together.
 
     Args:
-        function: the name that the error begins with.
+        function: the name at the beginning of error messages.
         releases: the releases.
-        may_differ: what may differ among the releases, as :func:`differing` names it.
+        may_differ: the properties in which releases may differ, as :func:`differing` names them.
     """
     expected = f"{function}: expected releases with independent noise, got"
     if any(release.times is not None for release in releases):
@@ -223,7 +223,7 @@ def check_together(
         raise ParameterError(f"{expected} one twice")
 
 
-_ARGUMENTS = {  # by which a plan states what releases must have in common
+_ARGUMENTS = {  # arguments of plan() that must agree between releases
     "neighbouring relation": "neighbors=",
     "number of rows per person": "rows_per_person=",
     "column of persons": "person=",
@@ -236,7 +236,7 @@ _ARGUMENTS = {  # by which a plan states what releases must have in common
 
 
 def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
-    """Return what releases do not have in common, by its name, with what each of them has."""
+    """Return {property: the values of all releases} for properties in which they differ."""
     plans = [release.plan for release in releases]
     listed = {
         "neighbouring relation": {plan.neighbors for plan in plans},
@@ -258,13 +258,13 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
 
 
 def _strict(release: TableRelease) -> set[str]:
-    """Return the attributes in the tables of a release that have no catch-all."""
+    """Return the attributes in a release's tables that have no catch-all."""
     used = {name for marginal in release for name in marginal}
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
 def _check_attributes(releases: Sequence[TableRelease]) -> None:
-    """Raise ParameterError unless attributes of one name count and sum alike in all releases."""
+    """Raise ParameterError if attributes of the same name count or sum differently."""
     known: dict[str, Attribute] = {}
     for attribute in itertools.chain(*(release.plan.schema.attributes for release in releases)):
         name = attribute.name
@@ -293,7 +293,7 @@ def _domain(
 
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
-    """Return how each attribute was measured, which must be the same in all releases."""
+    """Return the strategy that measured each attribute, which must be the same in all releases."""
     strategies: dict[str, AbstractStrategy] = {}
     for release in releases:
         used = {name for marginal in release for name in marginal}
@@ -315,7 +315,7 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 
 
 class _Gap(NamedTuple):
-    """The difference of a release from those before it, in a set of attributes."""
+    """The difference of a release from the mean of those before it, for one attribute set."""
 
     subset: Subset
     chi_squared: float
@@ -342,7 +342,7 @@ def _measured(
             estimate = np.transpose(estimate, order)
             if deviation == 0:
                 known = exact.setdefault(T, estimate)
-                if not np.allclose(known, estimate, rtol=1e-12, atol=1e-6):  # integers
+                if not np.allclose(known, estimate, rtol=1e-12, atol=1e-6):  # they are integers
                     raise ParameterError(
                         "combine: expected releases of one data set, got different public numbers "
                         "of rows"
@@ -366,8 +366,8 @@ def _measured(
 def _agreement(
     gaps: Sequence[_Gap], schema: Schema, sources: Sequence[Source], weight: Weight | None
 ) -> Agreement:
-    """Return the test whether gaps are noise alone; raise ParameterError if they are not."""
-    if len({source.unit for source in sources}) > 1:  # numbers are rounded to other multiples
+    """Return the test whether gaps are only noise; raise ParameterError if they are not."""
+    if len({source.unit for source in sources}) > 1:  # numbers are rounded to different multiples
         clipped = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]
     total, free = sum(gap.chi_squared for gap in gaps), sum(g.degrees_of_freedom for g in gaps)
@@ -385,7 +385,7 @@ def _agreement(
 
 
 def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> Array:
-    """Return the table of S, from all that was measured of its parts."""
+    """Return the table of S, computed from the measurements of its subsets."""
     table = np.zeros([query.strategies[i].size for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -395,7 +395,7 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
 
 
 def sources_of(release: TableRelease) -> tuple[Source, ...]:
-    """Return the sources of a release: itself, or the releases that it combines."""
+    """Return a :class:`Source` for the release, or for each release that it combines."""
     plan: Any = release.plan
     if isinstance(plan, MergedPlan):
         return plan.sources

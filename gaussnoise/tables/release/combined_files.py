@@ -1,4 +1,4 @@
-"""Combined releases on disk: the tables, and the releases that they are combined from."""
+"""Files of a combined release: its tables, and the releases that it combines."""
 
 import json
 import math
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 FORMAT = "gaussnoise.combined/1"
 
 _FOLDER = re.compile(r"releases/\d+(-[\w.-]+)?")
-_MOST_NAME = 60  # characters of the name of a folder
-_MOST_LINES = 1000  # tables whose accuracy the summary has
+_MOST_NAME = 60  # most characters in the name of a folder
+_MOST_LINES = 1000  # most tables whose accuracy the summary states
 
 
 def save_combined(
@@ -96,7 +96,7 @@ def save_combined(
 
 
 def _write_sources(plan: MergedPlan, folder: Path, format: FileFormat) -> list[str]:
-    """Write the releases that were combined; a release with files is copied, and checked again."""
+    """Write the releases that were combined; one with files is copied, and checked after that."""
     (folder / "releases").mkdir()
     places = []
     for k, source in enumerate(plan.releases, 1):
@@ -113,7 +113,7 @@ def _write_sources(plan: MergedPlan, folder: Path, format: FileFormat) -> list[s
 
 
 def _texts(release: TableRelease, places: Sequence[str], notes: Notes) -> dict[str, str]:
-    """Return the files of text, by name."""
+    """Return {name: content} of the text files."""
     plan: Any = release.plan
     summary = printable(combined_text(release, places)) + "\n"
     return {"summary.txt": summary, **texts_of(attributes_of(plan), notes, about_of(plan))}
@@ -126,7 +126,7 @@ def _record(
     answers: Mapping[int, str],
     files: Mapping[str, str],
 ) -> dict[str, object]:
-    """Return the facts for machines and auditors, of a release whose tables are in the folder."""
+    """Return the record for machines and auditors; the tables are in the folder already."""
     plan: Any = release.plan
     sources = [
         {
@@ -162,7 +162,7 @@ def _record(
 
 
 def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
-    """Return the combined release in a folder, combined again; None if it holds another thing.
+    """Return the combined release of a folder, computed again; None if the folder has none.
 
     Raises:
         OutputError: files are missing, altered or added, or one of the releases cannot be read.
@@ -173,7 +173,7 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
         if record["format"] != FORMAT:
             return None
     except (OSError, *MALFORMED):
-        return None  # said where a release is read
+        return None  # loading a release raises the error
     try:
         fault = folder_fault(folder, record["files"], every=True)
         if fault is not None:
@@ -208,9 +208,9 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
 def _disagreement(
     release: TableRelease, tables: Any, places: Sequence[str], record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words the first thing that does not follow from the releases; None if all does."""
+    """Return the first disagreement with the releases, in words; None if all agrees."""
     plan, folder = release.plan, tables.folder
-    if record["agreement"] is not None and len(places) > 2:  # tested as it was combined, in pairs
+    if record["agreement"] is not None and len(places) > 2:  # tested pair by pair
         chi_squared, free = (record["agreement"][name] for name in Agreement._fields[:2])
         if not (type(free) is int and free >= 0 and 0 <= chi_squared < math.inf):
             raise ValueError
@@ -227,13 +227,13 @@ def _disagreement(
 
 
 def title_of(release: AbstractRelease) -> str | None:
-    """Return the title of a release that was planned."""
+    """Return the title in the plan of a release."""
     plan: Plan = release.plan
     return plan.asked.about.title
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
-    """Return the result of the test whether releases are of the same rows, in words."""
+    """Return text on the test whether releases are of the same rows."""
     if agreement is None:
         said = "Whether the releases are of the same rows was not tested"
         if person is not None:
@@ -247,7 +247,7 @@ def agreement_text(agreement: Agreement | None, person: str | None) -> str:
 
 
 def _statement(release: TableRelease, places: Sequence[str], said: About) -> Notes:
-    """Return sentences about the tables, by the headings of a method statement."""
+    """Return sentences about the tables, under the headings of a method statement."""
     plan: Any = release.plan
     facts = Facts(
         whole="combination",
@@ -281,7 +281,7 @@ def _statement(release: TableRelease, places: Sequence[str], said: About) -> Not
 
 
 def combined_text(release: TableRelease, places: Sequence[str]) -> str:
-    """Return the summary of a combined release for people."""
+    """Return the summary of a combined release for readers."""
     plan: Any = release.plan
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     charged = f"rho = {release.rho_charged:.10g} together{holds_text(plan.scales)}"
@@ -313,7 +313,7 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
 
 
 def _accuracy(release: TableRelease) -> Iterator[str]:
-    """Yield lines on the accuracy of tables, as a plan has them."""
+    """Yield lines on the accuracy of tables, like those of a plan."""
     shown = list(release)[:_MOST_LINES]
     names = [marginal_name(marginal) for marginal in shown]
     width = max(len("marginal"), *map(len, names))

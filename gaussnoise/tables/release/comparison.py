@@ -23,8 +23,8 @@ from .tidy import LEVEL
 Array = NDArray[np.float64]
 Kind = Literal["difference", "ratio", "relative"]
 
-_AT_ONCE = 32  # cells whose covariances are computed together
-_MOST_CELLS = 10**4  # most cells of a comparison within one release
+_AT_ONCE = 32  # cells whose covariance is computed in one step
+_MOST_CELLS = 10**4  # most cells of a comparison within the same release
 
 
 @final
@@ -33,8 +33,8 @@ class ComparisonTable(AbstractEstimates):
     """Every cell of one table compared with the same cell of another one.
 
     The intervals of differences of counts, sums and answers are exact, as are those of their ratios
-    (Fieller 1954). Means and shares are ratios themselves: intervals of their differences put the
-    exact intervals of both together (Zou & Donner 2008), and intervals of their ratios use standard
+    (Fieller 1954). Means and shares are ratios themselves: intervals of their differences combine
+    the exact intervals of both (Zou & Donner 2008), and intervals of their ratios use standard
     deviations; both to first order.
 
     Attributes:
@@ -42,15 +42,16 @@ class ComparisonTable(AbstractEstimates):
         labels: cell names along every axis.
         estimate: shape (sizes…). Differences of unbiased numbers are unbiased, ratios are not; NaN
             where a divisor is not positive.
-        standard_deviation: of every cell, same shape: exact for differences of counts, sums and
-            answers, otherwise to first order.
+        standard_deviation: same shape; exact for differences of counts, sums and answers, otherwise
+            to first order.
         private: False for simulations, whose numbers must not be published.
-        kind: "difference", "ratio", or "relative" for a ratio less one.
-        names: what the first and the second table are about.
+        kind: "difference", "ratio", or "relative" (ratio minus one).
+        names: names for the first and the second table.
         first: the table that is compared.
         second: the table that is subtracted, or divided by.
-        covariance: of both tables' estimates, to first order; zero for two releases.
-        others: the catch-alls of attributes that have one, which do not set the scale of pictures.
+        covariance: the covariance of each cell's two estimates, to first order; zero for two
+            releases.
+        others: {attribute: catch-all}; pictures choose their scale without these cells.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
@@ -77,7 +78,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def in_others(self) -> NDArray[np.bool_]:
-        """Which cells are those of a catch-all, in the shape of ``estimate``."""
+        """Where cells are those of a catch-all, in the shape of ``estimate``."""
         found = np.zeros(self.estimate.shape, dtype=bool)
         for axis, (name, labels) in enumerate(zip(self.attributes, self.labels, strict=True)):
             own = np.array([label == self.others.get(name) for label in labels])
@@ -98,7 +99,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def how(self) -> str:
-        """Whether the intervals are exact, or to first order, and whose they are."""
+        """Whether the intervals are exact or to first order, with the source of the method."""
         linear = self.first.is_linear and self.second.is_linear
         if self.kind == "difference":
             return "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
@@ -110,10 +111,10 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The chance that noise alone makes a difference as large, if there is none.
+        """The p-value of the test of no difference: how often noise alone makes one as large.
 
         It has the shape of ``estimate``, tests each cell alone, and is as exact as the intervals.
-        It says nothing about a population that the rows are a sample of.
+        It is about the rows, not about a population of which they are a sample.
         """
         change = replace(self, kind="difference")._compared(quantile(LEVEL))
         size = np.abs(change.estimate)
@@ -128,11 +129,11 @@ class ComparisonTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every number, each alone or all of this table (Šidák 1967).
+        """Return intervals for each number alone, or for all of this table together (Šidák 1967).
 
-        They are cut to the values that the true numbers can have, and hold the estimate unless
-        noise carried it outside. They are infinite, or all these values, where a divisor may be
-        zero.
+        They are cut to the values that the true numbers can have, and contain the estimate unless
+        noise moved it outside these values. If a divisor may be zero, they are infinite, or contain
+        all these values.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -150,7 +151,7 @@ class ComparisonTable(AbstractEstimates):
         return _finished(replace(self, kind="ratio"))
 
     def relative(self) -> "ComparisonTable":
-        """Return the differences divided by the cells of the second table: 0.1 is 10 % more."""
+        """Return the differences divided by the cells of the second table: 0.1 means 10 % more."""
         return _finished(replace(self, kind="relative"))
 
     def at(self, places: Sequence[Place]) -> Function:
@@ -166,7 +167,7 @@ class ComparisonTable(AbstractEstimates):
         return both.then(values)
 
     def _compared(self, z: float) -> Ratios:
-        """Return estimates, standard deviations and intervals of z standard deviations."""
+        """Return estimates, standard deviations, and intervals of ± z standard deviations."""
         one, two = self.first, self.second
         if self.kind == "difference":
             first, second = (
@@ -220,7 +221,7 @@ def compared(
 
 
 def _finished(table: ComparisonTable) -> ComparisonTable:
-    """Return a comparison with the estimates and standard deviations of its kind."""
+    """Return a comparison with estimates and standard deviations computed for its kind."""
     found = table._compared(quantile(LEVEL))
     return replace(
         table,
@@ -258,7 +259,7 @@ def labels_compared(
 
 
 def paired_covariance(one: AbstractEstimates, two: AbstractEstimates) -> Array:
-    """Return the covariance of each cell of a table with the same cell of another one."""
+    """Return the covariance of each cell of a table with the same cell of the other table."""
     size = one.estimate.size
     covariance = np.zeros(size)
     for start in range(0, size, _AT_ONCE):

@@ -13,13 +13,13 @@ from ...text import near, one_of
 from ..schema.schema import Category
 from .noisy import AbstractRelease, Names, estimate_of
 
-ROUNDED = 2.0**-42  # relative to weights: below this, a sum that cancels is rounding
+ROUNDED = 2.0**-42  # a sum that is smaller, relative to its terms, is taken for a rounding error
 Array = NDArray[np.float64]
 Weights = Mapping[Names, ArrayLike]
 
 
 def cell(release: AbstractRelease, /, **labels: Category) -> "Weights":
-    """Return weights of a cell for :func:`contrast`: ``release.cell(sex="F", age="18-64")``.
+    """Return the weights of one cell for :func:`contrast`: ``release.cell(sex="F", age="18-64")``.
 
     Raises:
         ParameterError: an unknown attribute or label.
@@ -69,7 +69,7 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
 
     Args:
         release: the release that is asked.
-        combinations: k mappings like the argument of :func:`contrast`.
+        combinations: k mappings like the ``weights`` of :func:`contrast`.
 
     Returns:
         Their estimates, shape (k,), and their covariance, shape (k, k).
@@ -86,10 +86,10 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
             "one cell"
         )
     query = release.query
-    # shares: the estimate of one row spread evenly
+    # shares[k]: the value of combination k if one row is spread evenly over all cells
     estimates, shares = np.zeros((2, len(combinations)))
     pulled: dict[Subset, Array] = {}  # by T, a row for each combination
-    sizes: dict[Subset, Array] = {}  # norms of the same, of absolute weights
+    sizes: dict[Subset, Array] = {}  # norms of the same arrays, for the absolute weights
     for row, weights in enumerate(combinations):
         for names, given in weights.items():
             asked, S, estimate = estimate_of(release, names)
@@ -117,7 +117,7 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
             rows = query.strategies[i].pull(rows, axis)
         moved = rows.reshape(len(rows), -1)
         length = math.prod(query.strategies[i].length for i in T)
-        # where weights cancel, only rounding is left
+        # if weights cancel, the rest is a rounding error
         moved[np.linalg.norm(moved, axis=1) <= ROUNDED * length * sizes[T]] = 0.0
         known &= ~moved.any(axis=1)
         covariance += release.covariance.variances[T] * (moved @ moved.T)
@@ -127,7 +127,7 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
 
 
 def _weights(names: Names, given: object) -> Array:
-    """Return the weights of a contrast as an array."""
+    """Return the weights of a contrast for one table as an array, or raise ParameterError."""
     try:
         if not isinstance(given, Mapping):
             return np.asarray(given, dtype=np.float64)

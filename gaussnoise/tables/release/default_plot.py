@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_DOTS = 40  # most cells that are drawn with names
-_TOP, _BOTTOM = 20, 10  # cells drawn of a table that has more
-_MOST_SERIES = 10  # most series that colours distinguish at a glance
+_MOST_DOTS = 40  # most cells drawn with their names
+_TOP, _BOTTOM = 20, 10  # number of largest and smallest cells drawn of a larger table
+_MOST_SERIES = 10  # most series with colours that are easy to distinguish
 _MOST_POSITIONS = 25
 _MOST_PANELS = 16
 _MOST_SQUARES = 100  # most cells along a side of a heat map
-_MOST_GROUPS = 20  # most CDFs in one picture
+_MOST_GROUPS = 20  # most CDFs in a picture
 
 
 def plot_table(table: AbstractEstimates, level: float) -> "Figure":
@@ -73,7 +73,7 @@ def plot_cells(cells: CellList, level: float) -> "Figure":
 
 
 def _dots(table: AbstractEstimates, level: float) -> "Figure":
-    """Draw all cells by name, or the largest and the smallest of many."""
+    """Draw all cells with their names; of a large table, the largest and the smallest cells."""
     size = table.estimate.size
     if size <= _MOST_DOTS:
         return _rows(CellList(table, np.arange(size)), level, "")
@@ -89,7 +89,7 @@ def _dots(table: AbstractEstimates, level: float) -> "Figure":
 def _rows(
     cells: CellList, level: float, which: str, gap: tuple[int, str] | None = None
 ) -> "Figure":
-    """Draw dots with intervals, one below the other; a gap says how many cells it leaves out."""
+    """Draw dots with intervals, one below the other; ``gap`` marks where cells are left out."""
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
@@ -135,7 +135,7 @@ def _entitle(axes: "Axes", table: AbstractEstimates, which: str) -> None:
 
 
 def _band(table: QueryTable, level: float) -> "Figure":
-    """Draw answers in their order, as steps in a band."""
+    """Draw answers in their order, as a step function with a band of intervals."""
     figure = new_figure(8, 4.4)
     axes = figure.subplots()
     low, high = table.confidence_interval(level)
@@ -152,7 +152,7 @@ def _band(table: QueryTable, level: float) -> "Figure":
 
 
 def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[Array], Array]]:
-    """Return names of groups and of their parts, and a function to one row for each group."""
+    """Return names of groups, names of parts, and a function that gives one row per group."""
     axes = [table.attributes.index(name) for name in table.given]
     rest = [k for k in range(len(table.attributes)) if k not in axes]
 
@@ -169,7 +169,7 @@ def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[A
 
 
 def _shares(table: ProportionTable, level: float) -> "Figure":
-    """Draw shares side by side, a colour for each group; or the largest and smallest of many."""
+    """Draw shares side by side, one colour per group; of many, the largest and the smallest."""
     groups, parts, rows = _by_group(table)
     if len(groups) > _MOST_SERIES or not 0 < len(parts) <= _MOST_POSITIONS:
         return _dots(table, level)
@@ -193,7 +193,7 @@ def _shares(table: ProportionTable, level: float) -> "Figure":
 
 
 def _cdfs(table: ProportionTable, level: float) -> "Figure":
-    """Draw steps within bands that hold everywhere together."""
+    """Draw cumulative shares as steps, with bands that hold for all steps together."""
     groups, _, rows = _by_group(table)
     if len(groups) > _MOST_GROUPS:
         raise ParameterError(
@@ -223,7 +223,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
 
 
 def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
-    """Write labels on an axis whose steps are only positions in an order of names."""
+    """Write labels on an axis on which steps have no numbers but only an order."""
     labels = table.labels[-1]
     if all(isinstance(name, str) for name in labels) and ends.tolist() == list(range(len(labels))):
         step = math.ceil(len(labels) / 12)
@@ -232,5 +232,5 @@ def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
 
 
 def _stepped(values: Array) -> Array:
-    """Return the values with the last one repeated, so that its step has a length."""
+    """Return the values with the last one repeated, so that the last step has a length."""
     return np.append(values, values[-1])

@@ -28,7 +28,7 @@ from .report.changes import save_changes_report
 from .store import FileFormat
 from .table import AbstractEstimates
 
-# what a budget protects: where it differs, costs do not add up, but numbers can be compared
+# properties of the budget's unit: if they differ, costs do not add up, but numbers can be compared
 _PROTECTED = (
     "neighbouring relation",
     "number of rows per person",
@@ -51,13 +51,13 @@ def difference(
 
     Args:
         before: the earlier release.
-        after: the later one. Rows must have the same weight and record of a person, of whom the
-            same number of rows is counted; all else may differ: the planned tables, the order of
-            attributes, the budget, the neighbouring relation. Where an attribute has other
+        after: the later release. The weight of rows, the record of a person, and the number of rows
+            counted per person must be the same; all else may differ: the planned tables, the order
+            of attributes, the budget, the neighbouring relation. If an attribute has other
             categories, edges or another interval, tables without it are compared.
-        all_rows_fit: whether it is assumed that every row had a value of the schema in the
-            attributes by which one release alone leaves rows out of all tables. Without this, such
-            releases are refused, since their tables count other rows. A catch-all, ``other``, or
+        all_rows_fit: whether it is assumed that every row had valid values in the attributes by
+            which only one of the releases leaves out rows. Without this assumption, such releases
+            are refused, since their tables count different rows. A catch-all, ``other``, or
             ``on_outside="refuse"`` leaves no row out.
 
     Returns:
@@ -107,7 +107,7 @@ def difference(
 @final
 @dataclass(frozen=True, eq=False)
 class Changes(PickledByArguments):
-    """Changes from one release to another. All of it is safe to publish if both are.
+    """Changes from one release to another, safe to publish if both releases are.
 
     ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later less earlier. Its
     ``as_ratio()`` is later over earlier, its ``relative()`` the relative change; its
@@ -152,16 +152,16 @@ class Changes(PickledByArguments):
 
     @cached_property
     def unlike(self) -> Mapping[str, str]:
-        """The attributes, and their levels, that differ in each release, and how, in words."""
+        """{attribute or level: how it differs between the releases}."""
         later = {attribute.name: attribute for attribute in self.after.plan.schema.attributes}
         both = [(a, later[a.name]) for a in self.before.plan.schema.attributes if a.name in later]
         return {name: how for a, b in both for name, how in unlike(a, b).items()}
 
     @cached_property
     def left_out_by(self) -> Sequence[str]:
-        """The attributes and rules by which one release alone leaves rows out of all tables.
+        """The attributes and rules that leave rows out of one of the releases only.
 
-        If there are any, it was assumed that every row fits them: see :func:`difference`.
+        If there are any, it was assumed that all rows fit them: see :func:`difference`.
         """
         return left_out_unlike(self.before, self.after)
 
@@ -178,7 +178,7 @@ class Changes(PickledByArguments):
         return self._change(self.before[names], self.after[names])
 
     def _change(self, before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:
-        """Return later cells less earlier ones, whose noises are independent."""
+        """Return the change of each cell; the noises of both releases are independent."""
         zeros = np.broadcast_to(0.0, after.estimate.shape)
         others = {
             a.name: a.other for a in self.before.plan.schema.attributes if a.other is not None
@@ -186,7 +186,7 @@ class Changes(PickledByArguments):
         return compared("difference", ("after", "before"), after, before, zeros, others)
 
     def _check(self, *asked: object) -> None:
-        """Refuse a request that names an attribute that differs."""
+        """Refuse requests that name an attribute that differs between the releases."""
         for name, how in self.unlike.items():
             if any(_mentions(one, name) for one in asked):
                 raise ParameterError(
@@ -195,7 +195,7 @@ class Changes(PickledByArguments):
                 )
 
     def _asked(self, entry: Entry) -> Entry:
-        """Return an entry with its queries, which are the same in both releases."""
+        """Return an entry with explicit bases, which are then the same for both releases."""
         self._check(entry)
         schema = self.before.plan.schema
         return {schema.names[i]: base for i, base in entry_term(schema, entry).items()}
@@ -228,7 +228,7 @@ class Changes(PickledByArguments):
         return self._change(self.before.cdf(name, given), self.after.cdf(name, given))
 
     def contrast(self, weights: "Weights") -> Contrast:
-        """Return the change of a linear combination of cells, with its exact deviation.
+        """Return the change of a linear combination of cells, with its exact standard deviation.
 
         Args:
             weights: as for :meth:`TableRelease.contrast`.
@@ -258,11 +258,11 @@ class Changes(PickledByArguments):
         """Write tables of changes, and a page, to a new directory.
 
         ``changes/`` holds one tidy file for each table, or one workbook has all: the number before,
-        that after, the change, and what it is in per cent of the number before, each with its
-        interval. A format with one estimate for each cell has a file for each of these, the last in
-        parts of one: ``before/``, ``after/``, ``changes/`` and ``relative/``.
+        the number after, the change, and the change in per cent of the number before, each with its
+        interval. Formats with one estimate per cell have a file for each of these, the relative
+        change as a fraction: ``before/``, ``after/``, ``changes/`` and ``relative/``.
         ``report.html`` is the page of :meth:`report`; ``summary.txt``, ``method.txt``, ``ddi.xml``
-        and ``changes.png`` describe them, and ``changes.json`` lists the files.
+        and ``changes.png`` describe the tables, and ``changes.json`` lists the files.
 
         Args:
             directory: a new directory, which appears only when it is complete.
@@ -310,7 +310,7 @@ class Changes(PickledByArguments):
 
 
 def _mentions(asked: object, name: str) -> bool:
-    """Return whether a name is asked for, alone or within lists, tuples and mappings."""
+    """Return whether ``name`` occurs in a request, alone or in lists, tuples and mappings."""
     if isinstance(asked, str):
         return asked == name
     if isinstance(asked, Mapping):

@@ -1,11 +1,11 @@
-"""Whether a suggestion has all the words of a question: one that has not is no hint to ask it."""
+"""Whether a suggested question has all words of the original question."""
 
 import re
 
 from ...text import nearest
 
 _WORD = re.compile(r"[\w.-]*\w")
-# a word that turns its question into the opposite, or adds up what others keep apart
+# words that reverse a question, or add up what other words separate
 _REVERSED = re.compile(
     r"(?:\b(?:not|no|non|without|except|excluding|excludes?|never|neither|nor|none|but|other|outside"
     r"|cannot)\b|n['’]t\b|!=|≠|<>)",
@@ -28,11 +28,11 @@ _FILL = set(
     "a an the is are was were be been do does did has have had what which who how much many there "
     "and or if so far where given each than show list me it that this only".split()
 )
-_CLOSE, _FEWEST = 0.8, 5  # a shorter word, or one less similar, is not taken for another one
+_CLOSE, _FEWEST = 0.8, 5  # words less similar, or shorter, are not taken for typing errors
 
 
 def is_typo(word: str, other: str) -> bool:
-    """Return whether one word is another one: its plural, in another case, or written wrongly."""
+    """Return whether two words are the same, up to plural, case and typing errors."""
     word, other = word.casefold(), other.casefold()
     if word in (other, f"{other}s"):
         return True
@@ -42,10 +42,11 @@ def is_typo(word: str, other: str) -> bool:
 
 
 def is_kept(text: str, other: str) -> bool | None:
-    """Return whether a question near a text has all its words; None if it may not be named.
+    """Return whether a suggested question has all words of a text; None if it must not be shown.
 
-    It may not if it reverses the text, has none of its words, or asks for another amount of less.
-    One that asks for another amount of the same, as a mean in place of a median, has not all words.
+    It must not be shown if it reverses the text, or lacks words and asks for another kind of number
+    or for something unrelated. A question that has all words, and asks for another kind of number
+    (a mean in place of a median), counts as one that lacks words.
 
     Args:
         text: the text, in the words of the suggestion for ticks.
@@ -79,10 +80,10 @@ def is_kept(text: str, other: str) -> bool | None:
 
 
 def turns_round(word: str) -> bool:
-    """Return whether a word alone turns its question into the opposite."""
+    """Return whether a word alone reverses the question that contains it."""
     return _REVERSED.fullmatch(word) is not None
 
 
 def is_reversed(text: str, other: str) -> bool:
-    """Return whether a text has more words that turn a question round than another one has."""
+    """Return whether a text has more words that reverse a question than another text."""
     return len(_REVERSED.findall(text)) > len(_REVERSED.findall(other))

@@ -1,4 +1,4 @@
-"""Releases on disk: a folder is complete, or it does not exist."""
+"""Files of a release. A folder is complete, or does not exist."""
 
 import contextlib
 import itertools
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_ANSWERS = 10**7  # most answers of one entry that are written
-BRIEF = {"count": "0.0", "mean": "0.00", "low": "0.00", "high": "0.00"}  # columns of means
+_MOST_ANSWERS = 10**7  # most answers of an entry that are written
+BRIEF = {"count": "0.0", "mean": "0.00", "low": "0.00", "high": "0.00"}  # number formats of means
 
 
 def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None:
@@ -93,7 +93,7 @@ def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None
 
 @contextlib.contextmanager
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a scratch directory that becomes ``directory`` at the end, and vanishes on failure."""
+    """Yield a scratch directory that finally becomes ``directory``, or is deleted on failure."""
     target = Path(directory)
     try:
         with aside(target) as scratch:
@@ -108,12 +108,12 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 class _CallbackError(BaseException):
-    """An error of the caller's callback, wrapped so that no handler takes it for a failed write."""
+    """An error of the user's callback, wrapped so that it is not taken for a failure to write."""
 
 
 @contextlib.contextmanager
 def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None]:
-    """Yield ``progress``; an error of the caller's own callback leaves the block unchanged."""
+    """Yield ``progress``; an error that the user's callback raises leaves the block unchanged."""
 
     def call(done: int, total: int) -> None:
         try:
@@ -127,7 +127,7 @@ def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None
         (error,) = carrier.args
     else:
         return
-    raise error from error.__cause__  # without a trace of its carrier
+    raise error from error.__cause__  # without the traceback of _CallbackError
 
 
 def save_release(
@@ -149,7 +149,7 @@ def save_release(
 
 
 def _drawn(release: AbstractRelease) -> dict[str, object]:
-    """Return what the record of a release that was read says of what drew its noise."""
+    """Return the entries of a stored release's record on the software that drew its noise."""
     if not isinstance(release.tables, StoredTables):
         return {}
     record = read_json(release.tables.folder / "release.json")
@@ -169,7 +169,7 @@ def writer_of(
     notes: Notes,
     answers: Mapping[int, str],
 ) -> AbstractTableWriter:
-    """Return a writer of the tables of a release, with a place for these :func:`answer_files`."""
+    """Return a writer of the tables of a release, which will also get these answers."""
     plan, later = release.plan, answered(release, answers)
     subsets = plan.tables.subsets
     return table_writer(folder, plan.schema, subsets, release.deviation, format, notes, later)
@@ -180,14 +180,14 @@ class Document:
     """All files of a release except its tables, known before any data are read.
 
     Attributes:
-        record: ``release.json`` without the places of the tables and the digests of the files.
-        marginals: the entry of every table in the record, without its place.
+        record: ``release.json`` without the locations of tables and the digests of files.
+        marginals: the entry of every table in the record, without its location.
         measurements: the entry of every noisy measurement in the record.
         summary: ``summary.txt``.
         notes: sentences for the method statement, by heading.
-        texts: further files of text, by name.
-        answers: files of the entries of the workload that ask for more than cells.
-        proven: whether the optimal noise has a file, so that it is not solved for again.
+        texts: {name: content} of further text files.
+        answers: {index of a workload entry: its file}, for entries that ask for more than cells.
+        proven: whether the optimal noise is stored, so that it need not be solved for again.
     """
 
     record: Mapping[str, object]
@@ -209,9 +209,9 @@ def rehearsed(
 ) -> Document:
     """Return the document of a release whose tables are still zero.
 
-    All errors that need no data occur here. After this, a charged release has only to count, draw,
-    decode, and write. No answers are written for tables of more than ``most_cells`` cells:
-    they are computed from the tables.
+    All errors that need no data are raised here. After this, a charged release only counts, draws,
+    decodes, and writes. No answers are written for tables of more than ``most_cells`` cells: they
+    can be computed from the tables.
     """
     import pyarrow as pa
 
@@ -241,12 +241,12 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
 
 
 def _has_noise(plan: "Plan") -> bool:
-    """Return whether the noise of a plan takes longer to find than to check, and can be stored."""
+    """Return whether the noise of a plan can be stored, and is faster to verify than to find."""
     if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES or plan.privacy.scales:
-        return False  # budgets that grow with numbers: solved part by part, in no time
+        return False  # with budgets that grow with numbers, solving is fast
     try:
         describe(plan.domain)
-    except InvalidDomainError:  # a base of one's own that files have no name for
+    except InvalidDomainError:  # a base of the user's own that has no name in files
         return False
     return True
 
@@ -257,7 +257,7 @@ def write_document(
     folder: Path,
     more: Mapping[str, object] | None = None,
 ) -> None:
-    """Write the files that go with the tables: ``release.json``, with ``more`` entries, last.
+    """Write the files beside the tables; the last is ``release.json``, with ``more`` entries.
 
     The others are ``answers/``, ``summary.txt`` and ``release.png``.
     """
@@ -269,10 +269,10 @@ def write_document(
 def write_answers(
     release: AbstractRelease, answers: Mapping[int, str], folder: Path, notes: Notes
 ) -> None:
-    """Write the tidy answers to workload entries that ask for more than cells, by :func:`answered`.
+    """Write tidy answers for workload entries that ask for more than cells, by :func:`answered`.
 
-    They are computed from the tables, hence at no further privacy cost. The names of files end in
-    their format; one that holds all tables has been written, and gets the answers after them.
+    They are computed from the tables, hence at no further privacy cost. The name of a file ends in
+    its format; answers are added to a workbook that has all tables.
     """
     for k, own in enumerate(answered(release, answers), len(release.plan.tables.subsets)):
         name = answers[own.entry]
@@ -285,14 +285,14 @@ def write_answers(
 
 
 def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, notes: Notes) -> None:
-    """Write the answers to one workload entry to a file of their own, in the format of a name."""
+    """Write the answers to one workload entry to a separate file, in the format of ``name``."""
     rows = _tidy(release, entry)
     with format_of(name).writer(path, rows.schema, notes) as file:
         file.write_table(rows)
 
 
 def rows_of(release: AbstractRelease, own: Answers) -> Any:
-    """Return the rows of a table of answers."""
+    """Return the rows of a table of answers: counts and means if it is brief, else all answers."""
     return (_brief if own.is_brief else _tidy)(release, own.entry)
 
 
@@ -302,7 +302,7 @@ def _tidy(release: AbstractRelease, entry: int) -> Any:
 
 
 def _brief(release: AbstractRelease, entry: int) -> Any:
-    """Return counts and means by group as rows, the last of which is about all groups."""
+    """Return counts and means by group as rows; the last row is about all groups together."""
     import pyarrow as pa
 
     plan, term = release.plan, release.plan.domain.terms[entry]
@@ -330,7 +330,7 @@ def _brief(release: AbstractRelease, entry: int) -> Any:
 
 
 def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answers]:
-    """Return the tables of the entries whose answers have a file; of means two in a book."""
+    """Return the tables of answers that have a file; a workbook has two tables of means."""
     plan, found = release.plan, []
     for k, file in answers.items():
         term, title = plan.domain.terms[k], plan.entries[k]
@@ -376,7 +376,7 @@ def write_record(
     digests: Mapping[str, str],
     more: Mapping[str, object] | None = None,
 ) -> None:
-    """Write ``summary.txt`` and what describes the tables, and last ``release.json`` on all files.
+    """Write ``summary.txt``, the files that describe the tables, and at last ``release.json``.
 
     Args:
         document: the document of the release.
@@ -402,9 +402,9 @@ def whole_record(
     files: Mapping[str, str],
     more: Mapping[str, object],
 ) -> dict[str, object]:
-    """Return ``release.json``, of a release with files whose sha256 are ``files``.
+    """Return ``release.json`` of a release with files whose sha256 are ``files``.
 
-    It is written by :func:`write_record`, and compared with a record on disk.
+    :func:`write_record` writes it, and loading compares it with the record on disk.
     """
     return {
         **document.record,
@@ -416,14 +416,14 @@ def whole_record(
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write files of text, by name."""
+    """Write text files, given {name: content}."""
     for name, text in texts.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
-    """Return the file of each entry of the workload that asks for more than cells."""
+    """Return {index of a workload entry: its file}, for entries that ask for more than cells."""
     schema, domain = release.plan.schema, release.plan.domain
     if domain.is_cells or len(domain.terms) > MOST_FILES:
         return {}
@@ -433,7 +433,7 @@ def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) 
     files = file_names(named, format, "answers")
     if isinstance(own, AbstractBook):
         files = [book_file(own)] * len(files)
-    most = min(_MOST_ANSWERS, own.most_rows // 2)  # means add rows to those of sums
+    most = min(_MOST_ANSWERS, own.most_rows // 2)  # means need further rows beside those of sums
     return {
         k: file
         for k, (file, term) in enumerate(zip(files, domain.terms, strict=True))
@@ -444,7 +444,7 @@ def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) 
 
 
 def placed(marginals: list[dict[str, object]], release: AbstractRelease) -> list[dict[str, object]]:
-    """Return the entry of every table in the record, with its place."""
+    """Return the record's entries of tables, with their locations."""
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     return [
         {"attributes": of["attributes"], "file": places[S].file, "first_row": places[S].first_row}
@@ -454,14 +454,14 @@ def placed(marginals: list[dict[str, object]], release: AbstractRelease) -> list
 
 
 def listed(name: str, entries: list[dict[str, object]]) -> object:
-    """Return the entries themselves, or if they are many, the name of their file."""
+    """Return the entries, or if there are many, the name of the file that has them."""
     if len(entries) <= MOST_FILES:
         return entries
     return {"file": f"{name}.parquet", "count": len(entries)}
 
 
 def write_listed(folder: Path, name: str, entries: list[dict[str, object]]) -> None:
-    """Write the file of entries that are many."""
+    """Write a file of the entries if there are many."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""The cells of tables as functions of linear forms of released cells, and their covariance."""
+"""Cells of tables as functions of linear forms of released cells, with their covariance."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Place = tuple[int, ...]
 
-_MOST_CELLS = 2000  # cells whose joint covariance is computed
-_MOST_WORK = 10**8  # these cells times those of the tables that they are computed from
+_MOST_CELLS = 2000  # most cells whose joint covariance is computed
+_MOST_WORK = 10**8  # most cells times the cells of the tables from which they are computed
 
 
 class KeptTables(Mapping[Subset, Array]):
-    """Tables that are read from their files once and kept."""
+    """Tables that are read from their files once and kept in memory."""
 
     def __init__(self, tables: Mapping[Subset, Array]) -> None:
         self._tables, self._kept = tables, dict[Subset, Array]()
@@ -51,9 +51,9 @@ class Rows(NamedTuple):
     """The queries about one attribute: one for each label along an axis, or one for all cells.
 
     Attributes:
-        base: all queries.
-        axis: of the table, where each label has its query; None if all cells have the same.
-        query: the position of that one.
+        base: the base with the queries.
+        axis: the axis along which each label has its query; None if one query is for all cells.
+        query: the index of this one query.
     """
 
     base: AbstractBase
@@ -72,16 +72,16 @@ class Function(NamedTuple):
     """Numbers as a function of linear forms of releases.
 
     Attributes:
-        forms: p linear forms, and the release or the stream that each is asked of.
-        values: from the values of the forms, shape (p,), to the k numbers and their gradient, shape
-            (k, p).
+        forms: p pairs: a release or stream, and the weights of a linear form of its cells.
+        values: a function from the values of the forms, shape (p,), to the k numbers, shape (k,),
+            and their gradient, shape (k, p).
     """
 
     forms: Sequence[tuple[Any, Mapping]]
     values: Callable[[Array], tuple[Array, Array]]
 
     def joint(self) -> Contrasts:
-        """Return the numbers and their covariance, which is exact where they are linear."""
+        """Return the numbers and their covariance, which is exact if they are linear."""
         count = len(self.forms)
         x, covariance = np.zeros(count), np.zeros((count, count))
         for source in {id(source): source for source, _ in self.forms}.values():
@@ -92,7 +92,7 @@ class Function(NamedTuple):
         return Contrasts(values, gradient @ covariance @ gradient.T)
 
     def then(self, further: Callable[[Array], tuple[Array, Array]]) -> "Function":
-        """Return a function of these numbers, by the chain rule."""
+        """Return the composition with ``further``, with its gradient by the chain rule."""
 
         def values(x: Array) -> tuple[Array, Array]:
             inner, slopes = self.values(x)
@@ -103,7 +103,7 @@ class Function(NamedTuple):
 
 
 def side_by_side(*functions: Function) -> Function:
-    """Return the numbers of all functions, one behind the other."""
+    """Return one function with the numbers of all functions, one after the other."""
     ends = np.cumsum([len(function.forms) for function in functions])
 
     def values(x: Array) -> tuple[Array, Array]:
@@ -120,7 +120,7 @@ def side_by_side(*functions: Function) -> Function:
 
 
 def quotients(values: Array) -> tuple[Array, Array]:
-    """Return the first half of numbers divided by the second half, and the gradient."""
+    """Return the first half of the values divided by the second half, and the gradient."""
     x, y = np.split(values, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(y > 0, x / y, np.nan)
@@ -128,7 +128,7 @@ def quotients(values: Array) -> tuple[Array, Array]:
 
 
 def differences(values: Array) -> tuple[Array, Array]:
-    """Return the first half of numbers less the second half, and the gradient."""
+    """Return the first half of the values minus the second half, and the gradient."""
     x, y = np.split(values, 2)
     one = np.eye(len(x))
     return x - y, np.hstack([one, -one])
@@ -140,13 +140,13 @@ class CellForms:
     """The cells of a table: linear forms of a release, or ratios of two linear forms each.
 
     Attributes:
-        release: the release, or the stream, that the forms are of; None after unpickling, so that
-            the pickle of one table holds neither the others nor the place of their files.
-        top: the queries about each attribute.
-        bottom: those of the divisor; None if there is none.
+        release: the release, or the stream, whose forms these are; None after unpickling, so that
+            the pickle of one table holds neither other tables nor the path of their files.
+        top: {attribute: queries}.
+        bottom: the same for the divisor; None if there is none.
         shift: the number that is added to scaled ratios.
         scale: the factor of forms or ratios.
-        ticks: of a stream, the ticks whose tables are added up.
+        ticks: for a stream, the ticks whose tables are added up.
     """
 
     release: Any
@@ -196,13 +196,13 @@ class CellForms:
         return CellForms, (None, self.top, self.bottom, self.shift, self.scale, self.ticks)
 
     def _form(self, rows: Mapping[str, Rows], place: Place) -> Mapping:
-        """Return the weights of the cells that are added up for one cell, in each tick if any."""
+        """Return the weights of the linear form of one cell, for each tick of a stream."""
         own = (queries.row(place) for queries in rows.values())
         weights = {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
         return dict.fromkeys(self.ticks, weights) if self.ticks else weights
 
     def part(self, axis: int, k: int) -> "CellForms":
-        """Return the cells of one label, along the axes that are left."""
+        """Return the cells of one label, along the remaining axes."""
 
         def part(rows: Mapping[str, Rows]) -> dict[str, Rows]:
             return {name: _part(own, axis, k) for name, own in rows.items()}
@@ -220,7 +220,7 @@ def places_of(cells: "ArrayLike", shape: Sequence[int]) -> list[Place]:
 
 
 def _part(rows: Rows, axis: int, k: int) -> Rows:
-    """Return the queries about an attribute after an axis was fixed."""
+    """Return the queries about an attribute after index ``k`` of ``axis`` was chosen."""
     if rows.axis is None or rows.axis < axis:
         return rows
     if rows.axis > axis:

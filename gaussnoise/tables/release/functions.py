@@ -1,4 +1,4 @@
-"""Functions of released numbers, with intervals from the exact law of their noise."""
+"""Functions of released numbers, with intervals from the exact distribution of their noise."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -28,10 +28,10 @@ from .tidy import LEVEL, level_text
 
 Array = NDArray[np.float64]
 
-_MOST_NUMBERS = 400  # that a function is of: the time grows with their cube
+_MOST_NUMBERS = 400  # most numbers in a function, since the time grows with their cube
 _NONE = "no interval: the noise is too large for this function; within it "
-_ROUNDING = 1e-12  # relative to a function's value: below this, what it changes by is rounding
-_MOST_BENT = 0.2  # standard deviations between a function and its quadratic approximation
+_ROUNDING = 1e-12  # smaller changes, relative to the function's value, are rounding errors
+_MOST_BENT = 0.2  # most standard deviations between a function and its quadratic approximation
 
 
 @final
@@ -39,12 +39,12 @@ _MOST_BENT = 0.2  # standard deviations between a function and its quadratic app
 class FunctionEstimate:
     """A function of released numbers: an estimate and the method of its intervals.
 
-    The intervals are about the function of the data, not of a population that they are drawn from.
+    The intervals are for the function of the data, not of a population from which they are drawn.
 
     Attributes:
-        estimate: unbiased for polynomials; of a ratio of two, the ratio of unbiased estimates;
-            of other functions, without the bias of second order.
-        standard_deviation: of the estimate, due to noise, itself estimated.
+        estimate: unbiased for polynomials; for a ratio of two, the ratio of unbiased estimates; for
+            other functions, corrected for the bias of second order.
+        standard_deviation: the estimated standard deviation of the estimate, due to noise.
         method: how intervals are found, in words.
         private: False for simulations, whose numbers must not be published.
 
@@ -66,7 +66,7 @@ class FunctionEstimate:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval that contains the function of the data with probability ``level``.
 
-        An end is infinite where the noise leaves no finite one.
+        A bound is infinite if the noise allows no finite bound.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -88,20 +88,20 @@ class FunctionEstimate:
 def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> FunctionEstimate:
     """Return a function of released numbers, with its interval.
 
-    Where f only adds, multiplies, divides and takes whole powers, it is found to be a ratio of
-    polynomials by calling it on its variables. If these have degree two at most, an interval holds
-    every r for which a test does not refuse that the numerator less r times the denominator is 0,
-    by the law of a quadratic form. It is exact for linear forms and their ratios (Fieller 1954),
-    and nearly so for others. Any other function is approximated by a quadratic one within the
-    noise; there is no interval where that is not near enough.
+    If f only adds, multiplies, divides and takes integer powers, calling it on symbols shows that
+    it is a ratio of polynomials. If these have degree two at most, the interval contains every r
+    for which the test of "numerator − r · denominator is 0" does not reject, by the distribution of
+    a quadratic form. It is exact for linear forms and their ratios (Fieller 1954), and nearly exact
+    for others. Other functions are approximated by quadratic ones in the range of the noise; there
+    is no interval if the approximation is not close enough.
 
     Args:
         release: the release that is asked.
-        f: from one array for each of ``tables``, shaped like it, to one number. It may be called
-            with objects in place of numbers, which know arithmetic only.
+        f: a function of one array per table, of the table's shape, that returns one number. It may
+            be called with objects in place of numbers that support arithmetic only.
         tables: names of released tables, ``"sex"`` or ``("sex", "age")``; tables of this release,
-            such as ``release.sums("pay", given="sex")`` or means or shares; or weights as
-            :meth:`contrast` takes them, for one number.
+            such as ``release.sums("pay", given="sex")``, means or shares; or weights of
+            :meth:`contrast`, for one number.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`.
@@ -151,8 +151,8 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
 def variance(release: AbstractRelease, name: str, /, **groups: Category) -> FunctionEstimate:
     """Return the variance of a clipped number: ``release.variance("pay", sex="F")``.
 
-    It is the mean of squared distances from the mean, over the records that have a number, of the
-    values as they were clipped.
+    It is the mean squared distance of clipped values from their mean, over the records that have a
+    number.
 
     Args:
         release: the release that is asked.
@@ -179,7 +179,7 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
 
 
 def variance_within(release: AbstractRelease, name: str, within: Weights) -> FunctionEstimate:
-    """Return the variance of a clipped number over the records of some cells of one table."""
+    """Return the variance of a clipped number over the records in some cells of one table."""
     (i,) = release.plan.subset((name,))
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped) or not base.squares:
@@ -202,8 +202,8 @@ def covariance_of(
 ) -> FunctionEstimate:
     """Return the covariance of two clipped numbers: ``release.covariance_of("pay", "hours")``.
 
-    It is the mean of the product less the product of the means, over the records that have both
-    numbers, of the values as they were clipped.
+    It is the mean of the product minus the product of the means, for clipped values, over the
+    records that have both numbers.
 
     Args:
         release: the release that is asked.
@@ -212,7 +212,8 @@ def covariance_of(
         groups: a category for each attribute that restricts the records; none for all.
 
     Returns:
-        A :class:`~gaussnoise.results.FunctionEstimate`, in the product of both units.
+        A :class:`~gaussnoise.results.FunctionEstimate`, in the product of the units of both
+        numbers.
 
     Raises:
         ParameterError: no clipped numbers, unknown labels, or a table that was not released.
@@ -238,7 +239,7 @@ def correlation(
 ) -> FunctionEstimate:
     """Return the correlation of two clipped numbers: ``release.correlation("pay", "hours")``.
 
-    It is that of the records that have both numbers, of the values as they were clipped.
+    It is the correlation of clipped values over the records that have both numbers.
 
     Args:
         release: the release that is asked.
@@ -280,9 +281,9 @@ def _pair(
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
     """Return the moments of two numbers as weights of cells, and the lengths of their intervals.
 
-    The moments are the count, the sums of each, and of their product; and of the squares of each if
-    ``most`` is 2. They are of t = (value − low) / (high − low), so that no digits are lost where an
-    interval is far from zero.
+    The moments are the count, the sum of each number, the sum of their product; if ``most`` is 2,
+    also the sums of squares. They are moments of t = (value − low) / (high − low), so that no
+    digits are lost if an interval is far from zero.
     """
     bases = [clipped_number(release, asked, name)[1] for name in names]
     if names[0] == names[1]:
@@ -306,9 +307,9 @@ def _pair(
 
 
 def powers(base: Clipped) -> Array:
-    """Return what t⁰, t, and t² where squares are, are as weights of virtual cells.
+    """Return the weights of virtual cells whose sums are those of t⁰, t, and of t² if available.
 
-    t is the number's place in its interval, from 0 to 1.
+    t is the relative position of the number in its interval, from 0 to 1.
     """
     rows = [[1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]]
     rows = rows if base.squares else [[1.0, 1.0], [0.0, 1.0]]
@@ -320,7 +321,7 @@ def powers(base: Clipped) -> Array:
 def _numbers(
     release: AbstractRelease, table: Any
 ) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
-    """Return linear forms, the numbers of a table as a function of them, and its shape."""
+    """Return linear forms, a function from them to a table's numbers, and its shape."""
     if isinstance(table, Mapping):
         return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
     if not isinstance(table, AbstractEstimates):
@@ -344,7 +345,7 @@ def _numbers(
 
 
 def _method(top: Quadratic, bottom: Quadratic) -> str:
-    """Return how intervals of a ratio are found, in words."""
+    """Return a text on how intervals of a ratio are found."""
     linear = not (top.square.any() or bottom.square.any())
     if not (bottom.square.any() or bottom.linear.any()):
         if linear:
@@ -369,7 +370,7 @@ def _bent(
     y: Array,
     covariance: Array,
 ) -> FunctionEstimate:
-    """Return a function that is not a ratio of quadratic functions."""
+    """Return the estimate of a function that is not a ratio of quadratic functions."""
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
@@ -391,9 +392,9 @@ def _bent(
 
 
 def _number(value: Any) -> float:
-    """Return the one number that a function gave."""
+    """Return the single number that f returned, or raise ParameterError."""
     try:
-        # with the default casting, None would be NaN, and complex numbers their real parts
+        # by default, None would become NaN, and complex numbers their real parts
         (number,) = np.asarray(value).astype(np.float64, casting="same_kind").ravel()
     except (TypeError, ValueError):
         raise ParameterError(

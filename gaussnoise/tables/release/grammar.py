@@ -1,7 +1,7 @@
 """The meaning of questions, by the grammar of :mod:`.words`.
 
 Lark's LALR(1) parser reads a question from left to right in linear time, without recursion, and
-knows at every place which words may follow.
+knows at each point which words may follow.
 """
 
 import re
@@ -69,13 +69,13 @@ def parsed(
 
     Args:
         text: the question.
-        schema: the names and labels that it may have.
+        schema: the schema, with the names and labels that may occur.
         tick: the word for a tick of a stream; None for a release.
-        nouns: nouns for what the tables count, or that it may be taken for.
+        nouns: nouns for what the tables count, or for what readers may think that they count.
 
     Raises:
-        RefusedError: it does not follow the grammar, or names what the schema does not have; the
-            message puts « and » around the wrong part.
+        RefusedError: the question does not follow the grammar, or names things that the schema does
+            not have; in the message, « and » enclose the wrong part.
     """
     lark, known = grammar()[0], patterns(tick or "tick")
     reader = Reader(text, schema, tick, nouns)
@@ -106,21 +106,21 @@ def parsed(
 
 
 class _Read(NamedTuple):
-    """Conditions, and where they are written."""
+    """Conditions, and their position in the text."""
 
     where: dict[int, Condition]
     at: Meta | Token
     are_groups: bool = False
-    are_with: bool = False  # after "with", which may be a group or a part of one
-    are_times: bool = False  # the cells of a time, or, without cells, a noun for all rows
+    are_with: bool = False  # whether they follow "with", and may be a group or a part of one
+    are_times: bool = False  # whether they are a time; without cells, a noun for all rows
 
 
 @dataclass(frozen=True)
 class _Part:
-    """An amount as it is written: "count", "bare" conditions, "share", "per cent" or "mean"."""
+    """A quantity in a question: "count", "bare" conditions, "share", "per cent" or "mean"."""
 
     kind: str
-    of: dict[int, Condition]  # a mean has its number alone
+    of: dict[int, Condition]  # for a mean, the number only
     given: dict[int, Condition]
     at: Meta | Token
 
@@ -131,14 +131,14 @@ class _Part:
 
 @v_args(meta=True)
 class _Meaning(Transformer):
-    """The meaning of every rule of the grammar, from the meanings of its parts."""
+    """The function of each rule of the grammar, from the meaning of its parts to its meaning."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
         self._reader, self._attributes = reader, reader.schema.attributes
-        self._by_tick: ByTick | None = None  # without a question
-        self._spans: list[tuple[int, Cells, Cells]] = []  # the ends of times from … to …
-        self._persons: tuple[str, Meta] | None = None  # a noun for persons, in some groups alone
+        self._by_tick: ByTick | None = None  # None if no question was read
+        self._spans: list[tuple[int, Cells, Cells]] = []  # the two ends of times "from … to …"
+        self._persons: tuple[str, Meta] | None = None  # a noun, right in some groups only
 
     def start(self, meta: Meta, children: list) -> Question:
         (asked,) = children
@@ -200,7 +200,7 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._counted(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _counted(self, meta: Meta, form: str) -> _Part:
-        """Return a count that is meant without its word, which means of numbers make unclear."""
+        """Return a count whose word is missing; refuse it if a mean could be meant instead."""
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -209,7 +209,7 @@ class _Meaning(Transformer):
         return self._part("count", meta, {}, [])
 
     def _rewritten(self, whats: Iterable[str]) -> list[str]:
-        """Return questions that have one of these words before "between" or "by"."""
+        """Return questions with each of these words inserted before "between" or "by"."""
         text = self._reader.text
         places = [at for word in ("between", "by") if (at := text.lower().find(word)) >= 0]
         at = min(places, default=0)
@@ -382,7 +382,7 @@ class _Meaning(Transformer):
         return self._part("share", meta, {i: level}, given)
 
     def _held(self, read: _Read) -> _Read:
-        """Return conditions in which a name alone means that one has it: its label "yes"."""
+        """Return conditions in which a name alone means its label "yes", or the like."""
         where = dict(read.where)
         for i, cells in read.where.items():
             labels = [str(label).lower() for label in self._attributes[i].labels]
@@ -391,7 +391,7 @@ class _Meaning(Transformer):
         return read._replace(where=where)
 
     def _clipped(self, where: Conditions) -> dict[int, Clipped]:
-        """Return the bases of the numbers that are named without a condition."""
+        """Return the bases of clipped numbers that are named without a condition."""
         bases = {i: self._attributes[i].base for i, cells in where.items() if cells is None}
         return {i: base for i, base in bases.items() if isinstance(base, Clipped)}
 
@@ -400,7 +400,7 @@ class _Meaning(Transformer):
     ) -> _Part:
         groups = [child for child in children if child.are_groups]
         of = self._joined(of, *(child for child in children if not child.are_groups))
-        if kind in ("count", "bare"):  # admitted in March: of its bins
+        if kind in ("count", "bare"):  # "admitted in March" means bins of the attribute "admitted"
             times = [group for group in groups if group.are_times]
             named = [time for time in times if [of.get(i, ()) for i in time.where] == [None]]
             groups = [group for group in groups if group not in named]
@@ -420,7 +420,7 @@ class _Meaning(Transformer):
         return _Part(kind, of, given, meta)
 
     def _extended(self, part: _Part, more: _Read | None) -> _Part:
-        """Return an amount with more conditions after "and": of its groups, if it has some."""
+        """Return a quantity with the conditions after "and"; they are groups if it has groups."""
         if more is None:
             return part
         if part.kind == "mean" and not part.given:
@@ -443,7 +443,7 @@ class _Meaning(Transformer):
     def _within(
         self, i: int, parts: Condition, groups: Condition, said: _Read
     ) -> tuple[Condition, Condition]:
-        """Return parts of an attribute, and the group that each is a part of."""
+        """Return parts of an attribute, and the group that contains each part."""
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
             self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)
@@ -488,7 +488,7 @@ class _Meaning(Transformer):
     def noun(self, meta: Meta, children: list) -> _Read:
         (noun,) = children
         if self._reader.nouns[noun].groups:
-            self._persons = noun, meta  # checked when all conditions are known
+            self._persons = noun, meta  # checked after all conditions are known
         elif self._reader.nouns[noun].fault:
             self._fail_at_noun(noun, meta)
         return _Read({}, meta, are_times=True)
@@ -532,7 +532,7 @@ class _Meaning(Transformer):
         return _Read({i: cells}, meta, are_groups=True, are_times=True)
 
     def _times(self, period: Token, meta: Meta) -> tuple[int, Times]:
-        """Return the attribute that a time is of."""
+        """Return the attribute whose times are meant, with its times."""
         which = period.value[1]
         if len(which) > 1:
             names = [quoted(self._attributes[i].name) for i in which]
@@ -576,7 +576,7 @@ class _Meaning(Transformer):
         return self.between(meta, [self._in_bins(meta), *children])
 
     def _in_bins(self, meta: Meta) -> Token:
-        """Return the name of the only attribute with edges, for a condition that names none."""
+        """Return the only attribute with edges as a name, for a condition without a name."""
         inside = [i for i, a in enumerate(self._attributes) if a.edges is not None]
         if len(inside) != 1:
             names = [self._attributes[i].name for i in inside] or self._reader.schema.names
@@ -607,7 +607,7 @@ class _Meaning(Transformer):
         return _Read({i: tuple(range(first, last))}, meta)
 
     def _edges(self, name: Token, edge: Token) -> tuple[int, Sequence[Edge] | None]:
-        """Return an attribute with its edges; None for one whose categories are numbers."""
+        """Return an attribute and its edges; None if its categories are numbers."""
         i, level = name.value
         attribute = self._attributes[i]
         kinds = {type(one) for one in attribute.categories or [""]}
@@ -617,7 +617,7 @@ class _Meaning(Transformer):
         return i, attribute.edges
 
     def _edge(self, i: int, edge: Token, edges: Sequence[Edge], first: int) -> int:
-        """Return the position of an edge, which is at least the first one that is possible."""
+        """Return the index of an edge, which must be at least ``first``."""
         k = edge_position(edge.value, edges)
         if k is None or k < first:
             known = [edge_text(one) for one in edges[first:]]
@@ -625,7 +625,7 @@ class _Meaning(Transformer):
         return k
 
     def _numbered(self, i: int, edge: Token, test: Callable[[float], bool]) -> Cells:
-        """Return the categories, all of them numbers, that meet a condition."""
+        """Return the categories, which are numbers, that satisfy a condition."""
         categories: Any = self._attributes[i].categories
         cells = tuple(k for k, number in enumerate(categories) if test(number))
         if not cells:
@@ -649,7 +649,7 @@ class _Meaning(Transformer):
         return i, _summed(base)
 
     def _distribution(self, name: Token, *read: _Read) -> tuple[int, dict[int, Condition]]:
-        """Return an attribute and the groups of its distribution, which are of others."""
+        """Return an attribute, and the groups by which its distribution is asked for."""
         i = self._attribute(name)
         given = self._joined({i: None}, *read)
         del given[i]

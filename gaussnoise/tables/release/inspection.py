@@ -1,29 +1,32 @@
-"""Released numbers compared with a recount of the data, by the law of the noise between them.
+"""Released numbers compared with a recount of the data, by the distribution of the noise.
 
-From the difference x of a released and a recounted table of S, the measurement of T ⊆ S is
-``d_T = (u s_T / B σ) ⊗_{i∈T} C_i x``, summed over the other attributes, with u parts of a row and
-the largest weight B: the noise of its integers, over their scale σ. Where C_i is nI − 11', what
-tables determine of it is its projection P_i. So a correct release has independent
-``Q_T = ‖d_T‖² ~ χ²`` with Π (n_i − 1) degrees of freedom.
+Let x be the difference of a released and a recounted table of S. The difference in the measurement
+of T ⊆ S is ``d_T = (u s_T / B σ) ⊗_{i∈T} C_i x``, summed over the other attributes. Here u is the
+number of integer units of a row, B the largest weight, s_T the multiplier and C_i the contrasts of
+the query, σ the scale of its noise: d_T is the noise of the integers on T, divided by σ. If C_i is
+nI − 11', tables determine only its projection. So for a correct release, the ``Q_T = ‖d_T‖²`` are
+independent and χ² distributed with Π (n_i − 1) degrees of freedom.
 
 Formal guarantees:
-    * A correct release fails with probability ``level`` at most. Half of it is shared evenly by all
-      Q_T, half is for their sum, in both cases half above and half below. Integers are discrete
-      Gaussians: the bound on their distance from rounded normals
+    * A correct release fails with probability at most ``level``. Half of it is divided evenly
+      among all Q_T, half is for their sum; half of each part is for values that are too large,
+      half for values that are too small. Integers are discrete Gaussians: the bound on their
+      distance from rounded normals
       (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted from the level.
-    * Where a person has more records than are counted, the choice among them is unknown, and the
+    * If a person has more records than are counted, the choice among them is unknown, and the
       recount has its expectation. With P such persons, of k records each, the difference has
-      another part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person differ by
-      R_T at most, 2k lengths of the longest column of the query (0 for the number of rows). So the
-      length of this part is at most ``R (√(P/2) + √(P ln(1/β) / 2))`` with probability 1 − β: its
-      mean by E‖X − E X‖² <= R²/2, the rest by McDiarmid (1989). Half of the level above is for β,
-      and √Q may exceed its quantile by this. Below nothing changes: given this part, Q is a
-      noncentral χ², stochastically larger than χ².
+      a further part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person
+      differ by R_T at most, 2k lengths of the longest column of the query (0 for the number of
+      rows). So with probability 1 − β, the length of this part is at most
+      ``R (√(P/2) + √(P ln(1/β) / 2))``: its mean by E‖X − E X‖² <= R²/2, the rest by McDiarmid
+      (1989). Half of the level for too large values is for β, and √Q may exceed its quantile by
+      this length. The test for too small values is unchanged: given this part, Q is a
+      noncentral χ², which is stochastically larger than χ².
 
-The table of one tick of a stream is that of a release whose noise has the scale σ |row t of C⁻¹|:
-row t undoes the measurements of the ticks so far, whose integers are then all in that distance.
+The table of tick t of a stream is that of a release with noise of scale σ |row t of C⁻¹|: it
+combines the measurements of all ticks so far, whose integers are all subject to that distance.
 
-All of this is about exact counts, and so is the verdict: it is for the owner alone.
+Counts in this test are exact, and so the verdict is private: it is for the owner of the data alone.
 """
 
 import math
@@ -45,13 +48,13 @@ from .noisy import AbstractRelease
 from .publish import limit_of
 from .verdict import CLOSE, EXACT, FAR, TOGETHER, TOTAL, Inspection
 
-POWER = 0.999  # with which stated differences are noticed
-_FACTORS = (0.9, 1.1)  # noise of other scales, of which the power is stated
-_MOST_SHOWN = 1000  # largest attribute whose power is computed
+POWER = 0.999  # probability with which the stated differences are noticed
+_FACTORS = (0.9, 1.1)  # factors on the noise's scale whose power is stated
+_MOST_SHOWN = 1000  # most categories of an attribute whose power is computed
 
 
 class _Ends(NamedTuple):
-    """The least and the largest Q that pass, and the length that unknown choices may add to √Q."""
+    """The least and the largest Q that pass, and what unknown choices can add to √Q."""
 
     low: float
     high: float
@@ -135,36 +138,36 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         for T, own in ends.items()
         if len(T) == 1
         and query.strategies[T[0]].size <= _MOST_SHOWN
-        and plan.schema.attributes[T[0]].unit is None  # no row has a known part of such a sum
+        and plan.schema.attributes[T[0]].unit is None  # no row adds a fixed amount to such a sum
     }
     degrees = sum(ranks.values())
     noise = {factor: _chance(together, degrees, factor) for factor in _FACTORS} if squares else {}
     scales = _scales(together, degrees) if squares else None
     stated = [*moved.values(), *([] if lost is None else [lost])]
-    # compared with the released number of rows, and so public
+    # compared with the released number of rows, hence public
     weak = min(stated, default=0.0) > float(release[()].estimate) / 2
     crowded, sound = found.crowded > 0, not deviating
     return Inspection(sound, level, POWER, lost, moved, noise, scales, crowded, weak, deviating)
 
 
 def _deviation(ends: _Ends, least: float, most: float) -> str | None:
-    """Return how the least and the largest Q leave their ends; None if they do not."""
+    """Return in which direction Q is outside its bounds; None if it is inside."""
     if math.sqrt(most) > math.sqrt(ends.high) + ends.slack:
         return FAR
     return CLOSE if least < ends.low else None
 
 
 def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
-    """Return whether the public part of a table, if there is one, is the recounted one."""
+    """Return whether the exact (public) part of a table agrees with the recount."""
     if () in query.multipliers:
         return True
     known = tuple(i for i in S if i in query.public)
-    # released without noise; other parts of the table add up to zero, up to rounding
+    # it has no noise; the rest of the table adds up to zero, up to rounding
     return bool((np.abs(part_of(difference, S, known)) < 0.5).all())
 
 
 def _growth(release: AbstractRelease) -> float:
-    """Return the deviations of the tables over those of the query: 1, or |row t| of a tick."""
+    """Return the deviations of tables relative to those of the query: 1, or |row t of C⁻¹|."""
     if release.over is None or not release.query.multipliers:
         return 1.0
     T = next(iter(release.query.multipliers))
@@ -174,7 +177,7 @@ def _growth(release: AbstractRelease) -> float:
 def _square(
     difference: Array, S: Subset, T: Subset, query: ResidualQuery, growth: float = 1.0
 ) -> float:
-    """Return Q_T from a table of S."""
+    """Return Q_T, computed from the difference x of a table of S."""
     values = part_of(difference, S, T)
     for axis, i in enumerate(T):
         values = query.strategies[i].contrast(values, axis)
@@ -182,16 +185,16 @@ def _square(
 
 
 def _rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> float:
-    """Return how many rows one scale of the noise on T stands for."""
+    """Return the number of rows that correspond to one scale of the noise on T."""
     scale = 0.0 if query.query is None else query.query.scale
     return growth * scale * query.most / (query.unit * int(query.multipliers[T]))
 
 
 def _reach(T: Subset, release: AbstractRelease) -> float:
-    """Return R_T: how far two choices of a person's records differ, over σ, at most."""
+    """Return R_T, the largest distance between two choices of a person's records, divided by σ."""
     plan, query = release.plan, release.query
     length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
-    if not T:  # every choice has as many records
+    if not T:  # all choices have the same number of records
         length = 0.0 if plan.weight is None else 0.5
     return 2 * plan.rows_per_person * length * query.most / _rows(query, T, _growth(release))
 
@@ -204,7 +207,7 @@ def _ends(
     query: ResidualQuery,
     count: int,
 ) -> tuple[dict[Subset, _Ends], _Ends]:
-    """Return the ends of every Q_T, and of their sum, of which ``count`` integers are the noise."""
+    """Return the bounds of every Q_T, and of their sum over ``count`` integers."""
     if not ranks or query.query is None:
         return {}, _Ends(0.0, 0.0, 0.0)
     if (distance := lattice_distance(count, query.query.scale)) > level / 2:
@@ -220,7 +223,7 @@ def _ends(
 
 
 def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
-    """Return ends that χ² with ``rank`` degrees leaves with probability ``tail`` on each side."""
+    """Return the quantiles of χ² that leave probability ``tail`` on each side, as bounds of Q."""
     from scipy import special
 
     above, slack = tail, 0.0
@@ -234,12 +237,12 @@ def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
 def _shift(ends: _Ends, rank: int) -> float:
     """Return the length of a difference that is noticed with probability :data:`POWER`.
 
-    A difference of length δ makes √Q at least δ less the slack and a noncentral rest.
+    A difference of length δ makes √Q at least δ minus the slack and a noncentral rest.
     """
     from scipy import special
 
     high = (math.sqrt(ends.high) + 2 * ends.slack) ** 2
-    # the law of Q increases with δ: a search between 0 and a length that is noticed for certain
+    # bisection between 0 and a length that is certainly noticed, since Q increases with δ
     low, top = 0.0, math.sqrt(high) + math.sqrt(rank) + 10.0
     for _ in range(60):
         middle = (low + top) / 2
@@ -249,10 +252,10 @@ def _shift(ends: _Ends, rank: int) -> float:
 
 
 def _spread(strategy: AbstractStrategy) -> float:
-    """Return √n / 2 over the least length of C on unit vectors whose sum is zero.
+    """Return √n / 2 divided by the least length of C on unit vectors whose sum is zero.
 
-    This number of rows in other categories makes a difference of length one or more on C: N rows
-    change counts by 2N in all, hence by 2N/√n or more in length.
+    If this number of rows is in wrong categories, the difference on C has length one or more: N
+    wrong rows change counts by 2N in all, hence by 2N/√n or more in length.
     """
     n = strategy.size
     matrix = strategy.contrast(np.eye(n) - 1 / n, 0)
@@ -261,7 +264,7 @@ def _spread(strategy: AbstractStrategy) -> float:
 
 
 def _chance(ends: _Ends, rank: int, factor: float) -> float:
-    """Return the probability that noise of ``factor`` times the scale is noticed by its sum."""
+    """Return the probability that the sum shows noise whose scale is multiplied by ``factor``."""
     from scipy import special
 
     low, high = _noticed(ends)
@@ -270,7 +273,7 @@ def _chance(ends: _Ends, rank: int, factor: float) -> float:
 
 
 def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
-    """Return factors of the scale; less, and more, is noticed by the sum with :data:`POWER`."""
+    """Return the two factors beyond which the sum shows a wrong scale with :data:`POWER`."""
     from scipy import special
 
     low, high = _noticed(ends)
@@ -279,6 +282,6 @@ def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return the Q of noise alone below and above which unknown choices cannot hide it."""
+    """Return bounds of Q for noise alone, beyond which unknown choices cannot explain it."""
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

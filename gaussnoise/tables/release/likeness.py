@@ -1,4 +1,4 @@
-"""Synthetic records beside the release that they were drawn from: means, deviations, quartiles."""
+"""Statistics of synthetic records compared with the release: means, deviations, quartiles."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -33,17 +33,17 @@ ASSUMED = (
 
 
 class Likeness(NamedTuple):
-    """One statistic of synthetic records, beside the same of the release.
+    """One statistic, of synthetic records and of the release from which they were drawn.
 
     Attributes:
         column: the attribute.
         statistic: "mean", "standard deviation", "quantile 0.25", "quantile 0.5" or "quantile 0.75".
-        synthetic: of the synthetic records; None without records that have a value.
-        release: the estimate of the release; None where it does not know.
-        low: lower end of its 95 % interval; None where it has none.
-        high: upper end.
-        assumed: whether the release does not know the statistic: the synthetic records' is then an
-            assumption of the shape that :meth:`synthetic` draws clipped numbers from.
+        synthetic: its value for the synthetic records; None if no record has a value.
+        release: the estimate of the release; None if it has none.
+        low: lower bound of the release's 95 % interval; None if it has none.
+        high: upper bound, likewise.
+        assumed: whether the release has no such estimate: ``synthetic`` then follows from the shape
+            that :meth:`synthetic` assumes for clipped numbers.
 
     Numbers are floats; those of dates are texts in ISO 8601.
 
@@ -67,7 +67,7 @@ class Likeness(NamedTuple):
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether the synthetic records' lies in the interval; None where one of both is None."""
+        """Whether ``synthetic`` is in the interval; None if either is missing."""
         value: Any = self.synthetic  # a date is a text, as both ends then are
         ends: Any = self.low, self.high
         return None if None in (value, *ends) else ends[0] <= value <= ends[1]
@@ -76,7 +76,7 @@ class Likeness(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class LikenessTable(PickledByArguments, Sequence[Likeness]):
-    """Statistics of synthetic records beside those of the release: a sequence of their rows.
+    """Statistics of synthetic records and of the release: a sequence of rows.
 
     Attributes:
         rows: one :class:`Likeness` for each statistic.
@@ -104,7 +104,7 @@ class LikenessTable(PickledByArguments, Sequence[Likeness]):
     def to_frame(self) -> Any:
         """Return the rows as a dataframe of the library that the released records came in.
 
-        Where some attribute has dates, all numbers are texts, as a column has one type.
+        If an attribute has dates, all numbers are texts, since a column has one type.
         """
         import pyarrow as pa
 
@@ -130,10 +130,10 @@ class LikenessTable(PickledByArguments, Sequence[Likeness]):
 def likeness(release: AbstractRelease, records: Any) -> LikenessTable:
     """Return statistics of synthetic records beside those of the release.
 
-    For a clipped number: its mean, its standard deviation, which the release knows where the
-    attribute has squares, and its quartiles, which no release of a clipped number knows: they come
-    from the shape that :meth:`synthetic` drew from. For an attribute with edges or with integer
-    categories: its quartiles, computed from counts as :meth:`quantiles` does.
+    For a clipped number: the mean; the standard deviation, which the release estimates if the
+    attribute has squares; and the quartiles, which it cannot estimate: they follow from the shape
+    that :meth:`synthetic` assumes. For an attribute with edges or integer categories: the
+    quartiles, computed from counts as by :meth:`quantiles`.
 
     Args:
         release: the release that the records were drawn from.
@@ -176,7 +176,7 @@ def _shown(value: float | str | None) -> str:
 def _of_column(
     release: AbstractRelease, attribute: Attribute, column: "pa.ChunkedArray"
 ) -> Iterator[Likeness]:
-    """Yield the comparison of one column."""
+    """Yield the statistics of one column."""
     name = attribute.name
     marks = [f"quantile {p}" for p in _QUARTILES]
     if attribute.is_summed:
@@ -196,7 +196,7 @@ def _of_column(
     try:
         told = quantiles(release, name, _QUARTILES)
         ends = support(attribute)
-    except ParameterError:  # without an order, or planned for other queries than counts
+    except ParameterError:  # no order, or planned for other queries than counts
         return
     drawn = {one["values"]: one["counts"] for one in column.value_counts().to_pylist()}
     cumulative = np.cumsum([drawn.get(label, 0) for label in attribute.labels[: len(ends.low)]])
@@ -208,18 +208,18 @@ def _of_column(
 
 
 def _deviation(release: AbstractRelease, attribute: Attribute) -> float | None:
-    """Return the standard deviation of a clipped number, None where the release has no squares."""
+    """Return the standard deviation of a clipped number; None if it has no squares."""
     low, high = attribute.ends
     if attribute.size - (attribute.other is not None) < 3:
         return None
     between, above = release[attribute.name].estimate[1:3] / means(release, attribute.name).counts
-    with np.errstate(invalid="ignore"):  # noise may leave less than no variance
+    with np.errstate(invalid="ignore"):  # noise may make the variance negative
         deviation = float((high - low) * np.sqrt(above - (between / 2 + above) ** 2))
     return deviation if math.isfinite(deviation) else None
 
 
 def _plain(value: Any) -> float | str | None:
-    """Return a number of numpy as a float, a date as text, and None where there is neither."""
+    """Return numpy's number as a float, or its date as text; None for NaN, infinity and NaT."""
     value = np.asarray(value)
     if value.dtype.kind == "M":
         return None if np.isnat(value) else str(value)

@@ -1,11 +1,11 @@
-"""The reliability of an estimate, as one mark beside it: the one rule for files and pages."""
+"""The reliability of an estimate as one mark beside it, the same for files and pages."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-RELATIVE_ERRORS = (0.10, 0.25, 0.50)  # standard deviation / |estimate|, where the next mark begins
+RELATIVE_ERRORS = (0.10, 0.25, 0.50)  # limits of standard deviation / |estimate| between marks
 MARKS = ("", "^", "*", "**")
-LOW_RELIABILITY = MARKS[2:]  # where offices publish with the flag of low reliability, or not at all
+LOW_RELIABILITY = MARKS[2:]  # offices flag or withhold these
 MARKS_TEXT = (
     "A mark beside an estimate says how large its relative standard error is, the standard "
     "deviation divided by the estimate: no mark below 10 %, ^ from 10 %, * from 25 % (use with "
@@ -16,9 +16,9 @@ MARKS_TEXT = (
 def marks_of(
     estimate: NDArray[np.float64], standard_deviation: NDArray[np.float64]
 ) -> NDArray[np.str_]:
-    """Return the mark of every estimate; an exact number has none, an estimate of 0 the last.
+    """Return the mark of every estimate; exact numbers have none, estimates of 0 the last mark.
 
-    Source: the Australian Bureau of Statistics marks 10, 25 and 50 % so; Eurostat flags low
+    Source: the Australian Bureau of Statistics uses limits of 10, 25 and 50 %; Eurostat flags low
     reliability ("u") by similar limits.
     """
     # compared without division, which would fail at 0

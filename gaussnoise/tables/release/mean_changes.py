@@ -23,13 +23,14 @@ class MeanChange:
     Attributes:
         column: name of the column.
         group: category of each grouping column, by name.
-        before: the mean in the earlier release; NaN where there is none.
-        after: the mean in the later one, likewise.
-        change: the later mean less the earlier one; NaN where either is.
-        low: lower end of the interval.
-        high: upper end.
+        before: the mean in the earlier release; NaN if there is none.
+        after: the mean in the later release; NaN if there is none.
+        change: the later mean minus the earlier one; NaN if either is.
+        low: lower bound of the interval.
+        high: upper bound of the interval.
         noise: half-width due to the noise of both means, which are independent.
-        sampling: half-width due to sampling at both times; an end is nearer where numbers are rare.
+        sampling: half-width due to sampling at both times; the interval is shorter on the side of
+            rare numbers.
         bias: bound on the bias of clipping of both means, and on all rounding.
         reason: why there is no change, and what would help; empty if there is one.
 
@@ -57,12 +58,13 @@ class MeanChange:
 @final
 @dataclass(frozen=True, eq=False)
 class MeanChanges:
-    """Changes of population means by group. Everything in it is safe to publish if both are.
+    """Changes of population means by group, safe to publish if both releases are.
 
     Attributes:
         changes: one for each column and group that both releases have.
-        mean_of: the units whose mean it is, in words: rows, or persons with one number each.
-        level: confidence level of the intervals, each by itself.
+        mean_of: the units over which means are taken, in words: rows, or persons with one number
+            each.
+        level: confidence level of each interval alone.
 
     >>> import pyarrow as pa
     >>> privacy, by = gn.zCDP(1.0), {"sex": ["F", "M"]}
@@ -96,7 +98,7 @@ class MeanChanges:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on the intervals, and on groups without a change."""
+        """Sentences about the intervals, and about groups without a change."""
         few = [
             f"{', '.join([one.column, *(f'{k}={x}' for k, x in one.group.items())])}: no change, "
             f"since {one.reason}."
@@ -124,7 +126,7 @@ def no_changes(
     unlike: Collection[str],
     level: float = LEVEL,
 ) -> str | None:
-    """Return in words why no changes of population means follow; None if they do."""
+    """Return why changes of population means cannot be computed; None if they can."""
     plans: list[Any] = [before.plan, after.plan]
     if not all(plan.ranges and plan.weight is None for plan in plans):
         return (
@@ -153,14 +155,14 @@ def changes_of_means(
     unlike: Collection[str],
     level: float = LEVEL,
 ) -> MeanChanges:
-    """Return changes of population means between two releases whose rows count alike.
+    """Return changes of population means between two releases that count rows in the same way.
 
-    Ranges may differ: the means are those of numbers as they are, and not as they were clipped.
+    Ranges may differ, since the means are estimates for unclipped numbers.
 
     Args:
         before: the earlier release of :func:`column_means`.
         after: the later one.
-        unlike: the attributes that differ in each release.
+        unlike: the attributes that differ between the releases.
         level: confidence level of the intervals.
 
     Raises:
@@ -185,7 +187,7 @@ def _changes(
     after: tuple[AbstractRelease, FoundRange],
     level: float,
 ) -> Iterator[MeanChange]:
-    """Yield the changes of a column; the chance that either check errs is left to the checks."""
+    """Yield the changes of a column; ``level`` covers errors of both range searches too."""
     (first, own), (second, other) = before, after
     z = float(-scipy.special.ndtri((1 - level - own.wrong - other.wrong) / 2))
     news = {
@@ -198,7 +200,7 @@ def _changes(
 
 
 def _change(old: ColumnMean, new: ColumnMean, z: float, limits: tuple[float, float]) -> MeanChange:
-    """Return the change of one mean."""
+    """Return the change of one mean; ``limits`` are the least and the largest possible change."""
     names = old.column, old.group, old.mean, new.mean
     if old.reason or new.reason:
         inf = math.inf

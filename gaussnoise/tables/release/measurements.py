@@ -1,4 +1,4 @@
-"""The independent noisy measurements that released tables are computed from."""
+"""The independent noisy measurements from which released tables are computed."""
 
 import math
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """The part of a release about one set of attributes that its subsets do not determine.
+    """The part of a release that is about a set of attributes, and not determined by its subsets.
 
     Measurements are independent of each other.
 
     Attributes:
         attributes: names.
-        estimate: shape (sizes…), sums to zero along every axis: the part of the true table that its
-            own margins do not determine, plus noise.
+        estimate: shape (sizes…), with sum zero along every axis: the part of the true table that
+            its margins do not determine, plus noise.
         standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
             attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
             projection onto such arrays.
@@ -42,7 +42,7 @@ class Measurement(NamedTuple):
 
 
 def measurements(release: AbstractRelease) -> Iterator[Measurement]:
-    """Return the independent noisy measurements that all tables are computed from.
+    """Return the independent noisy measurements from which all tables are computed.
 
     Other inference engines can start from them.
     """

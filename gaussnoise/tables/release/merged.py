@@ -1,4 +1,4 @@
-"""The description of several combined releases, which takes the place of a plan."""
+"""The description of a combination of releases, in place of a plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ class Source(NamedTuple):
 
     Attributes:
         id: the first 16 digits of the sha256 of its tables.
-        rho: what it charged.
-        marginals: attribute names of its tables.
-        unit: the parts that a row is counted in, see :attr:`Plan.unit`.
+        rho: the ρ that it charged.
+        marginals: the attribute names of its tables.
+        unit: the number of integer units of a row, see :attr:`Plan.unit`.
     """
 
     id: str
@@ -44,11 +44,11 @@ class Source(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The result of the test whether combined releases can be of the same rows.
+    """The result of the test whether combined releases can be about the same rows.
 
     Attributes:
         chi_squared: the squared length of their differences, in standard deviations of the noise.
-        degrees_of_freedom: its mean, if they are of the same rows.
+        degrees_of_freedom: the mean of ``chi_squared`` if the rows are the same.
         p_value: how often noise alone makes differences at least as large.
     """
 
@@ -58,7 +58,7 @@ class Agreement(NamedTuple):
 
     @classmethod
     def of(cls, chi_squared: float, degrees_of_freedom: int) -> "Agreement":
-        """Return the result with its p value."""
+        """Return the result with its p-value."""
         free = degrees_of_freedom
         p_value = float(scipy.special.chdtrc(free, chi_squared)) if free else 1.0
         return cls(chi_squared, free, p_value)
@@ -67,7 +67,7 @@ class Agreement(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class MergedPlan(PickledByArguments):
-    """The tables of several releases, and where they come from.
+    """The tables of several releases, and facts about these releases.
 
     A combined release has it instead of a plan.
 
@@ -80,11 +80,11 @@ class MergedPlan(PickledByArguments):
         per_person: the function of a person's own numbers, by clipped number, in all of them.
         public: the attributes whose tables are exact, in all of them.
         weight: the column that rows are weighted by, in all of them; or None.
-        sources: facts on the releases that were combined.
+        sources: facts about the releases that were combined.
         releases: these releases themselves.
-        agreement: the test whether they can be of the same rows; None if there was no test.
-        fits: the attributes in which every row was assumed to have a value of the schema, since
-            some of the releases alone leave out rows without one.
+        agreement: the test whether they can be about the same rows; None if there was no test.
+        fits: the attributes in which every row was assumed to have a valid value, since only some
+            of the releases leave out rows without one.
     """
 
     schema: Schema
@@ -102,7 +102,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def assumed(self) -> list[str]:
-        """The assumption on values that do not fit, in words, if there is one."""
+        """The assumption that all rows have valid values, in words, if it was made."""
         if not self.fits:
             return []
         names = ", ".join(map(repr, self.fits))
@@ -113,7 +113,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The numbers with which budgets grow, the same in all releases, as :class:`PerRecord`."""
+        """{name: scale} of the numbers with which budgets grow, the same in all releases."""
         return self.releases[0].plan.scales
 
     @property
@@ -123,12 +123,12 @@ class MergedPlan(PickledByArguments):
 
     @property
     def unit(self) -> int:
-        """The parts that a row is counted in, in the release with numbers that has the fewest."""
+        """The least number of integer units of a row, among releases that split rows into units."""
         return min([source.unit for source in self.sources if source.unit > 1], default=1)
 
     @property
     def ranges(self) -> "tuple[FoundRange, ...]":
-        """None: no range was found for the combination; each of the releases has its own."""
+        """Empty: no range was found for the combination; each of the releases has its own."""
         return ()
 
     @property
@@ -153,7 +153,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def has_public_rows(self) -> bool:
-        """Whether the number of rows that are counted is public, and comes out exactly."""
+        """Whether the number of counted rows is public, and is released exactly."""
         return self.neighbors == "replace" and self.person is None
 
     @cached_property
@@ -161,7 +161,7 @@ class MergedPlan(PickledByArguments):
         return {name: i for i, name in enumerate(self.schema.names)}
 
     def subset(self, names: Sequence[str]) -> Subset:
-        """Return positions of attributes, as :meth:`Plan.subset`."""
+        """Return the indices of attributes in the schema, like :meth:`Plan.subset`."""
         if not isinstance(names, list | tuple):
             raise ParameterError(f"expected attribute names, got {names!r}")
         return attribute_positions(self._positions, names)
@@ -176,7 +176,7 @@ class MergedPlan(PickledByArguments):
             )
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_") or name == "over":  # ticks, which plans of streams alone have
+        if name.startswith("_") or name == "over":  # only plans of streams have ticks
             raise AttributeError(name)
         raise ParameterError(
             f"{name}: {len(self.sources)} combined releases have no plan in common, which would "

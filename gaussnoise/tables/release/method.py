@@ -1,4 +1,4 @@
-"""The method statement of a release: what its record says, under the headings of SIMS."""
+"""The method statement of a release: facts of its record, under the headings of SIMS."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,11 +21,11 @@ from .text import INTERVALS, disclaimers, dropped_text, numbers_text
 if TYPE_CHECKING:
     from ..planning.plan import Plan
 
-_MOST_SHOWN = 12  # categories of an attribute
+_MOST_SHOWN = 12  # most categories of an attribute in the text
 _DDI = "ddi:codebook:2_5"
-_NOT_XML = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # besides characters for terminals
+_NOT_XML = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # not allowed in XML
 _OPEN = "(the publisher's to fill in)"
-# The Single Integrated Metadata Structure 2.0 of the European Statistical System
+# SIMS, the Single Integrated Metadata Structure 2.0 of the European Statistical System
 DESCRIPTION, GUARANTEE = "3.1 Data description", "7.1 Confidentiality - policy"
 CLASSES, UNIT, COMPILED = (
     "3.2 Classification system",
@@ -49,7 +49,7 @@ _HEADINGS = (
 
 
 def statement_of(release: AbstractRelease) -> Notes:
-    """Return sentences about a release, by the headings of SIMS that it fills."""
+    """Return sentences about a release, under the headings of SIMS that apply."""
     return statement(
         release.plan,
         facts_of(release.plan),
@@ -74,18 +74,18 @@ def statement(
     times: Sequence[str],
     origin: Sequence[str] = (),
 ) -> Notes:
-    """Return sentences about tables, by the headings of SIMS that it fills.
+    """Return sentences about tables, under the headings of SIMS that apply.
 
     Args:
-        plan: the plan of the tables, of one tick for those of a stream.
-        facts: what the plan or the stream has to say.
-        said: what the publisher says of the tables.
+        plan: the plan of the tables; for a stream, that of one tick.
+        facts: the facts about the plan or the stream.
+        said: the publisher's lines about the tables.
         private: False for a simulation.
-        counted: sentences on the rows that are in no table.
+        counted: sentences about rows that are in no table.
         unit: sentences on sums and weights.
         policy: sentences on the guarantee, and on its limits.
         times: sentences on the ticks that tables are about.
-        origin: sentences on the releases that tables come from.
+        origin: sentences about the releases that were combined.
     """
     tables = number_of(len(plan.marginals), "table")
     used = attributes_of(plan)
@@ -137,7 +137,7 @@ def statement(
 
 
 def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
-    """Return the units of sums and means, by attribute and label."""
+    """Return {attribute: {query label: unit}} for sums and means."""
     found: dict[str, dict[str, str]] = {}
     for i, base in (pair for term in plan.domain.terms for pair in term):
         attribute = plan.schema.attributes[i]
@@ -155,7 +155,7 @@ def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
 def stated(
     title: str, said: About, filled: Mapping[str, Sequence[str]], used: Sequence[Attribute]
 ) -> Notes:
-    """Return sentences by headings, what readers need first at the beginning."""
+    """Return sentences under their headings, the most important headings first."""
     every = {
         CONTACT: [text for text in (said.publisher, said.contact) if text],
         PERIOD: [said.period] if said.period else [],
@@ -172,24 +172,24 @@ def stated(
 
 
 def about_of(plan: "Plan | MergedPlan") -> About:
-    """Return the publisher's lines on tables; for a combination, those on its first release."""
+    """Return the publisher's lines; for a combination, those of its first release."""
     one: Any = plan.releases[0].plan if isinstance(plan, MergedPlan) else plan
     return one.asked.about
 
 
 def attributes_of(plan: "Plan | MergedPlan") -> list[Attribute]:
-    """Return the attributes that are in some table."""
+    """Return the attributes that occur in tables, in the schema's order."""
     positions = {i for S in plan.tables.subsets for i in S}
     return [plan.schema.attributes[i] for i in sorted(positions)]
 
 
 def texts_of(attributes: Sequence[Attribute], notes: Notes, said: About) -> Mapping[str, str]:
-    """Return the files that describe tables for their community, by name."""
+    """Return {name: content} of the files that describe tables in the formats of the field."""
     return {"method.txt": _method_text(notes), "ddi.xml": _ddi(attributes, notes, said)}
 
 
 def _method_text(notes: Notes) -> str:
-    """Return the method statement as text; headings that no record can fill are left open."""
+    """Return the method statement as text; headings without facts in the record stay open."""
     lines = [
         notes.title,
         "Method statement, by the headings of the Single Integrated Metadata Structure (SIMS)",
@@ -200,7 +200,7 @@ def _method_text(notes: Notes) -> str:
 
 
 def class_text(attribute: Attribute) -> str:
-    """Return the categories of an attribute."""
+    """Return the categories of an attribute as text."""
     labels = [str(label) for label in attribute.labels]
     more = len(labels) - _MOST_SHOWN
     shown = "; ".join(labels[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
@@ -211,7 +211,7 @@ def class_text(attribute: Attribute) -> str:
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
-    """Return the parts of a DDI codebook that are known.
+    """Return a DDI codebook with the elements that are known.
 
     Source: DDI Codebook 2.5, https://ddialliance.org/Specification/DDI-Codebook/2.5/
     """
@@ -254,12 +254,12 @@ def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
 
 
 def _xml_text(text: str) -> str:
-    """Return text of characters that XML has."""
+    """Return text with characters that XML cannot hold replaced."""
     return printable(text).translate(_NOT_XML)
 
 
 def _below(element: ElementTree.Element, path: str) -> ElementTree.Element:
-    """Return the element of a path, made where it is missing."""
+    """Return the element at a path, after creating missing elements."""
     for name in path.split("/"):
         found = element.find(name)
         element = ElementTree.SubElement(element, name) if found is None else found

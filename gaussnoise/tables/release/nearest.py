@@ -1,4 +1,4 @@
-"""All tables of a release, moved to the nearest ones that some records have: biased."""
+"""All tables of a release, replaced by the nearest tables of any data set: biased."""
 
 from collections.abc import Mapping
 
@@ -14,12 +14,12 @@ _PROJECTED = "nearest marginals of a table of records, all tables together"
 
 
 def projected(release: AbstractRelease) -> Mapping[tuple[str, ...], BiasedTable]:
-    """Return all planned marginals, moved to the nearest tables that some records have. BIASED.
+    """Return the planned marginals, replaced by the nearest ones of any data set. BIASED.
 
-    They are nearest in the sum of squares over all cells, among tables with the released total
-    (zero if that is negative). They are non-negative and consistent with each other in every way,
-    not only on shared margins. Every step reads all cells of the full table, so that table must
-    fit into memory; hundreds of released cells take seconds, thousands take minutes.
+    The sum of squared changes over all cells is the least possible for tables with the released
+    total (zero if that is negative). They are non-negative and consistent with each other in every
+    way, not only on shared margins. Every step reads all cells of the full table, so that table
+    must fit into memory; hundreds of released cells take seconds, thousands take minutes.
 
     Returns:
         A :class:`BiasedTable` for each planned marginal; cells are real numbers.

@@ -37,7 +37,7 @@ Names = str | tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class AbstractRelease(PickledByArguments):
-    """The tables of a release with their covariance, as functions of releases see them.
+    """The tables of a release with their covariance: what functions of releases use.
 
     :class:`TableRelease` describes its attributes.
     """
@@ -55,7 +55,7 @@ class AbstractRelease(PickledByArguments):
 
     @property
     def times(self) -> str | None:
-        """The ticks that these tables of a stream are about; None if there is no stream."""
+        """The ticks of a stream that these tables are about, in words; None without a stream."""
         return None if self.over is None else self.over.times
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
@@ -65,7 +65,7 @@ class AbstractRelease(PickledByArguments):
         return len(self.plan.marginals)
 
     def kept(self) -> Self:
-        """Return the same release, which reads each table from its file once."""
+        """Return the same release, with tables kept in memory after they are read once."""
         return replace(self, tables=KeptTables(self.tables))
 
     def __getitem__(self, names: Names) -> MarginalTable:
@@ -86,11 +86,11 @@ class AbstractRelease(PickledByArguments):
 
     @cached_property
     def public_rows(self) -> float | None:
-        """The number of rows where it is public, which is under replacement, or None."""
+        """The number of rows if it is public, as under replacement; otherwise None."""
         return None if () in self.query.multipliers else float(estimate_of(self, ())[2])
 
     def deviation(self, S: Subset, box: Box | None = None) -> Array:
-        """Return standard deviations of the table of S, or of a box; one number if all agree."""
+        """Return standard deviations of the table of S, or of a box; one number if equal."""
         return np.sqrt(np.asarray(self.covariance.table_variance(S, box)))
 
     def answers(self, entry: Entry) -> QueryTable:
@@ -142,14 +142,14 @@ class AbstractRelease(PickledByArguments):
         )
 
     def _forms(self, term: Mapping[int, AbstractBase]) -> CellForms:
-        """Return the cells of a table as linear forms, one axis for each attribute."""
+        """Return the cells of a table as linear forms, with one axis for each attribute."""
         names = self.plan.schema.names
         own = {names[i]: Rows(base, axis) for axis, (i, base) in enumerate(term.items())}
         return CellForms(self, own)
 
 
 def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset, Array]:
-    """Return the given positions, the same positions sorted, and the sorted estimates."""
+    """Return the attributes' indices as asked and sorted, and the estimates in sorted order."""
     asked = release.plan.subset((names,) if isinstance(names, str) else names)
     S = tuple(sorted(asked))
     if S in release.tables:
@@ -164,12 +164,12 @@ def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset,
 
 
 def _is_exact(release: AbstractRelease, S: Subset) -> bool:
-    """Return whether the table of S has no noise: the number of rows, or public attributes."""
+    """Return whether the table of S has no noise: public attributes, or the number of rows."""
     return () not in release.query.multipliers and set(S) <= set(release.query.public)
 
 
 def ordered(values: Array, S: Subset, asked: Subset) -> Array:
-    """Return axes moved from the order of S to the given one; a single number stays one."""
+    """Return the axes permuted from the order of S to that of ``asked``; a scalar unchanged."""
     return values.transpose([S.index(i) for i in asked]) if values.ndim else values
 
 

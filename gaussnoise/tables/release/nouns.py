@@ -1,4 +1,4 @@
-"""The nouns of questions: rows, persons, and the noun of a title, with what the tables count."""
+"""The nouns of questions: rows, persons, and the noun of a title, and what the tables count."""
 
 import re
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from ..planning.facts import counted_text, unit_of
 from .merged import MergedPlan
 
 _PEOPLE = ("people", "persons")
-# names of columns of persons that do not say what a person is
+# columns of persons with such names do not say what a person is
 _OF_PERSONS = {"", "person", "people", "who", "individual", "user", "pseudonym"}
 _CODE = re.compile(r"[\s_.-]*(id|ids|no|nr|number|key|code|hash|uuid)$", re.IGNORECASE)
 _END = r"(?=\s*$|\s*[(:–—]|,?\s*\d|,?\s+(?:of|in|by|for|at|from|to|during|since|between|per|on)\b)"
 _INSIDE = r"(?:(?!(?:of|in|by|for|at|from|to|and|or|mean|average|median|total|per)\b)[\w'-]+\s+)*?"
 _TITLE = re.compile(rf"{_INSIDE}([a-z-]+[a-rt-z]s)\b{_END}", re.IGNORECASE)
-# nouns of titles that are about the publication instead of its rows
+# nouns of titles that name the publication, and not its rows
 _PUBLISHED = {
     *("statistics", "results", "figures", "tables", "numbers", "series", "rates", "shares"),
     *("counts", "totals", "means", "averages", "census", "data", "indicators", "estimates"),
@@ -28,15 +28,14 @@ _AMOUNTS = {
 
 
 class Noun(NamedTuple):
-    """A noun for what tables count.
+    """A noun for what the tables count.
 
     Attributes:
-        fault: the reason why they count something else, or may; else "".
-        groups: attributes; where each is one label, or is asked for by its labels, there is no
-            fault: of each person there is one record in each group.
-        may_be_amount: whether it may be an amount, like wages, so that alone it is no number of
-            rows: only the title has it, and it is one, or tables have sums, or an attribute has its
-            name.
+        fault: why the tables may count something else than the noun says; or "".
+        groups: attributes; there is no fault if each is one label, or is asked for by its labels:
+            then each person has one record.
+        may_be_amount: whether the noun may be the name of an amount, like wages. This is so if only
+            the title has it, and it is an amount, tables have sums, or an attribute has its name.
     """
 
     fault: str = ""
@@ -45,7 +44,7 @@ class Noun(NamedTuple):
 
 
 def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
-    """Return the nouns that may stand for all that tables count, the best ones first.
+    """Return {noun: facts} for nouns that may stand for what the tables count, the best first.
 
     Args:
         plan: the plan of a release, of a stream, or of combined releases.
@@ -85,14 +84,14 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
 
 
 def _groups_of(plan: Any) -> tuple[str, ...]:
-    """Return the attributes whose labels are the groups in which persons have a record each."""
+    """Return the attributes that define the groups; persons have one record in each group."""
     used = {name for marginal in plan.marginals for name in marginal}
     attributes = [a for a in plan.schema.attributes if a.name in used]
     return tuple([a.name for a in attributes if not a.is_summed])
 
 
 def _of_title(plan: Any) -> str | None:
-    """Return the plural noun that a title begins with, "Stays in hospitals"; None without one."""
+    """Return the plural noun at the start of a title, like "Stays in hospitals"; else None."""
     plans = [one.plan for one in plan.releases] if isinstance(plan, MergedPlan) else [plan]
     titles = {one.asked.about.title for one in plans}
     (title, *others) = titles

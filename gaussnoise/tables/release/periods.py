@@ -1,4 +1,4 @@
-"""Times in questions: years, quarters, months, weeks and days, and the labels or bins of each."""
+"""Times in questions: years, quarters, months, weeks and days, as labels or bins."""
 
 import datetime
 import itertools
@@ -13,7 +13,7 @@ from ..schema.schema import Attribute, Category
 from .question import Cells
 
 _ANY_YEAR = 2001  # has 52 weeks, as most years do
-_EPOCH, _DAY = datetime.date(1970, 1, 1).toordinal(), 24 * 60 * 60 * 10**6  # in microseconds
+_EPOCH, _DAY = datetime.date(1970, 1, 1).toordinal(), 24 * 60 * 60 * 10**6  # _DAY in microseconds
 _MONTHS = tuple(name.lower() for name in MONTHS)
 _SHORT = tuple(name[:3] for name in _MONTHS)
 _KINDS = ("day", "week", "month", "quarter", "year")
@@ -21,7 +21,7 @@ _QUARTERS = ("first", "second", "third", "fourth")
 _YEAR = r"[12]\d{3}"
 _ANY_MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in _MONTHS)})"
 _OF = r"(?:\s+of)?\s+"
-# what a question or a label may have, the longest first; names of parts end with a number
+# patterns of times in questions and labels, the longest first; group names end with a number
 _WRITTEN = (
     rf"(?P<year1>{_YEAR})-(?P<month1>\d\d)-(?P<day1>\d\d)",
     rf"(?P<day2>[1-3]?\d)\s+(?P<month2>{_ANY_MONTH})\s+(?P<year2>{_YEAR})",
@@ -39,19 +39,19 @@ _PARTS = tuple(re.compile(one, re.IGNORECASE) for one in _WRITTEN)
 
 
 class InexactError(ValueError):
-    """A time that labels or bins do not have exactly."""
+    """A time that no labels or bins represent exactly."""
 
 
 class Period(NamedTuple):
-    """A year, quarter, month, week or day, as it is written; ``year`` is None where none is."""
+    """A year, quarter, month, week or day, as written; ``year`` is None if none is written."""
 
     text: str
     year: int | None
     kind: str = "year"
-    number: int = 0  # within its year; a day's own is its place in the calendar
+    number: int = 0  # number within the year; for a day, its ordinal
 
     def days(self, year: int) -> tuple[int, int]:
-        """Return the first day and the day after the last, as places in the calendar."""
+        """Return the ordinal of the first day, and of the day after the last."""
         if self.kind == "day":
             return self.number, self.number + 1
         if self.kind == "week":
@@ -67,7 +67,7 @@ class Period(NamedTuple):
 
 
 def period_of(text: str) -> Period | None:
-    """Return the time that a text says; None for other texts, and for days that do not exist."""
+    """Return the time that a text means; None for other texts, and for days that do not exist."""
     match = next(filter(None, (part.fullmatch(text.strip()) for part in _PARTS)), None)
     if match is None:
         return None
@@ -80,7 +80,7 @@ def period_of(text: str) -> Period | None:
         for kind, number in (("month", _month), ("quarter", _quarter), ("week", int)):
             if kind in said:
                 found = Period(text, year, kind, number(said[kind]))
-                found.days(year or _ANY_YEAR)  # refuses a month or week that a year does not have
+                found.days(year or _ANY_YEAR)  # refuses a month or week that the year lacks
                 return found
     except ValueError:
         return None
@@ -99,11 +99,11 @@ class Times(NamedTuple):
     """The time of each cell of an attribute.
 
     Attributes:
-        name: of the attribute.
-        labels: of its cells.
+        name: the name of the attribute.
+        labels: the labels of its cells.
         spans: the start and the end of each cell, in microseconds since 1970; None for a
             catch-all, and for names of months without a year.
-        plain: the month, quarter or week of each cell of an attribute without years; else empty.
+        plain: the month, quarter or week of each cell, if the attribute has no years; else empty.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Times(NamedTuple):
         """Return the cells of a time, from the start of one period to the end of another.
 
         Raises:
-            InexactError: the labels or bins do not have this time, or have it in several years.
+            InexactError: no labels or bins represent this time, or it occurs in several years.
         """
         if self.plain:
             return self._without_years(first, last)
@@ -136,7 +136,7 @@ class Times(NamedTuple):
         """Return the cells "before" a period, "since" its start, or "after" its end.
 
         Raises:
-            InexactError: the labels or bins do not have this time exactly.
+            InexactError: no labels or bins represent this time exactly.
         """
         if self.plain or period.year is None:
             raise InexactError(f"expected a time with its year, of {self._all()}")
@@ -152,7 +152,7 @@ class Times(NamedTuple):
         return self._between(end if word == "after" else start, math.inf)
 
     def _between(self, start: float, end: float) -> Cells:
-        """Return the cells that fill the time between two moments, of which one may be infinite."""
+        """Return the cells that fill the time between two moments; one of them may be infinite."""
         chosen, covered = list[int](), 0.0
         for k, span in enumerate(self.spans):
             if span is None or span[1] <= start or span[0] >= end:
@@ -184,12 +184,12 @@ class Times(NamedTuple):
 
 
 def times_of(attribute: Attribute) -> Times | None:
-    """Return the times of the cells of an attribute; None if its labels or bins are no times."""
+    """Return the times of the cells of an attribute; None if they are no times."""
     name, labels = attribute.name, attribute.labels
     if attribute.edges is not None and is_dated(attribute.edges):
         starts, ends = attribute.edges[:-1], attribute.edges[1:]
         spans = [(place(a), place(b)) for a, b in zip(starts, ends, strict=True)]
-        last = _DAY if is_daily(attribute.edges) else 1  # the last bin also holds its end
+        last = _DAY if is_daily(attribute.edges) else 1  # the last bin includes its upper edge
         spans[-1] = spans[-1][0], spans[-1][1] + last
         more = [None] * (len(labels) - len(spans))
         return Times(name, labels, (*spans, *more))
@@ -252,12 +252,12 @@ def _end(kind: str, start: float) -> float:
 
 
 def _place(day: int) -> float:
-    """Return the start of a day of the calendar in microseconds since 1970."""
+    """Return the start of the day with this ordinal, in microseconds since 1970."""
     return float((day - _EPOCH) * _DAY)
 
 
 def _years(spans: Sequence[tuple[float, float]]) -> tuple[int, int]:
-    """Return the first year of some times, and the year after their last."""
+    """Return the first year of these times, and the year after the last."""
     ends = [end for span in spans for end in span if math.isfinite(end)]
     first, last = (
         datetime.date.fromordinal(_EPOCH + int(end // _DAY)).year for end in (min(ends), max(ends))

@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_SERIES = 20  # most series that colours distinguish
+_MOST_SERIES = 20  # most series with different colours
 _MOST_PANELS = 16
 _MOST_NUMBERS = 200  # most numbers written into cells
 _MOST_POSITIONS = 25  # most labels along an axis of intervals
-_LARGEST = 14.0  # inches of a heat map, in either direction
-_PANEL = 3.5  # inches of a table beside the comparison
+_LARGEST = 14.0  # most inches of a heat map, in either direction
+_PANEL = 3.5  # inches of a table beside a comparison
 _LABEL_ROOM = 0.17  # inches from one label to the next
-_VISIBLY_NEGATIVE = 0.1  # share of the largest cell: beyond it, zero has the middle colour
+_VISIBLY_NEGATIVE = 0.1  # share of the largest cell; zero is mid-scale if more
 _INSIGNIFICANT = "0.87"
 
 
 def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "Figure":
     """Draw the cells of one table with their intervals.
 
-    Each interval holds its true count with probability ``level``.
+    Each interval contains its true count with probability ``level``.
 
-    Positions go along the first attributes, one colour for each value of the last:
+    Positions are the values of the first attributes, colours those of the last:
     ``release["sex", "age"]`` and ``release["age", "sex"]`` are drawn differently.
 
     Args:
         table: the table to draw; at most 20 values of the last of several attributes.
-        level: the level of every interval alone.
+        level: the level of each interval alone.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
@@ -86,9 +86,9 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
 def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     """Draw the cells of one table as colours, and as numbers where there is room.
 
-    Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. Zero has
-    the palest colour of a diverging scale where negative estimates matter, else the lowest of a
-    sequential one. Three attributes make one panel for every value of the one with the fewest.
+    Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. If
+    negative estimates matter, the colour scale is diverging, with zero the palest; else it is
+    sequential. Of three attributes, the one with fewest values has a panel for each value.
 
     Args:
         table: a table of at most three attributes; cells of a biased one are not tested.
@@ -179,13 +179,13 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
 def _draw_image(
     axes: "Axes", shown: "np.ma.MaskedArray", colours: "Colormap", scale: "Normalize"
 ) -> "AxesImage":
-    """Draw cells as colours, none blended with its neighbours; grey where they are masked."""
+    """Draw cells as colours without interpolation; masked cells are grey."""
     axes.set_facecolor(_INSIGNIFICANT)
     return axes.imshow(shown, cmap=colours, norm=scale, aspect="auto", interpolation="nearest")
 
 
 def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[np.bool_]:
-    """Return the cells whose 95 % interval, each alone, holds 0."""
+    """Return which cells have 0 in their 95 % interval, each alone."""
     if isinstance(table, BiasedTable):
         return np.zeros(table.estimate.shape, dtype=bool)
     low, high = table.confidence_interval(0.95)
@@ -193,7 +193,7 @@ def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[n
 
 
 def _grey_text(shown: "np.ma.MaskedArray") -> str:
-    """Return a sentence about grey cells, or "" where there are none."""
+    """Return a sentence about grey cells, or "" if there are none."""
     return (
         "\ngrey: not significantly different from 0 at 95 %, each cell alone"
         if np.any(shown.mask)
@@ -204,7 +204,7 @@ def _grey_text(shown: "np.ma.MaskedArray") -> str:
 def _numbers(
     table: MarginalTable | QueryTable | BiasedTable, cells: Array, abreast: int, stacked: int
 ) -> NDArray[np.str_]:
-    """Return cells as text with the digits that exceed the noise; "" where it would not fit."""
+    """Return cells as text with the digits that exceed the noise; "" if the text does not fit."""
     _, rows, columns = cells.shape
     if cells.size > _MOST_NUMBERS:
         return np.full(cells.shape, "")
@@ -234,7 +234,7 @@ def _write(
     colours: "Colormap",
     scale: "Normalize",
 ):
-    """Write numbers into cells, light on dark."""
+    """Write numbers into cells, in white on dark colours and else in black."""
     luminance = colours(scale(shown.filled(0)))[..., :3] @ (0.299, 0.587, 0.114)
     dark = ~np.ma.getmaskarray(shown) & (luminance < 0.5)
     for (row, column), text in np.ndenumerate(numbers):
@@ -246,8 +246,7 @@ def _write(
 def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
     """Return a colour scale for cells.
 
-    Zero is in the middle where negative cells matter. Elsewhere the scale starts at the lowest cell
-    or 0.
+    Zero is in the middle if negative cells matter; else the scale starts at the lowest cell or 0.
     """
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
@@ -266,7 +265,7 @@ def _name_cells(
     inches: float,
     named: bool,
 ) -> None:
-    """Write the labels of an attribute that fit along one side of a heat map."""
+    """Write as many labels of an attribute as fit along one side of a heat map."""
     if position is None or not named:
         axis.set_ticks([])
         return
@@ -288,7 +287,7 @@ def _name_cells(
 
 
 def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | None) -> float:
-    """Return the inches that the labels of an attribute need beside the cells."""
+    """Return the inches that an attribute's labels need beside the cells."""
     return (
         0.3
         if position is None
@@ -297,12 +296,12 @@ def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | Non
 
 
 def warning_text(private: bool) -> str:
-    """Return the warning that every picture of a simulation has."""
+    """Return the warning in every picture of a simulation, or ""."""
     return "" if private else "SIMULATION, NOT PRIVATE — "
 
 
 def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
-    """Return a title: the attributes, and the meaning of the cells."""
+    """Return the title of a picture: the attributes, and the standard deviations of the cells."""
     names = " × ".join(map(label_text, table.headings)) or "total"
     if isinstance(table, BiasedTable):
         return f"{names}, biased: {table.method}"
@@ -328,7 +327,7 @@ def draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
 def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
     """Draw counts with intervals.
 
-    Positions are along the first attributes, one line per value of the last.
+    Positions are the values of the first attributes, lines those of the last.
     """
     from matplotlib import colormaps
 
@@ -358,7 +357,7 @@ def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float
                 color=colour,
                 label=label_text(label),
             )
-        # outside the axes, where it hides no cell
+        # beside the axes, where it hides no cell
         axes.legend(
             title=names[-1],
             fontsize="small",
@@ -379,6 +378,6 @@ def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float
 
 
 def _labels_at(table: MarginalTable | QueryTable, row: int) -> list:
-    """Return the names of all but the last attribute's cell, for a row of the flattened table."""
+    """Return the labels of all attributes but the last, for a row of the flattened table."""
     cell = np.unravel_index(row, table.estimate.shape[:-1])
     return [labels[k] for labels, k in zip(table.labels, cell, strict=False)]

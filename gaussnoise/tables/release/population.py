@@ -22,11 +22,11 @@ from .tidy import LEVEL, level_text
 
 Array = NDArray[np.float64]
 
-# of the virtual cells: the count, the sum in −1 … 1, the sum of squares, and count and sum together
+# weights of virtual cells: count, sum of t in −1 … 1, sum of squares, count and sum together
 _ROWS = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [0.0, 1.0, 2.0]])
-_FEWEST = 0.5  # a count below it is none, however small the noise
-_MOST_FEW = 6  # most groups without a mean that are named
-_CLEAR = 10  # deviations of noise below a group's count, for its mean to be shown
+_FEWEST = 0.5  # smaller counts are taken for zero, however small the noise is
+_MOST_FEW = 6  # most groups without a mean in a message
+_CLEAR = 10  # least count of a group with a mean, in deviations of its noise
 
 
 _OF_INTERVALS = ("noise", "sampling", "clipping")
@@ -41,10 +41,10 @@ _OF_COUNTED = "Means of the counted"
 
 
 class Grid(NamedTuple):
-    """Numbers as text, in rows that begin with words: for the terminal and for pages.
+    """A table of texts for the terminal and for pages: words first in each row, then numbers.
 
     Attributes:
-        title: what the numbers are.
+        title: a title that says what the numbers are.
         words: names of the columns of words.
         numbers: names of the columns of numbers.
         rows: the words and numbers of every row.
@@ -57,7 +57,7 @@ class Grid(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The names and rows as lines."""
+        """The column names and rows as lines of text."""
         every = [(*self.words, *self.numbers), *self.rows]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         return [
@@ -70,7 +70,7 @@ class Grid(NamedTuple):
 
     @property
     def short(self) -> "Grid":
-        """The same without the parts of intervals, which specialists read."""
+        """This table without the components of intervals, which are for specialists."""
         names = (*self.words, *self.numbers)
         kept = [k for k, name in enumerate(names) if name not in _OF_INTERVALS]
         numbers = tuple(name for name in self.numbers if name not in _OF_INTERVALS)
@@ -79,17 +79,17 @@ class Grid(NamedTuple):
 
     @property
     def narrow(self) -> "Grid":
-        """The same, without the parts of intervals where a terminal is too narrow for them."""
+        """This table, or :attr:`short` if the terminal is too narrow."""
         return self if max(map(len, self.lines)) <= WIDTH else self.short
 
     def of_column(self, column: str) -> "Grid":
-        """Return the rows of a column, without its name."""
+        """Return the rows for one column of the data, without its name."""
         rows = [row[1:] for row in self.rows if row[0] == column]
         return self._replace(words=self.words[1:], rows=rows)
 
 
 class Population(NamedTuple):
-    """Means of a population, or differences of two groups, that a question asks for.
+    """Means of a population, or differences of two groups, that answer a question.
 
     Attributes:
         parts: each mean or difference.
@@ -111,14 +111,14 @@ class ColumnMean:
     Attributes:
         column: name of the column.
         group: category of each grouping column, by name.
-        mean: the estimate; NaN where there is none.
-        count: noisy number of rows, or of persons, with a number in this column, or what they
-            weigh; of all groups together, if no range was found.
-        low: lower end of the interval, cut to the public knowledge about all numbers: public ends,
-            and zero where it is assumed that no number is negative.
-        high: upper end, likewise.
+        mean: the estimate; NaN if there is none.
+        count: noisy number (or weight) of rows, or of persons, with a number in this column; for
+            all groups together if no range was found.
+        low: lower bound of the interval, cut to the public knowledge about all numbers: public
+            bounds, and zero if it is assumed that no number is negative.
+        high: upper bound, likewise.
         noise: half-width due to noise.
-        sampling: half-width due to sampling; squares of both add up.
+        sampling: half-width due to sampling; its square and that of ``noise`` add up.
         bias: bound on the bias of clipping, and on all rounding.
         clipped: the range to which numbers were clipped.
         assumed: the assumption under which the bias is bounded; empty if there is none.
@@ -150,7 +150,7 @@ class ColumnMean:
 @final
 @dataclass(frozen=True)
 class MeanDifference:
-    """The mean of one column in one group less that in another, with the parts of its interval.
+    """The difference of a column's means in two groups, with the parts of its interval.
 
     Attributes:
         column: name of the column.
@@ -158,12 +158,11 @@ class MeanDifference:
         first: the category whose mean is the minuend.
         second: the category whose mean is subtracted.
         group: category of each other grouping column, by name.
-        difference: the estimate; NaN where either mean is.
-        low: lower end of the interval.
-        high: upper end.
+        difference: the estimate; NaN if either mean is.
+        low: lower bound of the interval.
+        high: upper bound of the interval.
         noise: half-width due to the noise of both means, whose joint covariance is known.
-        sampling: half-width due to sampling in both groups; an end is nearer where numbers are
-            rare.
+        sampling: half-width due to sampling in both groups; shorter on the side of rare numbers.
         bias: bound on the bias of clipping of both means, and on all rounding.
         reason: why there is no difference, and what would help; empty if there is one.
 
@@ -192,11 +191,11 @@ class MeanDifference:
 @final
 @dataclass(frozen=True, eq=False)
 class ColumnMeans:
-    """Means of columns by group. Everything in it is safe to publish.
+    """Means of columns by group, safe to publish.
 
     Attributes:
         means: one for each column and group.
-        mean_of: the units whose mean it is, in words: rows, or persons with one number each.
+        mean_of: the units over which means are taken: rows, or persons with one number each.
         level: confidence level of the intervals; with weights, for the counted rows themselves.
         release: the release of a plan with these columns: its tables, questions, page and files.
 
@@ -217,13 +216,13 @@ class ColumnMeans:
     def difference(
         self, attribute: str, first: object, second: object
     ) -> tuple[MeanDifference, ...]:
-        """Return the means of one category of a grouping column less those of another.
+        """Return the means of one category of a grouping column minus those of another.
 
         Like the intervals of means, those of differences are for the population, each alone: noise
         and sampling are added like squares, and then the bounds on the bias of both means. For
-        sampling, the distances to the ends of both means' intervals are put together (Zou & Donner
-        2008). Groups are taken to be sampled independently; where a person can be in both with a
-        record each, these distances are added as they are, however records depend on each other.
+        sampling, the distances from both means to the bounds of their intervals are combined (Zou &
+        Donner 2008). Groups are assumed to be sampled independently; if a person can have a record
+        in both, these distances are added, which holds for any dependence of the records.
 
         Args:
             attribute: the name of a grouping column.
@@ -267,7 +266,7 @@ class ColumnMeans:
 
     @property
     def of_two(self) -> tuple[MeanDifference, ...]:
-        """The differences of each grouping column with two categories, the first less the second.
+        """The difference of means for each grouping column with two categories, first minus second.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -283,12 +282,13 @@ class ColumnMeans:
 
     @property
     def units(self) -> str:
-        """The units of ``count``: persons, or rows."""
+        """The things that ``count`` counts: persons, or rows."""
         return "persons" if self.mean_of.startswith("persons") else "rows"
 
     @property
     def count_of(self) -> str:
-        """The meaning of ``count``, in words: an estimate too, and not of all that are in a group.
+        """The meaning of ``count``, in words: it is an estimate, and does not count the whole
+        group.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -307,7 +307,7 @@ class ColumnMeans:
 
     @property
     def grids(self) -> list[Grid]:
-        """The means as text, and the differences between two groups, if there are any."""
+        """The means as text; and the differences if there are two groups."""
         weight, names = self.release.plan.weight, tuple(self.means[0].group)
         rows = [
             [
@@ -326,13 +326,13 @@ class ColumnMeans:
 
     @property
     def title(self) -> str:
-        """The units whose means they are, and the level of intervals."""
+        """The units over which means are taken, and the level of intervals."""
         what = "Population means over" if self.release.plan.weight is None else _OF_COUNTED
         return f"{what} {self.mean_of}, with {level_text(self.level)} intervals"
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on the intervals, and on groups without a mean."""
+        """Sentences about the intervals, and about groups without a mean."""
         plan: Any = self.release.plan
         return [
             PARTS_TEXT
@@ -345,7 +345,7 @@ class ColumnMeans:
 
     @property
     def rules(self) -> list[str]:
-        """Sentences on groups: how many of them a person counts in, and which have no mean."""
+        """Sentences about groups: in how many a person is counted, and which have no mean."""
         plan: Any = self.release.plan
         few: dict[str, list[ColumnMean]] = {}
         for mean in self.means:
@@ -389,7 +389,7 @@ class ColumnMeans:
 
 
 def shown_parts(found: Any, estimate: float) -> list[str]:
-    """Return an estimate, its interval and the parts of it as text."""
+    """Return an estimate, its interval, and the components of the interval as text."""
     if found.reason:
         return ["none", *["—"] * len(PARTS)]
     half = (found.high - found.low) / 2
@@ -399,7 +399,7 @@ def shown_parts(found: Any, estimate: float) -> list[str]:
 
 
 def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDifference]) -> Grid:
-    """Return differences between groups of these grouping columns as text."""
+    """Return differences between groups as text, for these grouping columns."""
     rows = [
         [g.column, *(_compared(g, name) for name in names), *shown_parts(g, g.difference)]
         for g in gaps
@@ -408,13 +408,13 @@ def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDiff
 
 
 def _compared(gap: MeanDifference, name: str) -> str:
-    """Return the category of a grouping column, or those that are compared."""
+    """Return the category of a grouping column, or the two categories that are compared."""
     both = f"{gap.first} less {gap.second}"
     return both if name == gap.attribute else str(gap.group[name])
 
 
 def _few_text(means: Sequence[ColumnMean]) -> str:
-    """Return a sentence about the groups without a mean in a column that has a range."""
+    """Return a sentence about the groups without a mean, for a column with a range."""
     first = means[0]
     if len(means) == 1:
         group = "".join(f", {name}={category}" for name, category in first.group.items())
@@ -433,7 +433,7 @@ def population_of(
     column: str | None = None,
     by: Sequence[str] | None = None,
 ) -> ColumnMeans:
-    """Return the means of a population, as :func:`gaussnoise.estimators.population_means`.
+    """Return the means of a population, like :func:`gaussnoise.estimators.population_means`.
 
     Args:
         release: the release.
@@ -455,7 +455,7 @@ def population_of(
 
 
 def _over(plan: Any, columns: Sequence[str]) -> str:
-    """Return in words whose means they are, for each column where persons count differently."""
+    """Return the units over which means are taken, for each way in which persons are counted."""
     known: dict[str, list[str]] = {}
     for column in [c for c in columns if c in plan.per_person] or columns[:1]:
         known.setdefault(mean_of(plan, column), []).append(column)
@@ -471,13 +471,13 @@ def asked_population(
     others: Sequence[Mapping[str, object]],
     level: float,
 ) -> Population | None:
-    """Return means of a column in groups, or the first less that of one other; None if not known.
+    """Return means of a column by group, or the first minus that of another; None if unknown.
 
     Args:
         release: a release of :func:`column_means`, without weights.
-        column: a column with a range, or for which none was found.
-        first: the label of each grouping column that is asked for, None for each of its labels.
-        others: none, or the groups whose mean is subtracted.
+        column: a column for which a range was found, or was searched for.
+        first: {grouping column: label, or None for each of its labels}.
+        others: empty, or the group whose mean is subtracted.
         level: the level of intervals.
     """
     plan: Any = release.plan
@@ -497,7 +497,7 @@ def asked_population(
         part for part in parts if all(first[name] in (None, x) for name, x in part.group.items())
     ]
     if not parts:
-        return None  # a catch-all is no group
+        return None  # catch-alls are no groups
     names = tuple(first)
     if others:
         title = found.title[0].lower() + found.title[1:]
@@ -508,7 +508,7 @@ def asked_population(
 
 
 def left_over(own: FoundRange, level: float) -> float:
-    """Return the chance to miss that checks of a range leave to noise and sampling."""
+    """Return the error probability that remains for noise and sampling, after the range checks."""
     left = 1 - level - own.wrong if isinstance(level, int | float) else math.nan
     if not 0 < left < 1:
         raise ParameterError(
@@ -521,7 +521,7 @@ def left_over(own: FoundRange, level: float) -> float:
 def _differences(
     found: ColumnMeans, own: FoundRange, pair: tuple[str, Any, Any]
 ) -> Iterator[MeanDifference]:
-    """Yield the means of a column in groups of one category less those of another."""
+    """Yield the means of a column in groups of one category minus those of another."""
     plan, left, (attribute, first, second) = found.release.plan, left_over(own, found.level), pair
     own_means = [mean for mean in found.means if mean.column == own.column]
     firsts, seconds = (
@@ -531,8 +531,8 @@ def _differences(
     if own.low is not None:
         table = means(found.release, own.column, tuple(own_means[0].group)).difference(*pair)
     z, (least, most) = float(-scipy.special.ndtri(left / 2)), own.ends
-    reach = most - least  # no two means are further apart
-    # one person may have a record in both groups, and these depend on each other in any way
+    reach = most - least  # the largest possible difference of two means
+    # a person may have records in both groups, whose dependence is unknown
     is_in_both = bool(plan.per_person) and plan.rows_per_person > 1
     add: Callable[[float, float], float] = operator.add if is_in_both else math.hypot
     for one, two in zip(firsts, seconds, strict=True):
@@ -558,7 +558,7 @@ def _differences(
 
 
 def reaches(mean: ColumnMean, z: float) -> tuple[float, float]:
-    """Return the distances of a mean to both ends of its interval for sampling alone."""
+    """Return the distances from a mean to the bounds of its interval for sampling only."""
     low, high = mean.clipped
     shift = z**2 * (low / 2 + high / 2 - mean.mean) / mean.count  # Wilson's correction
     return mean.sampling - shift, mean.sampling + shift
@@ -574,7 +574,7 @@ def groups_of(release: AbstractRelease) -> tuple[str, ...]:
 def means_in(
     release: AbstractRelease, own: FoundRange, level: float, by: Sequence[str] | None = None
 ) -> Iterator[ColumnMean]:
-    """Yield the mean of a column in every group, by all grouping columns or some of them."""
+    """Yield the mean of a column in every group, by all grouping columns or by some of them."""
     plan: Any = release.plan
     by = groups_of(release) if by is None else tuple(by)
     attributes = {a.name: a for a in plan.schema.attributes}
@@ -599,7 +599,7 @@ def means_in(
 def _weighted(
     release: AbstractRelease, own: FoundRange, groups: Any, level: float
 ) -> Iterator[ColumnMean]:
-    """Yield the weighted means of the counted rows, with intervals for noise alone."""
+    """Yield the weighted means of the counted rows, with intervals for noise only."""
     table = means(release, own.column, tuple(a.name for a in groups))
     lows, highs = table.confidence_interval(level)
     ends = (own.low or 0.0, own.high or 0.0)
@@ -617,7 +617,7 @@ def _weighted(
 
 
 def _named(groups: Any) -> Iterator[tuple[tuple[int, ...], Mapping[str, object]]]:
-    """Yield the place and the name of every group, without those of catch-alls."""
+    """Yield the index and the name of every group, without catch-alls."""
     labels = [list(enumerate(a.labels))[: a.size - (a.other is not None)] for a in groups]
     for chosen in product(*labels):
         names = {a.name: label for a, (_, label) in zip(groups, chosen, strict=True)}
@@ -634,10 +634,10 @@ def _mean(
     unit: int,
     rows: int,
 ) -> ColumnMean:
-    """Return a ratio of noisy sums, with first-order deviations, for counts far above noise.
+    """Return the mean as a ratio of noisy sums, with deviations to first order.
 
-    The rows of one person may depend on each other, so that sampling has up to ``rows`` times the
-    variance.
+    Counts must be far above noise. The rows of one person may depend on each other, so that
+    sampling has up to ``rows`` times the variance.
     """
     count, total, squares, _ = sums.tolist()
     own_variance, total_variance, squares_variance, both = np.maximum(variances, 0.0).tolist()
@@ -661,7 +661,7 @@ def _mean(
     squared = total_variance - 2 * ratio * covariance + ratio**2 * own_variance
     noise = z * radius * math.sqrt(max(squared, 0.0)) / count
     sampling = z * math.hypot(deviation * math.sqrt(rows / count), z * radius * rows / count)
-    # numbers and a person's mean are each rounded to a step, and all else like floats in the range
+    # numbers, and means of a person, are rounded to steps; all else has floating-point errors
     bias = own.bias + 2 * radius / unit + 16 * max(math.ulp(center), math.ulp(radius))
     middle, half = mean + z**2 * (center - mean) / count, math.hypot(noise, sampling) + bias
     least, most = own.ends

@@ -136,7 +136,7 @@ def simulated(
     on_outside: OnOutside,
     progress: bool | Counted | None,
 ) -> TableRelease:
-    """Return tables with the noise that ``draw`` returns for a number of integers: NOT private."""
+    """Return tables with the noise that ``draw(count)`` returns, without privacy."""
     check_size("simulate", plan)
     check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)
@@ -144,7 +144,7 @@ def simulated(
 
 
 def checked(plan: Plan, table: object, more: Sequence[Attribute] = ()) -> CheckResult:
-    """Return :meth:`Plan.check` of a table from which ``more`` columns are read."""
+    """Return the result of :meth:`Plan.check`; ``more`` columns of the table are read too."""
     used, table = plan.asked.used, written_in(table, plan.schema.file)
     attributes = [*(plan.schema.attributes[i] for i in used), *more]
     rules = excluded(plan.schema, used)
@@ -153,7 +153,7 @@ def checked(plan: Plan, table: object, more: Sequence[Attribute] = ()) -> CheckR
 
 
 def check_size(function: str, plan: Plan) -> None:
-    """Refuse a plan that one machine does not release in a day.
+    """Refuse a plan that one machine cannot release in a day.
 
     Raises:
         DomainTooLargeError: the plan needs executors.
@@ -169,13 +169,13 @@ def check_size(function: str, plan: Plan) -> None:
 
 
 def columns_of(plan: Plan) -> list[str | None]:
-    """Return the names of the columns that a plan reads; None stands for one that it lacks."""
+    """Return the columns that a plan reads; None replaces a person or weight it lacks."""
     own = [plan.schema.names[i] for i in plan.asked.used]
     return [*own, plan.person, None if plan.weight is None else plan.weight.column]
 
 
 def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLimit | None:
-    """Return a limit on the rows of each person, with a fresh key; None without persons."""
+    """Return a limit on each person's rows, with a new key; None without a column of persons."""
     if plan.person is None:
         return None
     used = [plan.schema.attributes[i] for i in plan.asked.used]
@@ -185,7 +185,7 @@ def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLi
 
 
 def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
-    """Return the request that a ledger compares between releases under one id."""
+    """Return the request, by which a ledger recognises releases with the same id."""
     return plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside})
 
 
@@ -213,7 +213,7 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
 def _count(
     plan: Plan, table: object, on_outside: OnOutside
 ) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
-    """Return exact counts of every planned marginal."""
+    """Return the exact counts of every planned marginal."""
     used = plan.asked.used
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
@@ -233,7 +233,7 @@ def _noisy(
     threads: int,
     progress: bool | Counted | None,
 ) -> Generator[tuple[Subset, Array]]:
-    """Yield every planned table with noise, in the order in which tables are counted."""
+    """Yield every planned table with noise, in the order of counting."""
     done, cells = 0, plan.tables.dim
     with (
         noise_stream(draw, plan.query.count, threads) as noise,
@@ -250,14 +250,14 @@ def _noisy(
 def _private(
     plan: Plan, table: object, on_outside: OnOutside, progress: bool | Counted | None
 ) -> Generator[tuple[Subset, Array]]:
-    """Return every planned table with noise that protects it."""
+    """Yield every planned table with noise that protects it."""
     query = plan.query.query
     draw = query.draw if query is not None else _nothing
     return _noisy(plan, table, on_outside, draw, sampling_threads(), progress)
 
 
 def _nothing(count: int) -> list[int]:
-    """Return zero noise, for plans where one row changes no count."""
+    """Return zero noise, for plans in which no row can change a count."""
     return [0] * count
 
 
@@ -269,7 +269,7 @@ def _write(
     format: FileFormat,
     progress: bool | Counted | None,
 ) -> StoredTables:
-    """Write the tables of a private release, and the files that go with them.
+    """Write the tables of a private release, and all files beside them.
 
     The folder is empty or does not exist yet.
     """
@@ -285,7 +285,7 @@ def _write(
 
 
 def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -> TableRelease:
-    """Return a release with tables of zeros; all the rest of it is final, without any data."""
+    """Return a release with tables of zeros; everything else is final, and needs no data."""
     zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
     backend = frame_backend(table)
     if plan.person is not None:

@@ -1,6 +1,6 @@
 """Quantiles computed from noisy cumulative counts.
 
-They are biased, since counts must first be made to increase; their intervals invert exact tests.
+They are biased, since counts must first be made to increase; intervals invert exact tests.
 """
 
 import itertools
@@ -38,23 +38,24 @@ Array = NDArray[np.float64]
 class QuantileTable:
     """Quantiles of a numeric attribute within groups: biased, with intervals that cover.
 
-    A quantile at p lies in a bin only if the rows below the bin are at most the share p of all
-    rows, and the rows below its upper end are at least that share. Both conditions are tested, each
-    at half the error, by ``(rows below x) - p (all rows)``: Gaussian noise of known deviation, and
-    a mean of known sign. The interval runs from the first bin that is not rejected to the last one.
-    It covers the quantile of the counted rows at least as often as its level says, for any
-    distribution of the rows; it does not say where inside a bin the rows are.
+    A quantile at p is in a bin only if the rows below the bin are at most the share p of all rows,
+    and the rows below its upper edge are at least that share. Both conditions are tested, each at
+    half the error probability, by ``(rows below x) - p (all rows)``: it has Gaussian noise of known
+    deviation, and under the condition, a mean of known sign. The interval runs from the first bin
+    that is not rejected to the last one. It covers the quantile of the counted rows at least as
+    often as its level says, for any distribution of the rows; it does not say where inside a bin
+    the rows are.
 
     Attributes:
         attributes: names of the groups' attributes, then ``"NAME quantile"``.
         labels: labels of the groups, then probabilities.
         estimate: quantiles in the attribute's unit, shape (groups…, probabilities): numbers, or
             dates, which are NaT where numbers would not be finite.
-        method: the method of computing them, in words.
+        method: how they are computed, in words.
         private: False for simulations, whose numbers must not be published.
         bins: the range of each cell of the attribute.
-        differences: ``(rows below x) - p (all rows)`` at the inner ends x of bins, shape (groups…,
-            ends, probabilities).
+        differences: ``(rows below x) - p (all rows)`` at the inner edges x of bins, shape (groups…,
+            edges, probabilities).
         deviations: their standard deviations, same shape.
 
     >>> import pyarrow as pa
@@ -80,12 +81,12 @@ class QuantileTable:
 
     @property
     def low(self) -> NDArray[Any]:
-        """Lower ends of 95 % intervals, each taken alone; shaped like ``estimate``."""
+        """Lower bounds of the 95 % intervals, each alone; shaped like ``estimate``."""
         return self.confidence_interval().low
 
     @property
     def high(self) -> NDArray[Any]:
-        """Upper ends of 95 % intervals, each taken alone; shaped like ``estimate``."""
+        """Upper bounds of the 95 % intervals, each alone; shaped like ``estimate``."""
         return self.confidence_interval().high
 
     def confidence_interval(
@@ -93,8 +94,8 @@ class QuantileTable:
     ) -> ConfidenceInterval:
         """Return intervals for every quantile, each alone or all together (Bonferroni).
 
-        They always hold the estimate, and end at ends of bins or at the estimate. They are infinite
-        (NaT for dates) where the last bin has no end and cannot be ruled out.
+        They always contain the estimate. Their bounds are edges of bins, or the estimate itself;
+        infinite (NaT for dates) if a bin with an infinite edge cannot be excluded.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -122,8 +123,8 @@ class QuantileTable:
     def to_frame(self, level: float = LEVEL) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow. The frame holds the level of the intervals where the
-        frames of tables do.
+        Files and remote engines give pyarrow. The frame holds the level of the intervals, as frames
+        of tables do.
         """
         return framed(with_level(self._arrow(level), level, self.private), self.backend)
 
@@ -154,8 +155,8 @@ class QuantileTable:
 class Support(NamedTuple):
     """The ranges of the cells of an attribute.
 
-    A cell's values lie between ``low`` and ``high``, evenly if ``interpolate``; for dates,
-    ``edges`` are those of the attribute.
+    A cell's values are between ``low`` and ``high``, evenly if ``interpolate``; for dates,
+    ``edges`` are the edges of the attribute.
     """
 
     low: Array
@@ -164,11 +165,11 @@ class Support(NamedTuple):
     edges: tuple[Edge, ...] = ()
 
     def shown(self, places: Array) -> NDArray[Any]:
-        """Return places in the form of the attribute: numbers, days or timestamps."""
+        """Return numbers in the type of the attribute: numbers, days or timestamps."""
         return shown_places(places, self.edges)
 
     def numbers(self, shown: NDArray[Any]) -> Array:
-        """Return the places of shown values, the inverse of :meth:`shown`; NaN without a date."""
+        """Return values as numbers, the inverse of :meth:`shown`; NaN for NaT."""
         if not is_dated(self.edges):
             return shown
         numbers = shown.astype("datetime64[us]").astype(np.int64).astype(np.float64)
@@ -176,7 +177,7 @@ class Support(NamedTuple):
 
 
 def support(attribute: Attribute) -> Support:
-    """Return the ranges of a numeric attribute's cells, without its catch-all."""
+    """Return the ranges of the cells of a numeric attribute, without the catch-all."""
     if attribute.edges is not None:
         ends = np.array([place(edge) for edge in attribute.edges], dtype=np.float64)
         return Support(ends[:-1], ends[1:], True, attribute.edges)
@@ -208,10 +209,10 @@ def quantiles(
         given: attributes that define the groups; none for all records.
 
     Returns:
-        A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's
-        unit, infinite in a bin without end, and NaN in a group that may be empty, by the 95 %
-        interval of its count; its dates are NaT in both cases. ``low`` and ``high`` are the
-        ends of intervals that cover at least as often as their level says.
+        A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's unit,
+        infinite in a bin with an infinite edge, and NaN if the 95 % interval of a group's count
+        contains 0; dates are NaT in both cases. ``low`` and ``high`` are the bounds of intervals
+        that cover at least as often as their level says.
 
     Raises:
         ParameterError: unknown or unordered attributes, a table that was not released, bad
@@ -248,7 +249,7 @@ def quantiles_of(
 ) -> QuantileTable:
     """Return quantiles of an attribute within groups, with intervals.
 
-    ``groups`` has, for every other attribute, a row for each group with ones for its cells.
+    ``groups`` has a base for each other attribute: one row per group, with ones for its cells.
     """
     bins, wanted = support(attribute), probabilities_of(probabilities)
     counts = release.answers({**groups, attribute.name: as_base("prefix", attribute)})
@@ -281,9 +282,9 @@ def quantiles_of(
 
 
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
-    """Return the steps at which cumulative counts of an attribute are reached.
+    """Return the values of an attribute at which its cumulative counts grow.
 
-    These are the upper ends of its bins, its numbers, or else places in its order.
+    These are the upper edges of bins, the numbers, or else indices in the order.
     """
     if attribute.edges is not None:
         return attribute.edges[1:]
@@ -294,7 +295,7 @@ def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
 
 
 def probabilities_of(values: Sequence[float]) -> list[float]:
-    """Return the probabilities as a list of floats in [0, 1], or refuse them."""
+    """Return the probabilities as a list of floats in [0, 1], or raise ParameterError."""
     try:
         listed = [math.nan] if isinstance(values, set | frozenset) else [float(p) for p in values]
     except (TypeError, ValueError, OverflowError):
@@ -325,7 +326,7 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
             continue
         for k, p in enumerate(probabilities):
             goal = p * reached[-1]
-            # only a bin with rows: at p = 0 the first of them
+            # only bins with rows; at p = 0 the first of them
             cell = int(np.argmax((reached >= goal) & (reached > before)))
             low, high = ends.low[cell], ends.high[cell]
             if not ends.interpolate or math.isinf(high) or math.isinf(low):

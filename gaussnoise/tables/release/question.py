@@ -1,26 +1,26 @@
-"""The meaning of questions in words, as :meth:`TableRelease.ask` takes them.
+"""The meaning of questions in words, for :meth:`TableRelease.ask`.
 
 * ``sex=F`` takes one label; ``age=[0, 18)|[18, 65)`` and ``age in ([0, 18), [18, 65))`` add up
   several. An attribute with edges also takes ``age=[0, 65)``, ``age<65``, ``age>=18`` and ``age
   between 18 and 65``, if the ends are edges; dates take ``born<2020-04-01``. A name alone, ``sex``,
-  asks for one answer for each of its labels.
+  means one answer for each of its labels.
 * ``given`` (or ``by``) precedes the groups: names, labels, or both, ``given sex=F, age``.
-* Where counties have a level ``region`` in the schema, ``region=North`` means its counties, and
-  ``region`` alone asks for one answer for each region: ``share of employed=yes given region``.
-  Parts are taken within their groups: ``share of county given region`` is the share of every county
-  in its region, ``share of county given region=North`` that of the counties of one.
+* Where counties have a level ``region`` in the schema, ``region=North`` means the counties of
+North, and ``region`` alone means one answer for each region: ``share of employed=yes given
+region``.
+  Shares are taken within groups: ``share of county given region`` is the share of every county in
+  its region, ``share of county given region=North`` only of the counties of North.
 * Both parts of a ratio or difference can have groups of their own, in brackets: ``difference of
-  (mean of income, sex=F) and (mean of income, sex=M)``. In short, ``difference of share of
-  employed=yes given sex=F and sex=M``: the last group replaces that of the first share or mean.
+  (mean of income, sex=F) and (mean of income, sex=M)``. Or shorter, ``difference of share of
+  employed=yes given sex=F and sex=M``: the second number is the first one with its group replaced
+  by the last.
 * Times stand for labels or bins that are times: ``in March 2023``, ``from January to June``,
-  ``since 2022``, ``before Q2 2023``. They are refused where labels or bins do not have them
-  exactly.
-* ``rows``, ``people``, the noun that a title begins with (``Stays in hospitals``) and the one in
-  the name of a column of persons (``patient_id``) stand for all that is counted: ``how many stays
-  in North``. They are refused where the tables count something else.
-* Names and labels with commas, bars, brackets or other words in them are in quotes, ``"…"``; a
-  quote inside is written twice. Capitals do not matter, unless names or labels differ in them
-  alone.
+  ``since 2022``, ``before Q2 2023``. They are refused if no labels or bins represent them exactly.
+* ``rows``, ``people``, the noun that a title begins with (``Stays in hospitals``) and the noun in
+the name of a column of persons (``patient_id``) mean all that is counted: ``how many stays in
+North``. They are refused if the tables count something else. * Names and labels that contain
+commas, bars, brackets or words of the grammar must be in quotes, ``"…"``; a quote inside is written
+twice. Case is ignored, unless names or labels differ by case only.
 """
 
 import re
@@ -35,7 +35,7 @@ from ..schema.schema import Attribute, Category, Schema
 
 Cells = tuple[int, ...]
 
-HELD = ("yes", "true")  # labels of those who have what an attribute is called
+HELD = ("yes", "true")  # labels of rows to which the attribute's name applies
 
 NUMBER = r"[-+]?(?:inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 ENDPOINT = rf"(?:{ISO}|{NUMBER})"
@@ -43,9 +43,9 @@ INTERVAL = re.compile(rf"([\[(])\s*({ENDPOINT})\s*,\s*({ENDPOINT})\s*([\])])")
 
 
 class RefusedError(ParameterError):
-    """A question that is refused, with others, in the order in which they may be meant.
+    """A refused question, with suggested questions, the most probable first.
 
-    ``same`` mean the same by another word; ``others`` do not, and are what tables have instead.
+    ``same`` are the same question in other words; ``others`` are questions that have answers.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class RefusedError(ParameterError):
 @final
 @dataclass(frozen=True)
 class Level:
-    """A request for one answer for each group of a level of an attribute."""
+    """One answer for each group of a level of an attribute."""
 
     name: str
     labels: tuple[Category, ...]
@@ -70,14 +70,14 @@ class Level:
 
     @classmethod
     def of(cls, attribute: Attribute, name: str) -> "Level":
-        """Return the level of this name."""
+        """Return the level with this name."""
         return cls(name, level_labels(attribute, name), level_base(attribute, name).members)
 
 
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """The group of a level that holds each part, in the order of the parts."""
+    """For each part of an attribute, the group of a level that contains it."""
 
     name: str
     cells: tuple[Cells, ...]
@@ -86,13 +86,13 @@ class Wholes:
 @final
 @dataclass(frozen=True)
 class Summed:
-    """A sum of a clipped number: the amount that each of its virtual cells adds."""
+    """A sum of a clipped number, as the value of each of its virtual cells."""
 
     weights: tuple[float, ...]
     is_nonnegative: bool
 
 
-# by attribute; None asks for one answer for each of its labels
+# by attribute index; None means one answer for each label
 Condition = Cells | Level | Wholes | Summed | None
 Conditions = Mapping[int, Condition]
 
@@ -107,12 +107,12 @@ class Count(NamedTuple):
 
     @property
     def summed(self) -> dict[int, Summed]:
-        """The numbers whose sum this is; none for counts."""
+        """{attribute index: number} of the numbers whose sum this is; empty for counts."""
         return {i: cells for i, cells in self.where.items() if isinstance(cells, Summed)}
 
 
 class Share(NamedTuple):
-    """The share of a group that meets the conditions."""
+    """The share of the rows of a group that meet the conditions."""
 
     of: Conditions
     given: Conditions
@@ -130,14 +130,14 @@ Amount: TypeAlias = Count | Share | Mean
 
 
 class Ratio(NamedTuple):
-    """One amount divided by another."""
+    """One quantity divided by another."""
 
     first: Amount
     second: Amount
 
 
 class Difference(NamedTuple):
-    """One amount minus another."""
+    """One quantity minus another."""
 
     first: Amount
     second: Amount
@@ -159,7 +159,7 @@ class Quantile(NamedTuple):
 
 
 class Indicator(NamedTuple):
-    """An indicator of :mod:`gaussnoise.indicators`, of the counts of some cells, within groups."""
+    """An indicator of :mod:`gaussnoise.indicators` for the counts of some cells, within groups."""
 
     name: str
     of: Conditions
@@ -174,7 +174,7 @@ class Variance(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """The coefficients of a clipped number, or of a category, on terms of attributes."""
+    """The coefficients of a regression of a number, or of a category, on terms of attributes."""
 
     attribute: int
     on: tuple[tuple[int, ...], ...]
@@ -190,7 +190,7 @@ class Independence(NamedTuple):
 
 
 class Top(NamedTuple):
-    """The largest, or smallest, of the answers to a question."""
+    """The largest, or smallest, answers to a question."""
 
     of: Amount
     many: int
@@ -198,10 +198,10 @@ class Top(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An amount at one tick of a stream minus the same amount at another tick."""
+    """A quantity at one tick of a stream minus the same quantity at another tick."""
 
     of: Amount
-    ticks: tuple[int, int]  # first and second
+    ticks: tuple[int, int]  # the tick whose number is subtracted is the first
 
 
 OfFunction: TypeAlias = Indicator | Variance | Regressed | Independence
@@ -209,7 +209,7 @@ AtOnce: TypeAlias = Amount | Ratio | Difference | Cdf | Quantile | Top | OfFunct
 
 
 class Trend(NamedTuple):
-    """The slope of an amount over the ticks of a stream."""
+    """The slope of a quantity over the ticks of a stream."""
 
     of: Amount
 
@@ -218,16 +218,16 @@ class ByTick(NamedTuple):
     """One answer for each tick of a stream, or for the rows of some ticks together."""
 
     of: AtOnce
-    only: tuple[int | None, int | None] | None = None  # the first and the last; None for the latest
+    only: tuple[int | None, int | None] | None = None  # first and last; None for the latest
 
 
 Question: TypeAlias = AtOnce | Change | Trend | ByTick
 
 
 def is_within(asked: Question, groups: Iterable[int]) -> bool:
-    """Return whether an amount, or each of several, is of one group of each of some attributes.
+    """Return whether each quantity is about a single label of each of these attributes.
 
-    A group is one label, also of each label in turn.
+    One answer for each label counts too.
     """
     if isinstance(asked, Ratio | Difference):
         return is_within(asked.first, groups) and is_within(asked.second, groups)
@@ -241,7 +241,7 @@ def is_within(asked: Question, groups: Iterable[int]) -> bool:
 
 
 def conditions_text(schema: Schema, where: Conditions, *, titled: bool = False) -> str:
-    """Return conditions in the words of a question, with titles of attributes if ``titled``."""
+    """Return conditions in the words of questions, with titles of attributes if ``titled``."""
     names = [quoted(a.title if titled and a.title else a.name) for a in schema.attributes]
     parts: list[str] = []
     numbers = [i for i, cells in where.items() if isinstance(cells, Summed)]
@@ -260,6 +260,6 @@ def conditions_text(schema: Schema, where: Conditions, *, titled: bool = False) 
 
 
 def quoted(text: str) -> str:
-    """Return a name or label as a question takes it: in quotes where it needs them."""
+    """Return a name or label as questions need it: in quotes if it has special characters."""
     plain = INTERVAL.fullmatch(text) or not re.search(r'[\s,|()=<>"]', text)
     return text if plain else '"' + text.replace('"', '""') + '"'

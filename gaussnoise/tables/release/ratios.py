@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
-_WHOLE = 1e-9  # a certain ratio this near to an integer is this integer
+CANCELLED = 1e-12  # smaller differences, relative to a variance, are rounding errors
+_WHOLE = 1e-9  # a ratio without noise that is so near to an integer is this integer
 
 
 class Ratios(NamedTuple):
     """Estimates x/y, and intervals for the true x/y.
 
     Attributes:
-        estimate: NaN where y is not positive.
-        standard_deviation: to first order; NaN where y is not positive.
-        low: lower ends; -∞ where y may be zero.
-        high: upper ends; ∞ where y may be zero.
+        estimate: NaN if y is not positive.
+        standard_deviation: to first order; NaN if y is not positive.
+        low: lower bounds; -∞ if y may be zero.
+        high: upper bounds; ∞ if y may be zero.
     """
 
     estimate: Array
@@ -30,18 +30,18 @@ class Ratios(NamedTuple):
 def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
     """Return ratios x/y of Gaussians with known covariance, shapes (k,), (k,) and (k, 2, 2).
 
-    The interval holds every r for which ``x - r y`` lies within its own ``z`` deviations about
-    zero. At the true ratio that difference is Gaussian with mean zero, so the set covers exactly.
-    The set is an interval where y is more than z deviations above zero (Fieller 1954).
+    The interval contains every r for which ``|x - r y|`` is at most ``z`` of its standard
+    deviations. At the true ratio, ``x - r y`` is Gaussian with mean zero, so the coverage is exact.
+    The set of these r is an interval if y is more than z deviations above zero (Fieller 1954).
     """
     vx, vxy, vy = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
     a, b, c = y**2 - z**2 * vy, x * y - z**2 * vxy, x**2 - z**2 * vx
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = np.where(y > 0, x / y, np.nan)
         squared = vx - 2 * estimate * vxy + estimate**2 * vy
-        # a group divided by itself has no variance: only rounding is left
+        # a group divided by itself has variance 0, apart from rounding errors
         deviation = np.sqrt(np.where(squared > CANCELLED * vx, squared, 0)) / y
-        # a ratio of exactly 0 or 1 is certain
+        # a ratio of exactly 0 or 1 has no noise
         whole = (deviation == 0) & (vx > 0) & (np.abs(estimate - np.rint(estimate)) < _WHOLE)
         estimate = np.where(whole, np.rint(estimate), estimate)
         half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
@@ -55,14 +55,14 @@ def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
 def difference_of_ratios(first: Ratios, second: Ratios, covariance: Array) -> Ratios:
     """Return ``first - second``, whose estimates have ``covariance`` to first order.
 
-    Each end of the interval is computed from the distances to the ends of both intervals, in place
-    of multiples of their deviations (Zou & Donner 2008, "Construction of confidence limits about
+    Its bounds are computed from the distances between estimates and bounds of both intervals,
+    instead of multiples of deviations (Zou & Donner 2008, "Construction of confidence limits about
     effect measures").
     """
     estimate = first.estimate - second.estimate
     s, t = first.standard_deviation, second.standard_deviation
     variance = s**2 + t**2 - 2 * covariance
-    # unknown where either ratio is
+    # NaN if either ratio is NaN
     deviation = np.sqrt(np.where(variance <= CANCELLED * (s**2 + t**2), 0, variance))
     with np.errstate(divide="ignore", invalid="ignore"):
         r = np.clip(np.where(s * t > 0, covariance / (s * t), 0), -1, 1)

@@ -1,4 +1,4 @@
-"""The content of ``release.json``, of which nothing depends on the data."""
+"""The content of ``release.json``; nothing in it depends on the data."""
 
 import dataclasses
 import itertools
@@ -32,14 +32,14 @@ ASSUMED = (
     "drawn by Spark executors; every residual was committed once, by a hard link on a file system "
     "that all of them share, before anything was made of it"
 )
-_BYTES_OF_PIECES = 2**9  # bytes of a record for every 2^20 cells: file names and their sha256
-_MOST_PATTERNS = 2**10  # most sets of attributes that a witness lists
-_CELLS_AT_ONCE = 2**22  # most cells whose deviations are computed at once
+_BYTES_OF_PIECES = 2**9  # most bytes of a record per 2^20 cells, for file names and their sha256
+_MOST_PATTERNS = 2**10  # most sets of attributes in a witness
+_CELLS_AT_ONCE = 2**22  # most cells whose deviations are computed in one step
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict[str, object]:
-    """Return the facts for machines and auditors; nothing in them depends on the data."""
+    """Return the record for machines and auditors; nothing in it depends on the data."""
     plan, query = release.plan, release.query
     facts, contrasts = facts_of(plan), contrasts_of(plan)
     entries = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
@@ -109,7 +109,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
         "request_sha256": plan.request_sha256,
         "intervals": interval_record(),
         **({} if plan.domain.is_cells else {"workload": _workload(release, answers)}),
-        "marginals": None,  # filled once the tables are written
+        "marginals": None,  # filled in after the tables are written
         "measurements": None,
         "files": None,
         "libraries": dict(versions(*_LIBRARIES)),
@@ -118,7 +118,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
 
 
 def _witness(plan: "Plan") -> dict[str, object]:
-    """Return the measure on pairs of rows that proves ``gamma_lower``, where rows are exchanged."""
+    """Return the measure on pairs of rows that proves ``gamma_lower`` under replacement; or {}."""
     proof = plan.noise.certificate
     if not isinstance(proof, MarginalCertificate) or proof.protected != "replace":
         return {}
@@ -135,7 +135,7 @@ def _witness(plan: "Plan") -> dict[str, object]:
 
 
 def _unit(plan: "Plan") -> dict[str, object]:
-    """Return the unit of the integer counts, where one row adds more than one."""
+    """Return the meaning of the integer units of counts, if a row adds more than one unit."""
     meaning = (
         "a row adds so many units to the integer counts of every table, spread over the virtual "
         "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
@@ -148,7 +148,7 @@ def _unit(plan: "Plan") -> dict[str, object]:
 
 
 def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[str, object]]:
-    """Return the entries of the workload that ask for more than cells."""
+    """Return the entries of the workload, if it asks for more than cells."""
     plan = release.plan
     entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
     return [
@@ -168,7 +168,7 @@ def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict
 
 
 def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return the record's entry of every table, without its place in files."""
+    """Return the entry of every table in the record, without its location."""
     plan = release.plan
     return [
         {
@@ -182,7 +182,7 @@ def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
 
 
 def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
-    """Return one deviation for all cells, or the smallest and largest; tables hold them all."""
+    """Return the deviation of all cells, or the smallest and largest; the tables have all."""
     pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
     if not (one := release.deviation(S, pieces[0])).ndim:
         return {"standard_deviation": float(one)}
@@ -194,12 +194,12 @@ def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
 
 
 def measurement_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return the record's entry of every noisy measurement."""
+    """Return the entry of every noisy measurement in the record."""
     return measurements_of(release.plan.schema.names, release.query)
 
 
 def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[str, object]]:
-    """Return the entry of every set of attributes that is measured."""
+    """Return the record's entry for every set of attributes that is measured."""
     return [
         # as text, because they exceed 64 bits where budgets are extreme
         {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
@@ -208,7 +208,7 @@ def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[s
 
 
 def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
-    """Return the integer matrices measured instead of the usual ones, a string for each row."""
+    """Return {attribute: rows of its contrast matrix as text}, for solved strategies."""
     strategies = zip(plan.schema.names, plan.strategies, strict=True)
     return {
         name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
@@ -218,7 +218,7 @@ def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
 
 
 def most_bytes(plan: "Plan") -> int:
-    """Return a bound on the length of the record of a release of this plan."""
+    """Return an upper bound on the length of the record of a release, in bytes."""
     texts = [
         str(label)
         for a in plan.schema.attributes

@@ -55,8 +55,9 @@ class Moments(NamedTuple):
         gram: X'X, shape (d, d).
         products: X'y, shape (d,).
         squares: y'y; NaN where squares are not released.
-        covariance: of all moments, the different entries of X'X first.
-        places: where each entry of X'X is among these moments, shape (d, d).
+        covariance: the covariance of all moments: first the distinct entries of X'X, then X'y, then
+            y'y.
+        places: the index of each entry of X'X among these moments, shape (d, d).
     """
 
     gram: Array
@@ -66,11 +67,11 @@ class Moments(NamedTuple):
     places: NDArray[np.intp]
 
     def residual(self, beta: Array) -> Array:
-        """Return ``X'y − X'X β``, which has mean zero at the least squares of the data."""
+        """Return ``X'y − X'X β``, which is 0 in expectation at the least squares of the data."""
         return self.products - self.gram @ beta
 
     def weights(self, beta: Array) -> Array:
-        """Return the weight of each moment in each entry of :meth:`residual`."""
+        """Return the weights of moments in :meth:`residual`, shape (d, number of moments)."""
         d = len(beta)
         linear = np.zeros((d, len(self.covariance)))
         for k in range(d):
@@ -84,7 +85,7 @@ class _LeastSquares:
     """The normal equations of least squares, from released moments."""
 
     moments: Moments
-    variance: float  # the number's, about its expectation; 0 for the counted rows alone
+    variance: float  # the number's, about its expectation; 0 if only the counted rows matter
 
     def residual(self, beta: Array) -> Array:
         return self.moments.residual(beta)
@@ -102,7 +103,7 @@ class _LeastSquares:
 
 
 def law_of(moments: Moments, variance: float) -> Law:
-    """Return the law of least squares, for rows of a variance about their expectations."""
+    """Return the distribution of least squares; ``variance`` is that of rows about expectations."""
     center = np.linalg.solve(moments.gram, moments.products)
     return Law(_LeastSquares(moments, variance), np.asarray(center, dtype=np.float64))
 
@@ -114,17 +115,17 @@ class Regression(AbstractCoefficients):
 
     Attributes:
         columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, hours"``, …;
-            the first category of each attribute is the one that others are compared with.
-        estimate: coefficients, without the bias of first order that the noise makes.
+            other categories of an attribute are compared with its first one.
+        estimate: coefficients, corrected to first order for the bias due to noise.
         standard_deviation: their standard deviations due to noise, to first order.
-        rows: how many rows have all of the numbers, by the release; with weights, their sum.
+        rows: the estimated number of rows that have all numbers; with weights, their sum.
         weighted: whether rows count with weights.
-        rows_per_person: how many rows of one person may count.
+        rows_per_person: the most rows of one person that are counted.
         private: False for simulations, whose numbers must not be published.
-        name: the number.
+        name: the number that is regressed.
         clip: the interval that its values are clipped to.
-        residual_deviation: the standard deviation of the number about its expectation; NaN where
-            the schema declares no squares of it, or several rows of one person may count.
+        residual_deviation: the standard deviation of the number about its expectation; NaN if the
+            schema declares no squares of it, or several rows of one person may be counted.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])])
@@ -142,7 +143,7 @@ class Regression(AbstractCoefficients):
     moments: Moments = field(repr=False)
     labels: Labels = field(repr=False)
     clips: Mapping[str, tuple[float, float]] = field(repr=False)
-    stated: Array = field(repr=False)  # coefficients from those of numbers from 0 to 1
+    stated: Array = field(repr=False)  # the matrix from coefficients of numbers scaled to 0 … 1
 
     @property
     def _stated(self) -> Array:
@@ -184,7 +185,7 @@ class Regression(AbstractCoefficients):
 
     @property
     def has_population(self) -> bool:
-        """Whether there are intervals about the population that rows were drawn from."""
+        """Whether there are intervals for the population from which rows were drawn."""
         return super().has_population and not math.isnan(self.residual_deviation)
 
     def _sampled(self) -> Equations:
@@ -202,11 +203,11 @@ class Regression(AbstractCoefficients):
             values: a category for each attribute of the regression, and a value for each number.
 
         Returns:
-            A :class:`Prediction`, whose interval is about the least squares of the counted rows.
+            A :class:`Prediction`, whose interval is for the least squares fit of the counted rows.
 
         Raises:
             ParameterError: other attributes or labels than those of the regression, or a number
-                outside the interval that its values are clipped to.
+                outside its clipping interval.
         """
         cell = cell_of(self.labels, values, self.clips)
         for name, (low, high) in self.clips.items():
@@ -226,24 +227,24 @@ class Regression(AbstractCoefficients):
 def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regression:
     """Return the least squares of a clipped number on others, from released tables alone.
 
-    Columns are numbers as they are clipped, and indicators of categories, without the first of each
-    attribute; an interaction has the products of these. The moments X'X and X'y are linear
-    functions of the release, with an exactly known covariance; intervals are found from it, without
-    an assumption that the noise is small (Anderson & Rubin 1949, for moments with errors).
+    Columns of X are clipped numbers, and indicators of all categories except the first of each
+    attribute; interactions are products of these. The moments X'X and X'y are linear functions of
+    the release, with exactly known covariance, from which intervals follow without assuming that
+    the noise is small (Anderson & Rubin 1949, for moments with errors).
 
     Args:
         release: the release that is asked.
         name: the number, an attribute with ``clip``.
         on: attributes of categories or bins, clipped numbers with squares, and interactions:
-            ``["sex", "hours", "sex:hours"]``. Some table must have the attributes of any two
-            columns, and those of each column with ``name``.
+            ``["sex", "hours", "sex:hours"]``. For any two columns, and for each column and
+            ``name``, one table must have all attributes.
 
     Returns:
         A :class:`~gaussnoise.results.Regression`.
 
     Raises:
         ParameterError: unknown attributes, no clipped number, tables that were not released, more
-            than 40 columns, or noise that leaves nothing, with the budget that would do.
+            than 40 columns, or too much noise; the message says which budget would suffice.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])])
@@ -312,7 +313,7 @@ def _moments(
 ) -> Moments:
     """Return X'X, X'y and y'y with the covariance of their noise.
 
-    In X, numbers are from 0 to 1: their places in their intervals.
+    In X, numbers are scaled to 0 … 1, their relative position in their interval.
     """
     schema = release.plan.schema
     names = dict.fromkeys(number for column in columns for number in column.numbers)
@@ -323,10 +324,10 @@ def _moments(
         base.low, base.high, degrees=degrees, size=base.size, squares=base.squares
     )
     of_number[name] = own_moments.toarray()[: len(degrees)]
-    # records without one of the numbers are in no moment
+    # records that lack one of the numbers are in no moment
     lacking = {own for own in of_number if schema.attributes[schema.names.index(own)].other}
     asked: list[Mapping] = []
-    known: dict[object, int] = {}  # where each product of columns is among them
+    known: dict[object, int] = {}  # the index of each product of columns among them
 
     def weights(cell: Cell, numbers: Counter[str]) -> Mapping:
         array, own = np.ones(()), [n for n in of_number if numbers[n] or n in lacking]
@@ -357,10 +358,10 @@ def _moments(
 
 
 def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]]) -> Array:
-    """Return the matrix from coefficients of numbers from 0 to 1 to those of the numbers.
+    """Return the matrix from coefficients of scaled numbers (0 … 1) to those of the numbers.
 
-    A number's place is (x − low) / (high − low): its column adds to that of x and to the same one
-    without it, which :func:`_terms` has checked to be there.
+    The scaled number is (x − low) / (high − low): its column contributes to the column of x, and to
+    the column without x, which exists, as :func:`_terms` has checked.
     """
     known = {(*own.cell.items(), frozenset(own.numbers)): k for k, own in enumerate(columns)}
     matrix = np.zeros((len(columns), len(columns)))
@@ -375,7 +376,7 @@ def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]])
 
 
 def _both(one: Cell, other: Cell) -> Cell | None:
-    """Return the categories that a row has in which both columns are 1; None if there is none."""
+    """Return the categories of rows in which both columns are 1; None if there are none."""
     if any(other.get(a, k) != k for a, k in one.items()):
         return None
     return {**one, **other}
@@ -384,7 +385,7 @@ def _both(one: Cell, other: Cell) -> Cell | None:
 def _check_clear(
     release: AbstractRelease, moments: Moments, labels: Labels, columns: Sequence[Column]
 ) -> None:
-    """Refuse moments in which some combination of columns may be noise alone."""
+    """Refuse moments if some combination of columns may be noise only."""
     values, axes = np.linalg.eigh(moments.gram)
     forms = np.zeros((len(values), len(moments.covariance)))
     for form, v in zip(forms, axes.T, strict=True):
@@ -426,7 +427,7 @@ def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]
 
 
 def _bias(moments: Moments, beta: Array) -> Array:
-    """Return the bias of least squares to first order: noise of X'X meets that of the residual."""
+    """Return the bias of least squares to first order: noise of X'X times that of the residual."""
     inverse = np.linalg.inv(moments.gram)
     both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

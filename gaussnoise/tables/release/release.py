@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class TableRelease(AbstractRelease):
-    """All marginals of one release. All of it is safe to publish when ``private`` is true.
+    """All marginals of one release; safe to publish if ``private`` is true.
 
     ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal
     can be asked for, ``release["age"]`` or the total ``release[()]``. Iteration yields the planned
@@ -49,15 +49,16 @@ class TableRelease(AbstractRelease):
     Attributes:
         plan: the plan of the release.
         private: False for simulations, whose numbers must not be published.
-        rho_charged: the ρ that OpenDP's map charges for all noise drawn; at most the planned one.
-        covariance: the covariance of the noise drawn, over all cells of the planned marginals,
-            which come in the order of the plan, the cells of each in C order.
+        rho_charged: the ρ that OpenDP's privacy map charges for all noise drawn; at most the
+            planned ρ.
+        covariance: the covariance of the noise over all cells of the planned marginals, in the
+            order of the plan, each marginal in C order.
         query: the integer query that was answered with noise.
-        tables: estimates of the planned marginals; keys are sorted positions of their attributes.
+        tables: estimates of the planned marginals; keys are sorted tuples of attribute indices.
         backend: the dataframe library of ``to_frame()``.
         on_outside: the rule for rows with values outside the schema, see :meth:`Plan.release`.
-        over: for tables of a stream, the ticks they are about and the privacy guarantee of the
-            stream; ``rho_charged`` is then that of the whole stream.
+        over: for tables of a stream, the ticks that they are about, and the facts of the stream;
+            ``rho_charged`` is then the ρ of the whole stream.
         without_zone: attributes whose Parquet files hold timestamps of a type (INT96) that has no
             time zone: they are counted as written.
 
@@ -75,7 +76,7 @@ class TableRelease(AbstractRelease):
     True
     """
 
-    # questions to a release are functions of it, each with its documentation
+    # questions to a release are functions in other modules, with their documentation there
     cell = _contrasts.cell
     contrast = _contrasts.contrast
     contrasts = _contrasts.contrasts
@@ -100,22 +101,23 @@ class TableRelease(AbstractRelease):
     independence = _independence.independence
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
-        """Return whether the released numbers differ from a recount as their noise does.
+        """Return whether the released numbers differ from a recount as noise should make them
+        differ.
 
-        NOT private: for the owner of the data alone. It counts the table again, by another way than
-        releases do, and compares the differences with the known law of their noise: too large ones
-        (a missing file, a swapped column, more noise than stated) and too small ones (less noise
-        than stated). The verdict depends on exact counts, so that publishing it is a release.
-        It takes one to five seconds for every 100,000 rows.
+        NOT private: for the owner of the data alone. It counts the table again, by other code than
+        that of releases, and compares the differences with the known distribution of their noise:
+        too large ones (a missing file, a swapped column, more noise than stated) and too small ones
+        (less noise than stated). The verdict depends on exact counts, so that publishing it is a
+        release. It takes one to five seconds for every 100,000 rows.
 
         Args:
-            table: the table that was released, as in :meth:`Plan.release`; of a tick of a stream,
-                ``stream.tables.period(3)``, the one that this tick counted.
-            level: the most probability of a false alarm.
+            table: the table that was released, as in :meth:`Plan.release`; for a tick of a stream,
+                ``stream.tables.period(3)``, the table that this tick counted.
+            level: the largest probability of a false alarm.
 
         Returns:
-            An :class:`~gaussnoise.results.Inspection`: passed or not, and the differences that are
-            noticed with stated probability.
+            An :class:`~gaussnoise.results.Inspection`: passed or not, and which differences it
+            would notice with what probability.
 
         Raises:
             ParameterError: a combination of releases, or of ticks, or a level out of range.
@@ -132,7 +134,7 @@ class TableRelease(AbstractRelease):
         return inspect(self, table, level)
 
     def dp_event(self) -> "DpEvent":
-        """Return the cost, as :func:`gaussnoise.privacy.dp_event`.
+        """Return the privacy cost, like :func:`gaussnoise.privacy.dp_event`.
 
         ``dp-accounting`` composes it with other events.
 
@@ -153,7 +155,7 @@ class TableRelease(AbstractRelease):
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
         ``ddi.xml``, ``release.png`` and, if queries other than counts were planned, ``noise.npz``:
         one tidy file per marginal, or one Parquet dataset for more than 1000 marginals, or one
-        workbook. A combination of releases has their folders beside its tables, and no
+        workbook. A combination of releases has the releases' folders beside its tables, and no
         ``noise.npz``.
 
         Args:
@@ -163,9 +165,9 @@ class TableRelease(AbstractRelease):
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
-            ParameterError: the release has more than 1000 marginals for another format than
-                Parquet, or a table with more cells or a longer label than a sheet of a workbook
-                holds, or is about ticks of a stream.
+            ParameterError: the release has more than 1000 marginals and the format is not Parquet,
+                or a table has more cells or a longer label than a sheet of a workbook can hold, or
+                the release is about ticks of a stream.
         """
         if self.times is not None:
             raise ParameterError(
@@ -189,27 +191,27 @@ class TableRelease(AbstractRelease):
     ) -> None:
         """Write one HTML page for all readers of a release: director, auditor, journalist.
 
-        It holds the request, tables and pictures with intervals, the largest and smallest groups,
-        the role of noise, privacy in plain words and in full, the distance of the noise from the
-        optimum, and the making of the release. It needs no other file and no network; the same
-        release gives the same page. It reveals nothing beyond the release, at no further cost; the
-        page of a simulation says that it is not private.
+        It has the request, tables and pictures with intervals, the largest and smallest groups, the
+        role of noise, privacy in plain words and in full, the distance of the noise from the
+        optimum, and how the release was made. It needs no other file and no network; the same
+        release gives the same page. It reveals nothing beyond the release, at no further privacy
+        cost; the page of a simulation says that it is not private.
 
-        Its script recomputes it in the reader's browser, as ``gaussnoise verify`` does, from the
-        record and the tables of a saved release. The page holds them in CSV, unless they are longer
-        than the page; its reader can also choose the folder.
+        A script in the page verifies the release in the reader's browser, like ``gaussnoise
+        verify``, from the record and the tables of a saved release. The page contains them as CSV,
+        unless they are longer than the page; readers can also select the folder.
 
         Args:
             path: a new file, like ``report.html``; not in the folder of the release.
             title: the heading of the page.
-            synthetic: the result of :meth:`synthetic`, which the page then compares with the
-                release, as :meth:`likeness` does; None for no comparison.
-            ask: questions, as :meth:`ask` takes them, which the page then answers.
+            synthetic: the result of :meth:`synthetic`, which the page compares with the release by
+                :meth:`likeness`; None for no comparison.
+            ask: questions for :meth:`ask` that the page answers.
 
         Raises:
             OutputError: the file exists, cannot be written, or would be among released files.
-            ParameterError: the title is not a text, the records have other columns than this
-                release draws, or it does not answer a question.
+            ParameterError: the title is not a text, the synthetic records have wrong columns, or a
+                question has no answer.
 
         >>> import pathlib, tempfile
         >>> import pyarrow as pa
@@ -233,15 +235,14 @@ class TableRelease(AbstractRelease):
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
         """Return a release that :meth:`save` or ``plan.release(out=...)`` wrote.
 
-        It can then be asked further questions. A combination of releases is combined again from
-        them.
+        It then answers further questions. A combination is computed again from its releases.
 
         Args:
             directory: the folder of the release; its files are checked against the sha256 in
                 ``release.json``. It may hold no other files, and no links.
             plan: the plan of the release, planned again with the same arguments; if left out, it is
-                made here, from the request in ``release.json``, and from the proven noise in
-                ``noise.npz`` if it is there: its proof is checked, and compared with the record.
+                computed from the request in ``release.json``, and from the noise in ``noise.npz``
+                if it is there: the proof of this noise is verified, and compared with the record.
 
         Raises:
             OutputError: files are missing, altered or added, the release is of another plan, or

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from ..planning.plan import Plan
 
 _MOST_ROWS = 24
-_MOST_INTERVALS = 2**10  # most cells of a table of two attributes that is not drawn as colours
-# most cells of a table that is drawn by default: as colours, or with intervals
+_MOST_INTERVALS = 2**10  # larger tables of two attributes are drawn as colours
+# most cells of a table that is drawn if none is named: as colours, or with intervals
 _MOST_COLOURED, _MOST_CELLS = 2**22, 2**14
 
 
 def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = None) -> "Figure":
     """Draw one released marginal with 95 % intervals, beside all standard deviations.
 
-    A table of two attributes and more than 1000 cells is drawn as a heat map. Of a combination of
-    releases, the table alone is drawn.
+    A table of two attributes and more than 1000 cells is drawn as a heat map. For a combination of
+    releases, only the table is drawn.
 
     Args:
         release: the release to draw.
@@ -57,7 +57,7 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
             left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
         shape = table.estimate.shape
         if marginal is None and len(shape) == 2 and shape[0] < shape[1]:
-            table = release[chosen[::-1]]  # the attribute of fewer values makes the series
+            table = release[chosen[::-1]]  # the attribute with fewer values becomes the series
         if len(shape) == 2 and table.estimate.size > _MOST_INTERVALS:
             draw_cells(left, table)
         else:
@@ -72,7 +72,7 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
 
 
 def _first_table(release: AbstractRelease) -> tuple[str, ...] | None:
-    """Return the first table of two attributes, or else the first, that is small enough to draw."""
+    """Return the first small table of two attributes, or else the first small table; or None."""
     tables = release.plan.tables
     few = [
         marginal
@@ -83,7 +83,7 @@ def _first_table(release: AbstractRelease) -> tuple[str, ...] | None:
 
 
 def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
-    """Draw standard deviations of all marginals, beside independent noise at the same budget."""
+    """Draw standard deviations of all marginals and of independent noise with equal budget."""
     order = np.argsort(plan.deviations, kind="stable")
     shown = order[:: max(1, -(-len(order) // _MOST_ROWS))]
     ours, theirs = plan.deviations[shown], plan.independent_deviations[shown]

@@ -1,7 +1,7 @@
-"""Shapes on [0, 1] with a known mean, and the numbers that represent them.
+"""Distributions on [0, 1] with a known mean ("shapes"), and numbers that represent them.
 
-Nothing here is random: a shape is read at the shares of :func:`even_shares`, which are spread
-evenly, so that means of these numbers are nearer to the shape's than those of random draws.
+Nothing here is random: the numbers are quantiles of a shape at the evenly spread probabilities of
+:func:`even_shares`, so that their mean is nearer to the shape's than that of random draws.
 """
 
 import math
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_HALVINGS = 60  # an interval of rates, halved so often, is below the spacing of floats
-_SMALL_RATE = 1e-4  # below it, the mean by its series loses less than by its formula
-_SIZES = 1e-6, 1e8  # beyond them, Beta distributions are their ends, or their mean, to 1e-4
+_HALVINGS = 60  # enough to make an interval of rates shorter than the spacing of floats
+_SMALL_RATE = 1e-4  # for smaller rates, the series of the mean is more accurate than the formula
+_SIZES = 1e-6, 1e8  # outside, Beta distributions are near 0 and 1, or their mean, to 1e-4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)
 
 
 def even_shares(n: int, column: int) -> Array:
-    r"""Return n numbers in (0, 1), of which all runs are spread evenly: multiples of a square root.
+    r"""Return n numbers in (0, 1) with every run of them evenly spread: multiples of a square root.
 
-    They are the fractions of :math:`k \sqrt p`, with another prime p for each of 20 columns, so
-    that columns are spread evenly together, too.
+    They are the fractional parts of :math:`k \sqrt p`, with another prime p for each of 20 columns,
+    so that several columns are jointly evenly spread, too.
 
     Source: Weyl (1916), "Über die Gleichverteilung von Zahlen mod. Eins".
 
@@ -32,14 +32,14 @@ def even_shares(n: int, column: int) -> Array:
 
 
 def exponential(means: Array, shares: Array) -> Array:
-    r"""Return the quantile at each share of the shape of most entropy that has this mean.
+    r"""Return quantiles of the shapes of largest entropy with these means.
 
-    Its density is proportional to :math:`e^{λt}` on [0, 1]: flat for a mean of 1/2, and the
-    steeper the nearer the mean is to an end. A mean at an end gives the end itself.
+    Its density is proportional to :math:`e^{λt}` on [0, 1]: flat for a mean of 1/2, and the steeper
+    the nearer the mean is to 0 or 1. A mean of 0 or 1 gives this number itself.
 
     Args:
         means: in [0, 1], shape (n,).
-        shares: in (0, 1), shape (n,).
+        shares: the probabilities of the quantiles, in (0, 1), shape (n,).
 
     Returns:
         Numbers in [0, 1], shape (n,).
@@ -49,7 +49,7 @@ def exponential(means: Array, shares: Array) -> Array:
     >>> exponential(np.array([0.0, 0.5, 0.9]), np.array([0.3, 0.3, 0.3])).round(4)
     array([0.    , 0.3   , 0.8796])
     """
-    near = np.minimum(means, 1 - means)  # distance to the end from which the density falls
+    near = np.minimum(means, 1 - means)  # distance to the bound from which the density falls
     distinct, which = np.unique(near, return_inverse=True)
     rate = falling_rates(distinct)[which]
     upper = means > 0.5
@@ -79,15 +79,15 @@ def falling_rates(means: Array) -> Array:
 
 
 def beta(means: Array, squares: Array, shares: Array) -> Array:
-    """Return the quantile at each share of the Beta distribution with this mean and mean square.
+    """Return quantiles of the Beta distributions with these means and mean squares.
 
-    Where there is no variance, ``squares ≤ means²``, the number is the mean itself. Where there is
-    the largest one, ``squares = means``, it is an end.
+    If the variance is zero, ``squares ≤ means²``, the number is the mean itself. If it is the
+    largest possible, ``squares = means``, the number is 0 or 1.
 
     Args:
         means: in [0, 1], shape (n,).
         squares: means of squares, at most ``means``, shape (n,).
-        shares: in (0, 1), shape (n,).
+        shares: the probabilities of the quantiles, in (0, 1), shape (n,).
 
     Returns:
         Numbers in [0, 1], shape (n,).

@@ -1,4 +1,4 @@
-"""Counts divided by the counts of their groups, both of which may hold several cells."""
+"""Shares: counts divided by the counts of their groups; both may be sums of several cells."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ from .quantiles import steps_of
 from .sums import check_no_number
 from .table import ProportionTable
 
-_CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
+_CANCELLED = 1e-12  # smaller differences, relative to a variance, are rounding errors
 Array = NDArray[np.float64]
 
 
@@ -32,9 +32,9 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
 
     Args:
         release: the release that is asked.
-        names: attributes of the table. Where the schema has groups, a level can replace its
-            attribute: ``("region", "sex")`` where counties have regions; a mapping like
-            ``{"county": "region", "sex": None}`` says the same, or takes :class:`Groups`.
+        names: attributes of the table. If the schema has groups, a level can replace its attribute:
+            ``("region", "sex")`` if counties have regions. A mapping like ``{"county": "region",
+            "sex": None}`` means the same, and may also have :class:`Groups`.
         given: those attributes or levels that define the groups; none for shares of the total.
             ``proportions("county", given="region")`` is the share of each county in its region.
 
@@ -42,8 +42,8 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
         A :class:`ProportionTable`, axes in the order of ``names``.
 
     Raises:
-        ParameterError: unknown attributes, a table that was not released, groups by other
-            attributes, or a part that lies in no group or in several groups.
+        ParameterError: unknown attributes, a table that was not released, groups by attributes that
+            the table lacks, or a part that is in no group or in several groups.
     """
     if isinstance(names, Mapping) or isinstance(given, Mapping):
         return _grouped(release, names, given)
@@ -70,7 +70,7 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
 
 
 def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> ProportionTable:
-    """Return :func:`proportions` where the cells are counted in groups."""
+    """Return :func:`proportions` for groups of cells."""
     found = _within(release, names, given)
     plain = release.plan.schema.names
     counts = estimate_of(release, tuple([plain[i] for i in found.subset]))[2]
@@ -98,8 +98,8 @@ def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> Proportion
 def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTable:
     """Return cumulative shares of an attribute, in the order of the schema, within groups.
 
-    The shares are of all records of a group. Records in the catch-all of the attribute are
-    counted in the group, but have no place in the order.
+    The shares are of all records of a group. Records in the catch-all of the attribute are counted
+    in the group, but are not part of the cumulative counts.
 
     Args:
         release: the release that is asked.
@@ -143,7 +143,7 @@ def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTab
     sums, share = (np.array(prefix.answer(values, axis)) for values in (counts, share))
     if attribute.other is None:
         last = (*[slice(None)] * axis, slice(-1, None))
-        sums[last], share[last] = groups, 1.0  # exactly, without rounding
+        sums[last], share[last] = groups, 1.0  # the exact values, without rounding errors
     variance = release.covariance.term_variance(term)
     labels = [release.plan.schema.attributes[k].labels for k in group]
     labels.append(query_labels(prefix, attribute))
@@ -155,7 +155,7 @@ def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTab
 
 
 def _groups(release: AbstractRelease, counts: Array, axes: tuple[int, ...]) -> Array:
-    """Return counts added up along axes; a public number of rows is rounded to an integer."""
+    """Return counts summed along axes; a public number of rows is rounded to an integer."""
     groups = counts.sum(axis=axes, keepdims=True)
     return np.rint(groups) if groups.size == 1 and release.public_rows is not None else groups
 
@@ -171,7 +171,7 @@ def _shares(
 ) -> ProportionTable:
     """Return sums divided by the counts of their groups.
 
-    The parts are sums, groups, variances and shares, with axes in the order of S.
+    ``parts``: sums, group counts, variances and shares, with axes in the order of S.
     """
     names, G = release.plan.schema.names, tuple(sorted(group))
     group_variance = np.asarray(release.covariance.table_variance(G))
@@ -186,7 +186,7 @@ def _shares(
 def _forms_of(
     release: AbstractRelease, asked: Mapping[int, AbstractBase], groups: Mapping[int, AbstractBase]
 ) -> CellForms:
-    """Return shares as ratios of linear forms; both have a query for every label of the table."""
+    """Return shares as ratios of linear forms, with a query for each label in both."""
     axes, names = {i: axis for axis, i in enumerate(asked)}, release.plan.schema.names
     top, bottom = (
         {names[i]: Rows(base, axes[i]) for i, base in term.items()} for term in (asked, groups)
@@ -203,7 +203,7 @@ def _ratio_table(
     parts: tuple[Array, Array, Array, Array, Array],
     forms: CellForms,
 ) -> ProportionTable:
-    """Return shares from counts, group counts and their covariances, axes in the order of S."""
+    """Return shares from counts, group counts and covariances, with axes in the order of S."""
     names, shape = release.plan.schema.names, parts[0].shape
     counts, groups, variance, share, group_variance = (
         ordered(np.broadcast_to(part, shape), S, asked) for part in parts
@@ -211,9 +211,9 @@ def _ratio_table(
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = np.where(groups > 0, counts / groups, np.nan)
         squared = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
-        # a group divided by itself has no variance: only rounding is left
+        # a group divided by itself has variance 0, apart from rounding errors
         deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
-        # a share of exactly 0 or 1 is certain; so is any share of exact tables
+        # a share of exactly 0 or 1 has no noise; nor has any share of exact tables
         whole = (deviation == 0) & (
             not release.query.public or np.abs(estimate - np.rint(estimate)) < ROUNDED
         )
@@ -237,12 +237,12 @@ def _ratio_table(
 
 
 class _Within(NamedTuple):
-    """Parts, and the groups they are parts of: axes in the order of sorted attributes.
+    """Parts, and the groups that contain them, with axes in the order of sorted attributes.
 
     Attributes:
-        asked: attributes of the table, in the given order, and the queries about each.
-        given: attributes of the groups, in the given order, and the queries about each.
-        groups: for every attribute of the groups, the group that each part is in.
+        asked: {attribute of the table: its queries}, in the given order.
+        given: {attribute of the groups: its queries}, in the given order.
+        groups: {attribute of the groups: the group that contains each part}.
     """
 
     asked: Asked
@@ -265,7 +265,7 @@ class _Within(NamedTuple):
         return tuple((i, self.given[i]) for i in sorted(self.given))
 
     def spread(self, values: Array) -> Array:
-        """Return values of groups, repeated for each of their parts."""
+        """Return values of groups, repeated for each part in the group."""
         for axis, i in enumerate(sorted(self.given)):
             values = np.take(values, self.groups[i], axis=axis)
         shape = [self.asked[i].queries if i in self.given else 1 for i in self.subset]
@@ -273,7 +273,7 @@ class _Within(NamedTuple):
 
 
 def _within(release: AbstractRelease, names: Entry, given: Entry) -> _Within:
-    """Return the group that every part is in; raise ParameterError if there is none."""
+    """Return the group that contains each part; raise ParameterError if there is none."""
     asked, group = _term(release, names), _term(release, given)
     if missing := [i for i in group if i not in asked]:
         name = release.plan.schema.names[missing[0]]
@@ -286,15 +286,15 @@ def _within(release: AbstractRelease, names: Entry, given: Entry) -> _Within:
 
 
 def _has_levels(release: AbstractRelease, names: Names) -> bool:
-    """Return whether any of the names is that of a level."""
+    """Return whether a name is that of a level."""
     return any(name in _levels(release) for name in ((names,) if isinstance(names, str) else names))
 
 
 def _covariances(release: AbstractRelease, parts: _Within) -> Array:
     """Return the covariance of every part's count with its group's count.
 
-    It is the variance of the noise that both counts share. A group sums all categories of the
-    attributes that it does not fix, and along these, all noise except that of totals sums to zero.
+    It is the variance of the noise that both counts share. A group sums over all categories of
+    attributes that are not in ``given``; along these, all noise except that of totals sums to zero.
     """
     G, shape = tuple(sorted(parts.given)), [base.queries for _, base in parts.parts]
     total = np.zeros(shape)
@@ -313,19 +313,19 @@ def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool)
     seen = strategy.root if measured else strategy.profile[:, None]
     part = parts.asked[i].toarray() @ seen
     if i not in parts.given:
-        return part[:, 0]  # the group adds up all categories, where the profile adds up to one
+        return part[:, 0]  # the group sums over all categories, and the profile sums to one
     return np.einsum("kr,kr->k", part, (parts.given[i].toarray() @ seen)[parts.groups[i]])
 
 
 def _levels(release: AbstractRelease) -> dict[str, str]:
-    """Return attributes by the names of their levels; names of several attributes are left out."""
+    """Return {level: attribute}; names that several attributes use for levels are left out."""
     listed = [(n, a.name) for a in release.plan.schema.attributes for n, _ in a.groups or ()]
     named = [name for name, _ in listed]
     return {name: attribute for name, attribute in listed if named.count(name) == 1}
 
 
 def _term(release: AbstractRelease, entry: Entry) -> Asked:
-    """Return attributes with their queries: cells, or groups of cells."""
+    """Return {attribute index: base} for an entry: cells, or groups of cells."""
     schema = release.plan.schema
     if isinstance(entry, Mapping):
         term = entry_term(schema, entry)
@@ -333,7 +333,7 @@ def _term(release: AbstractRelease, entry: Entry) -> Asked:
         levels = _levels(release)
         listed = (entry,) if isinstance(entry, str) else tuple(entry)
         attributes = [levels.get(name, name) for name in listed]
-        release.plan.subset(attributes)  # refuses unknown attributes and repeated ones
+        release.plan.subset(attributes)  # raises for unknown and repeated attributes
         bases = [name if name in levels else "identity" for name in listed]
         term = entry_term(schema, dict(zip(attributes, bases, strict=True)))
     check_no_number(release, "proportions", tuple([schema.names[i] for i in term]))
@@ -349,7 +349,7 @@ def _term(release: AbstractRelease, entry: Entry) -> Asked:
 def _places(
     release: AbstractRelease, i: int, parts: AbstractBase, groups: AbstractBase
 ) -> NDArray[np.intp]:
-    """Return the group that holds each part."""
+    """Return the index of the group that contains each part."""
     within = [frozenset(cells) for cells in _cells(groups)]
     places = []
     for cells in _cells(parts):

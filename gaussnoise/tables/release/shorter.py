@@ -1,4 +1,4 @@
-"""Questions as text, and the same with fewer conditions, which fewer tables have to answer."""
+"""Questions as text, and questions with fewer conditions, for which fewer tables are needed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,11 +29,11 @@ from .question import (
     quoted,
 )
 
-_MOST = 60  # questions with fewer conditions
+_MOST = 60  # most questions with fewer conditions
 
 
 def shorter(asked: Question) -> Iterator[Question]:
-    """Yield a question without some of its conditions, the fewest first, of these the last."""
+    """Yield questions without some of the conditions; first those that lack one, the last ones."""
     waiting, seen = [asked], [asked]
     while waiting and len(seen) < _MOST:
         one = waiting.pop(0)
@@ -46,7 +46,7 @@ def shorter(asked: Question) -> Iterator[Question]:
 
 
 def _conditions(asked: Any) -> Iterator[tuple[int, Condition]]:
-    """Yield every condition of a question, with those of its parts, and its attribute."""
+    """Yield pairs of an attribute and a condition on it, for a question and its parts."""
     if isinstance(asked, Ratio | Difference):
         yield from _conditions(asked.first)
         yield from _conditions(asked.second)
@@ -58,7 +58,7 @@ def _conditions(asked: Any) -> Iterator[tuple[int, Condition]]:
 
 
 def _without(asked: Any, i: int) -> Any:
-    """Return a question without the condition on an attribute; None if nothing is left of it."""
+    """Return a question without the condition on an attribute; None if this is no question."""
     if isinstance(asked, Ratio | Difference):
         one, other = (_without(part, i) for part in (asked.first, asked.second))
         return None if one is None or other is None or one == other else type(asked)(one, other)
@@ -76,7 +76,7 @@ def _without(asked: Any, i: int) -> Any:
 
 
 def question_text(schema: Schema, asked: Any) -> str:
-    """Return a question in words, as it can be asked again."""
+    """Return a question as text, which has the same meaning when it is asked."""
     if isinstance(asked, Top):
         word = "top" if asked.is_largest else "bottom"
         return f"{word} {asked.many} of ({question_text(schema, asked.of)})"

@@ -1,4 +1,4 @@
-"""The text that ``print`` shows of a table: its first cells."""
+"""The text of a table for ``print``: its first cells."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ from ...layout import WIDTH
 from ...text import LARGEST, NO_LIMIT, NO_NUMBER, has_interval, number_of, significant
 from ..schema.schema import Category
 
-_SHOWN = 20  # cells that are shown
+_SHOWN = 20  # most cells in the text
 _MOST_DECIMALS = 12
-_NOTHING = "—"  # for each end where there is no interval
+_NOTHING = "—"  # replaces each bound if there is no interval
 _MISSING = "no number, or no end of its interval: a denominator may be zero"
-_SMALL = 0.0001  # p-values below it are printed as such
+_SMALL = 0.0001  # smaller p-values are printed as below it
 
 
 def table_text(
@@ -27,17 +27,17 @@ def table_text(
     private: bool,
     headings: Sequence[str] = (),
 ) -> str:
-    """Return cells in C order as text, one a line.
+    """Return cells in C order as text, one per line.
 
     Args:
         title: the first line.
         attributes: names of attributes.
         labels: labels of cells, along every axis.
         columns: names of the columns of numbers.
-        numbers: their first cells, see :func:`first`, written out.
+        numbers: for each column, the texts of its first cells, see :func:`first`.
         closing: the last line.
         private: whether the numbers may be published.
-        headings: the names of attributes that readers see, where there is room.
+        headings: the names of attributes that readers see; used if they fit.
     """
     shape = tuple(map(len, labels))
     cells = int(np.prod(shape))
@@ -61,9 +61,9 @@ def rows_text(
     private: bool,
     headings: Sequence[str] = (),
 ) -> str:
-    """Return rows of labels and numbers in columns, under their names; no empty closing lines.
+    """Return rows of labels and numbers in columns, with column names; drop empty closing lines.
 
-    Headings of attributes stand above them instead of their names, if that fits a terminal.
+    ``headings`` replace the names of attributes if that fits a terminal.
     """
     lines = [title if private else f"NOT PRIVATE, a simulation: {title}"]
     names = headings or attributes
@@ -80,7 +80,7 @@ def rows_text(
 
 
 def chi_squared_text(statistic: float, degrees: int, p: float) -> str:
-    """Return a χ² statistic with its degrees of freedom and p-value.
+    """Return a text of a χ² statistic with its degrees of freedom and p-value.
 
     >>> chi_squared_text(3.84, 1, 0.05)
     'chi-squared = 3.84, 1 degree of freedom, p = 0.05'
@@ -90,7 +90,7 @@ def chi_squared_text(statistic: float, degrees: int, p: float) -> str:
 
 
 def pvalue_text(p: float) -> str:
-    """Return a p-value with its sign.
+    """Return a p-value with "=" or "<".
 
     >>> pvalue_text(0.0312), pvalue_text(1e-9)
     ('= 0.031', '< 0.0001')
@@ -99,7 +99,7 @@ def pvalue_text(p: float) -> str:
 
 
 def first(values: np.ndarray, digits: int, most: int = _SHOWN) -> list[str]:
-    """Return the first numbers with ``digits`` digits, dates unchanged, or words for missing ones.
+    """Return the first ``most`` numbers as text of ``digits`` digits; dates, and words if missing.
 
     Thousands are separated by commas, as on pages and in workbooks.
     """
@@ -110,7 +110,7 @@ def first(values: np.ndarray, digits: int, most: int = _SHOWN) -> list[str]:
 
 
 def deviations(values: np.ndarray, digits: int = 4, most: int = _SHOWN) -> list[str]:
-    """Return the first standard deviations, each after ±, or a dash where there is none."""
+    """Return the first standard deviations as text, with ± before each, or a dash for NaN."""
     texts = first(values, digits, most)
     return [_NOTHING if text == NO_NUMBER else f"± {text}" for text in texts]
 
@@ -125,7 +125,7 @@ def ends_text(
     ends: Sequence[np.ndarray],
     write: Callable[[np.ndarray], list[str]],
 ) -> list[list[str]]:
-    """Return the first ends of intervals, as ``write`` has them; dashes for no interval at all."""
+    """Return the first bounds of intervals as text by ``write``; dashes if there is no interval."""
     low, high = (write(end) for end in ends)
     known = np.ravel(has_interval(estimate, *ends))[: len(low)].tolist()
 
@@ -136,15 +136,15 @@ def ends_text(
 
 
 def missing_text(estimate: np.ndarray, ends: Sequence[np.ndarray]) -> list[str]:
-    """Return the reason for missing numbers and ends of intervals; nothing without any."""
+    """Return a line that explains missing numbers and bounds; nothing if none is missing."""
     missing = any(not np.isfinite(values).all() for values in (estimate, *ends))
     return [_MISSING] * missing
 
 
 def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
-    """Return the first numbers, to three digits of the least standard deviation among them.
+    """Return the first numbers, with the decimals for three digits of their least deviation.
 
-    Numbers that are left with fewer than four digits of their own have four.
+    Numbers that would have fewer than four digits get four.
 
     >>> rounded(np.array([5394.697481, -1.2768302]), np.array([3.470459, 3.470459]))
     ['5,394.70', '-1.277']

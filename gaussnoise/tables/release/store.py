@@ -1,4 +1,4 @@
-"""Released tables on disk: written one at a time, and read back when asked for."""
+"""Released tables on disk: written one at a time, and read when they are needed."""
 
 import abc
 import contextlib
@@ -28,24 +28,24 @@ from .formats.parquet import row_groups
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
-Deviation = Callable[[Subset], Array]  # the deviation of every cell, or one number for all
+Deviation = Callable[[Subset], Array]  # deviations of a table's cells, or one number for all
 
-MOST_READ = 2**28  # cells of a table that one machine reads: 2 GB
-MOST_CHECKED = 2**22  # cells of a table whose numbers are compared with its plan
-MOST_FILES = 1000  # with more marginals, one Parquet file for each number of attributes
+MOST_READ = 2**28  # most cells of a table that one machine reads: 2 GB
+MOST_CHECKED = 2**22  # most cells of a table whose numbers are compared with the plan
+MOST_FILES = 1000  # for more marginals, there is one Parquet file per number of attributes
 _ROWS_AT_ONCE = 2**17
-_ROUNDING = 1e-9  # relative to a number plus its standard deviation
-_MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
-_NUMBERS_OF_A_ROW = 2**10  # bytes of a row without its labels, at most
+_ROUNDING = 1e-9  # relative to the sum of a number and its standard deviation
+_MOST_NAMES = 2**20  # most bytes of all names in the file that lists tables
+_NUMBERS_OF_A_ROW = 2**10  # most bytes of a row without its labels
 _TOTAL = "Total"
-_BYTES_OF_A_CHARACTER = 7  # at most, where it is escaped
+_BYTES_OF_A_CHARACTER = 7  # if it is escaped
 
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a table: a file inside the folder, and its rows there.
+    """The location of a table: a file inside the folder, and its first row there.
 
-    A table that is longer than that file goes on in the file of the next number, and so on.
+    A table that is longer than its file continues in the next numbered file, and so on.
     """
 
     file: str
@@ -54,7 +54,7 @@ class Place:
 
 
 class Answers(NamedTuple):
-    """A table of the answers to an entry of a workload, or of its means for most readers."""
+    """A table of the answers to an entry of a workload, or a shorter one of its means."""
 
     entry: int
     subset: Subset
@@ -65,7 +65,7 @@ class Answers(NamedTuple):
 @final
 @dataclass(frozen=True)
 class ZeroTables(Mapping[Subset, Array]):
-    """Tables of zeros, by sorted positions of attributes: of a release before its data are read."""
+    """Tables of zeros, by sorted attribute indices, for a release before its data are read."""
 
     shapes: Mapping[Subset, tuple[int, ...]]
 
@@ -82,7 +82,7 @@ class ZeroTables(Mapping[Subset, Array]):
 @final
 @dataclass(frozen=True, eq=False)
 class StoredTables(Mapping[Subset, Array]):
-    """Estimates in files of :func:`table_writer`, by sorted positions of attributes."""
+    """Estimates in files that :func:`table_writer` wrote, by sorted attribute indices."""
 
     folder: Path
     places: Mapping[Subset, Place]
@@ -105,9 +105,9 @@ class StoredTables(Mapping[Subset, Array]):
         return estimate.reshape(place.shape)
 
     def fault(self, deviation: Deviation) -> str | None:
-        """Return in words the first number in the files that is not that of the plan, or None.
+        """Return which number in the files disagrees with the plan first, in words; or None.
 
-        Tables of more than 2^22 cells are not read. ``deviation`` is the function that was written.
+        Tables of more than 2^22 cells are not read. ``deviation``: the function used for writing.
         """
         for run in self._runs():
             place, shapes = self.places[run[0]], [self.places[S].shape for S in run]
@@ -127,7 +127,7 @@ class StoredTables(Mapping[Subset, Array]):
         return None
 
     def _runs(self) -> Iterator[list[Subset]]:
-        """Yield tables that follow each other in a file, together not too large to be read."""
+        """Yield lists of consecutive tables of a file, small enough to be read together."""
         run: list[Subset] = []
         cells, end = 0, ("", 0)
         placed = sorted(self.places.items(), key=lambda item: (item[1].file, item[1].first_row))
@@ -151,7 +151,7 @@ class StoredTables(Mapping[Subset, Array]):
 
 
 def read_numbers(path: Path, names: Sequence[str], first_row: int, rows: int) -> Array:
-    """Return columns of numbers in a file of tables, one row each.
+    """Return columns of numbers of a file, from ``rows`` rows after ``first_row``.
 
     Raises:
         OutputError: the file has no such table.
@@ -161,13 +161,13 @@ def read_numbers(path: Path, names: Sequence[str], first_row: int, rows: int) ->
 
 
 def with_intervals(estimate: Array, deviation: Array) -> dict[str, Array]:
-    """Return the numbers of cells, by the names of their columns."""
+    """Return {column: numbers}: estimate, deviation and bounds of the interval of each cell."""
     ends = confidence_interval(estimate, deviation, LEVEL, False)
     return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
 
 
 def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) -> str | None:
-    """Return the name of the first column of cells that differs by more than rounding, or None."""
+    """Return the first column that differs by more than rounding errors, or None."""
     first, second = [*expected][:2]
     size = np.abs(expected[first]) + np.abs(expected[second])
     for name in (second, *expected):
@@ -182,7 +182,7 @@ def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) ->
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Replace errors of pyarrow, whose messages show the content of files, by our own."""
+    """Replace pyarrow's errors, whose messages show the content of files."""
     try:
         yield
     except (
@@ -202,7 +202,7 @@ def _read_errors(path: Path) -> Iterator[None]:
 
 
 def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
-    """Return the place of each of ``count`` tables, from the file that lists them."""
+    """Return the location of each of ``count`` tables, from the file that lists them."""
     from pyarrow import parquet
 
     names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
@@ -241,7 +241,7 @@ class AbstractTableWriter(abc.ABC):
         )
         self._places: dict[Subset, Place] = {}
         self._last: tuple[Subset | None, Array] = None, np.zeros(0)
-        self._stack = contextlib.ExitStack()  # files that are open for several tables
+        self._stack = contextlib.ExitStack()  # files that stay open for several tables
         (folder / "tables").mkdir()
 
     def __enter__(self) -> Self:
@@ -265,7 +265,7 @@ class AbstractTableWriter(abc.ABC):
         return StoredTables(self._folder, {S: self._places[S] for S in self._subsets})
 
     def _numbers(self, S: Subset, cells: slice, estimate: Array) -> dict[str, Array]:
-        """Return the numbers of some cells of the table of S."""
+        """Return {column: numbers} for some cells of the table of S."""
         if self._last[0] != S:
             self._last = S, np.asarray(self._deviation(S))
         every = self._last[1]
@@ -278,7 +278,7 @@ class AbstractTableWriter(abc.ABC):
         estimate: Array,
         opened_writer: Callable[[Any], contextlib.AbstractContextManager[Any]],
     ) -> None:
-        """Write the table of S to a writer of rows, which is opened for their schema."""
+        """Write the table of S to a writer of rows, opened when their schema is known."""
         attributes = [self._schema.attributes[i] for i in S]
         with contextlib.ExitStack() as stack:
             writer: Any = None
@@ -294,7 +294,7 @@ class AbstractTableWriter(abc.ABC):
                 writer.write_totals(rows)
 
     def _totals(self, S: Subset, estimate: Array) -> Iterator[Any]:
-        """Yield the rows of totals that stand below the table of S, where a format has some."""
+        """Yield the rows of totals below the table of S, if the format has them."""
         yield from ()
 
 
@@ -365,7 +365,7 @@ class BookWriter(AbstractTableWriter):
         self._fill(S, estimate, lambda schema: self._book.sheet(k, schema, row * cells))
 
     def _totals(self, S: Subset, estimate: Array) -> Iterator[Any]:
-        """Yield the totals of counts of one or two attributes, as a page has them."""
+        """Yield the totals of counts of one or two attributes, like those of a page."""
         attributes = [self._schema.attributes[i] for i in S]
         cells = math.prod(size + 1 for size in estimate.shape)
         if (
@@ -378,7 +378,7 @@ class BookWriter(AbstractTableWriter):
         for T in ((S[:1], S[1:]) if len(S) == 2 else ()) + ((),):
             total = part_of(estimate, S, T)
             deviation = np.broadcast_to(self._deviation(T), total.shape)
-            total = np.where(deviation > 0, total, np.rint(total))  # exact ones are integers
+            total = np.where(deviation > 0, total, np.rint(total))  # exact totals are integers
             labels = [a.labels if i in T else (_TOTAL,) for i, a in zip(S, attributes, strict=True)]
             numbers = with_intervals(total, deviation)
             names = [a.name for a in attributes]
@@ -387,7 +387,7 @@ class BookWriter(AbstractTableWriter):
 
 @final
 class DatasetWriter(AbstractTableWriter):
-    """A writer of one Parquet file for each number of attributes, row groups of many tables.
+    """A writer of Parquet files, one per number of attributes, with row groups of many tables.
 
     Columns: ``marginal`` (its number in the plan, from 1), ``attribute_1``, ``label_1`` (as text),
     …, and the numbers.
@@ -399,7 +399,7 @@ class DatasetWriter(AbstractTableWriter):
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets, 1)}
         self._waiting: dict[int, list[tuple[Subset, Box, slice, Array]]] = defaultdict(list)
-        self._rows: Counter[int] = Counter()  # rows that are written or wait
+        self._rows: Counter[int] = Counter()  # rows written so far, or waiting
         self._writers: dict[int, Any] = {}
         self._names = [a.name for a in schema.attributes]
         self._labels = [str(label) for a in schema.attributes for label in a.labels]
@@ -419,7 +419,7 @@ class DatasetWriter(AbstractTableWriter):
                 writer.close()
 
     def write(self, S: Subset, estimate: Array, box: Box | None = None) -> None:
-        """Add the table of S, or a box of it, whose deviations are then those of the box."""
+        """Add the table of S, or a box of it; deviations are then those of the box."""
         order = len(S)
         box = box or tuple([slice(0, self._schema.sizes[i]) for i in S])
         self._places[S] = Place(f"tables/{order}-way.parquet", self._rows[order], estimate.shape)
@@ -433,7 +433,7 @@ class DatasetWriter(AbstractTableWriter):
                 self._flush(order)
 
     def _flush(self, order: int) -> None:
-        """Write one row group of all rows that wait."""
+        """Write all waiting rows as one row group."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -481,10 +481,10 @@ def table_writer(
     notes: Notes = UNSAID,
     answers: Sequence[Answers] = (),
 ) -> AbstractTableWriter:
-    """Return a writer of separate files up to 1000 marginals, or of one dataset beyond.
+    """Return a writer of separate files for up to 1000 marginals, else of one dataset.
 
-    ``notes`` are sentences on the tables, for formats that have a place for them. ``answers`` are
-    what a format of one file gets later: see :class:`AbstractBook`.
+    ``notes`` are sentences about the tables, for formats that can hold them. ``answers`` are tables
+    that a format of one file gets later: see :class:`AbstractBook`.
     """
     if len(subsets) > MOST_FILES:
         return DatasetWriter(folder, schema, subsets, deviation)
@@ -495,7 +495,7 @@ def table_writer(
 
 
 def book_file(format: AbstractBook) -> str:
-    """Return the file of a folder in a format that holds all tables in one."""
+    """Return the path in a folder of the workbook with all tables."""
     return f"tables/tables{format.ending}"
 
 
@@ -510,7 +510,7 @@ def file_names(
 ) -> list[str]:
     """Return one path per marginal.
 
-    They are numbered, so that no two collide when characters are dropped.
+    Paths have numbers, so that they differ even if special characters are dropped.
     """
     width = len(str(len(marginals)))
     slugs = [

@@ -1,4 +1,4 @@
-"""A release on disk, read back once all of it agrees with its plan."""
+"""Reading a release from disk, if all of it agrees with its plan."""
 
 import json
 import math
@@ -46,7 +46,7 @@ _RUN = re.compile(r"[0-9a-f]{16}")
 
 
 def is_versions(value: Any) -> bool:
-    """Return whether a value is a version for every library's name."""
+    """Return whether a value is {library: version}."""
     return type(value) is dict and all(
         type(own) is str and _VERSION.fullmatch(own) for own in value.values()
     )
@@ -63,9 +63,9 @@ def is_witness(value: Any) -> bool:
     )
 
 
-# The fields of a record that its plan does not determine, and their forms. Besides, private,
+# The fields of a record that the plan does not determine, and their forms. In addition, private,
 # on_outside and without_time_zone must agree with the rest of the record and with the texts, and
-# the places of tables with their files.
+# the locations of tables with their files.
 FREE: Mapping[str, Callable[[Any], bool]] = {
     "private": lambda value: type(value) is bool,
     "on_outside": lambda value: value in get_args(OnOutside),
@@ -73,23 +73,23 @@ FREE: Mapping[str, Callable[[Any], bool]] = {
     "libraries": is_versions,
     "executors": lambda value: _RUN.fullmatch(value.get("run", "0" * 16)) is not None,
 }
-# the fields that are compared in a record with the words of another version
+# fields that are compared even if another version wrote the record
 _NUMBERS = (
     *("neighbors", "rows_per_person", "person", "rho", "marginals", "measurements"),
     *("rows_per_person_and_tick", "rho_of_all_ticks", "cumulative", "period"),  # fields of a tick
 )
-# of them in ``noise``: the integers that are drawn, and what they spend
+# fields inside ``noise``: about the integers that are drawn, and the budget they spend
 _DRAWN = ("sigma", "contrasts", "integer_sensitivity_squared", "rho_of_one_row")
-_SIMULATED = "NOT PRIVATE:"  # in the summary of a simulation, and of no other release
-_MOST_BYTES = 4  # bytes of a character
+_SIMULATED = "NOT PRIVATE:"  # begins a line in the summary of simulations only
+_MOST_BYTES = 4  # most bytes of a character
 
 
 def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
-    """Return a release with the tables in a folder, once the folder agrees with its plan.
+    """Return a release with the tables in a folder, if the folder agrees with its plan.
 
-    All files are compared with their sha256 in the record; all of the record, except its
-    :data:`FREE` fields, with the record that is written for this plan; the texts with those of the
-    plan; and the deviations and intervals in the files with the plan and the estimates.
+    All files are compared with their sha256 in the record; the record, except its :data:`FREE`
+    fields, with the record for this plan; the texts with the texts for this plan; and the
+    deviations and intervals in the files with the plan and the estimates.
 
     Args:
         blank: a release of the plan, with any tables.
@@ -146,22 +146,22 @@ def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
 
 
 def faulty(folder: Path, fault: str) -> OutputError:
-    """Return the error of a folder with a fault."""
+    """Return the error for a folder with this fault."""
     return OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
 
 
 def _disagreement(
     release: AbstractRelease, tables: StoredTables, record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words the first thing that does not follow from the plan; None if all does."""
+    """Return the first thing that disagrees with the plan, in words; None if all agrees."""
     files = record["files"]
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
-    if "executors" in record:  # they write no answers from tables that none of them can hold
+    if "executors" in record:  # these write no answers from huge tables
         answers = {k: name for k, name in answers.items() if name in files}
     document = document_of(release, answers)
     free = executors_in(record)
     expected = whole_record(document, release, files, free)
-    if "plan" not in record:  # the first releases had none, and are read with their plan
+    if "plan" not in record:  # releases of earlier versions have none
         del expected["plan"]
     texts = {"summary.txt": printable(document.summary) + "\n", **document.texts}
     as_matrix = any(type(base) is Base for term in release.plan.domain.terms for _, base in term)
@@ -173,7 +173,7 @@ def _disagreement(
 
 
 def executors_in(record: Mapping[str, Any]) -> dict[str, object]:
-    """Return what a record should say of Spark's executors, where they made the tables."""
+    """Return what the record must have about Spark's executors, if they made the tables."""
     if "executors" not in record:
         return {}
     run = {"run": record["executors"]["run"]} if "run" in record["executors"] else {}
@@ -188,11 +188,11 @@ def difference(
     file: str = "release.json",
     as_matrix: bool = False,
 ) -> str | None:
-    """Return in words what a record, or a text beside it, says else than expected; or None.
+    """Return the first disagreement of a record, or of a text beside it, in words; or None.
 
-    Of a record in the words of another version, only the :data:`_NUMBERS` are compared, and of its
-    summary whether it is of a simulation. Where a base is stored as its matrix, all is compared but
-    texts and names of queries, for which its class may have had other words.
+    If another version wrote the record, only the :data:`_NUMBERS` are compared, and whether the
+    summary is that of a simulation. If a base is stored as its matrix, all is compared except texts
+    and names of queries, which may come from the base's class.
     """
     expected = json.loads(json.dumps(expected))
     witness = record.get("optimality", {}).get("witness")
@@ -227,19 +227,19 @@ def difference(
 
 
 def _nameless(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record without the names of the workload's entries."""
+    """Return a record in which the entries of the workload have no names."""
     named = record["workload"]
     return {**record, "workload": [{k: x for k, x in of.items() if k != "name"} for of in named]}
 
 
 def _text_in(path: Path, length: int) -> str:
-    """Return the text in a file, not much more than a length."""
+    """Return the text of a file, cut somewhat above this length."""
     with opened(path) as file:
         return file.read(_MOST_BYTES * (length + 1)).decode()
 
 
 def answers_fault(release: AbstractRelease, folder: Path, answers: Mapping[int, str]) -> str | None:
-    """Return in words the first file of answers that does not follow from the tables, or None."""
+    """Return the first file of answers that disagrees with the tables, in words; or None."""
     kept = release.kept()
     domain, sizes = release.plan.domain, release.plan.schema.sizes
     for number, own in enumerate(answered(release, answers), len(release.plan.tables.subsets)):
@@ -248,7 +248,7 @@ def answers_fault(release: AbstractRelease, folder: Path, answers: Mapping[int, 
         if max(cells, domain.queries(term)) > MOST_CHECKED:
             continue
         rows, columns = rows_of(kept, own), [*BRIEF] if own.is_brief else NUMBERS
-        if len({*rows.schema.names}) < len(rows.schema):  # an attribute is called as a number is
+        if len({*rows.schema.names}) < len(rows.schema):  # an attribute is named like a column
             continue
         expected = {column: rows[column].to_numpy() for column in columns}
         finite = all(np.isfinite(own).all() for own in expected.values())
@@ -263,13 +263,13 @@ def answers_fault(release: AbstractRelease, folder: Path, answers: Mapping[int, 
 
 
 def format_of_tables(tables: StoredTables) -> FileFormat:
-    """Return the name of the format of tables."""
+    """Return the name of the format of stored tables."""
     own = format_of(next(iter(tables.places.values())).file)
     return next(name for name in get_args(FileFormat) if FORMATS[name] is own)
 
 
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
-    """Return the place of each table, from the record."""
+    """Return the location of each table, from the record."""
     entries = record["marginals"]
     if isinstance(entries, dict):
         if entries["file"] not in record["files"]:

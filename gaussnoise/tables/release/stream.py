@@ -20,10 +20,10 @@ def noisy_tables(
     query: ResidualQuery,
     noise: NoiseStream,
 ) -> Iterator[tuple[Subset, Array]]:
-    """Yield every planned marginal, as soon as it is counted.
+    """Yield each planned marginal with noise, as soon as it is counted.
 
-    Each residual is measured once, from the first marginal that has it, and kept until the last
-    marginal that needs it: memory follows the largest table and the residuals that tables share.
+    Each residual is measured once, from the first marginal that contains it, and kept until the
+    last marginal that needs it: memory is that of the largest table and of shared residuals.
     """
     uses = Counter(T for S in planned for T in measured_parts(S, query))
     residuals: dict[Subset, Array] = {}
@@ -44,7 +44,7 @@ def noisy_tables(
 def measured(
     counts: Counts, S: Subset, T: Subset, query: ResidualQuery, draw: Callable[[int], Counts]
 ) -> Array:
-    """Return the residual of T ⊆ S, from counts of S and fresh noise."""
+    """Return the noisy residual of T ⊆ S, from the counts of S."""
     return query.decode(T, query.noisy(T, part_of(counts, S, T), draw(query.rows(T))))
 
 
@@ -54,9 +54,9 @@ def known_part(S: Subset, query: ResidualQuery) -> Subset:
 
 
 def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -> Array:
-    """Return the public table of ``known`` ⊆ S, which may be the number of rows.
+    """Return the public table of ``known`` ⊆ S, perhaps the number of rows.
 
-    It is zero where that table is measured.
+    It is zero if the number of rows is measured with noise.
     """
     exact = part_of(counts, S, known).astype(np.float64) / query.unit
     return np.zeros_like(exact) if () in query.multipliers else exact
@@ -69,7 +69,7 @@ def table_of(
     query: ResidualQuery,
     box: Box | None = None,
 ) -> Array:
-    """Return ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` over all measured T.
+    """Return ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` over all measured T, with profiles v_i.
 
     Terms are added in the order of :func:`measured_parts`; the public table is added without noise.
     For a box of cells, the values of the box give exactly the same numbers as whole tables.

@@ -1,4 +1,4 @@
-"""Questions that are answered, for the refusal of one that is not."""
+"""Suggestions of questions that can be answered, when a question is refused."""
 
 import itertools
 import re
@@ -13,8 +13,8 @@ from .shorter import question_text, shorter
 
 T = TypeVar("T")
 
-_TABLES = 2  # most tables that a refusal names
-_MOST, _LONGEST = 400, 6  # characters that are read, and words of a name or label
+_TABLES = 2  # most tables in a refusal
+_MOST, _LONGEST = 400, 6  # most characters that are read, and most words of a name or label
 _WORD = re.compile(r'"(?:[^"]|"")*"|[^\s,|()=<>?;:.]+')
 _TIMES = re.compile(r"\b(day|week|month|quarter|year|wave|round)(s?)\b", re.I)
 _KINDS = {
@@ -34,19 +34,19 @@ def answer_or_hint(
     read: Callable[[str], Question],
     answer: Callable[[Question, str], T],
 ) -> T:
-    """Return the answer to a question, or refuse it and say which others are answered.
+    """Return the answer to a question, or refuse it and suggest questions that have answers.
 
     Args:
         text: the question.
-        schema: the names and labels that questions may have.
+        schema: the schema, with the names and labels that questions may have.
         tick: the word for a tick of a stream; None for a release.
         tables: the names of the attributes of every table.
-        read: from a text to its meaning.
-        answer: from a meaning and its text to the answer.
+        read: a function from a text to its meaning.
+        answer: a function from a meaning and its text to the answer.
 
     Raises:
-        ParameterError: no text, or a question that is not understood or cannot be answered. Every
-            question that the message names is one that ``answer`` takes.
+        ParameterError: no text, or a question that is not understood or has no answer. ``answer``
+            accepts every question that the message suggests.
     """
     if not isinstance(text, str):
         raise ParameterError(
@@ -58,7 +58,7 @@ def answer_or_hint(
         return answer(asked, text)
     except ParameterError as error:
         if tick is None and isinstance(asked, Change | Trend | ByTick):
-            raise  # these tables have no ticks: another folder answers it
+            raise  # these tables have no ticks, but those of another folder answer the question
         refused = error
 
     def is_answered(other: str) -> bool:
@@ -97,7 +97,7 @@ def _shorter(
     schema: Schema,
     read: Callable[[str], Question],
 ) -> Iterator[str]:
-    """Yield questions near a text, each followed by the same with fewer conditions."""
+    """Yield suggested questions, each followed by the same question with fewer conditions."""
     for _, other in near:
         try:
             meaning = read(other)
@@ -108,7 +108,7 @@ def _shorter(
 
 
 def _asked(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a question for every table, first those that have most of the names in a text."""
+    """Yield a question for every table, first for tables with most of the names in the text."""
     names, labels = _named(text[:_MOST], schema)
     said = {*names, *labels}
     clipped = {a.name for a in schema.attributes if a.is_summed}
@@ -120,13 +120,13 @@ def _asked(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterat
 
 
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
-    """Yield questions that are near a text, the nearest first, each after its assumption, or "".
+    """Yield pairs of an assumption (or "") and a question similar to the text, the nearest first.
 
-    They may be none that is understood.
+    Questions may fail to be understood.
 
     Args:
-        text: the text, which may be of a stranger.
-        schema: the names and labels that questions may have.
+        text: the text of any person.
+        schema: the schema, with the names and labels that questions may have.
         tick: the word for a tick of a stream; None for a release.
     """
     text = text[:_MOST]
@@ -138,7 +138,7 @@ def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[s
 
 
 def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
-    """Return a question of the names, labels and kinds that a text has; None if it has none."""
+    """Return a question from the names, labels and kinds of numbers in a text; None without any."""
     kinds = {k for k, words in _KINDS.items() if re.search(rf"\b({words})\b", text, re.I)}
     names, labels = _named(text, schema)
     clipped = [a.name for a in schema.attributes if a.is_summed]
@@ -179,7 +179,7 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
 
 
 def _given(conditions: list[str], groups: list[str]) -> str:
-    """Return the groups of a question, in its words."""
+    """Return the part of a question about its groups: " by …", or ""."""
     both = [*conditions, *groups]
     return f" by {', '.join(both)}" if both else ""
 
@@ -189,13 +189,13 @@ def _condition(name: str, *labels: str) -> str:
 
 
 def _held(schema: Schema, name: str) -> tuple[str, list[str]] | None:
-    """Return the label that those have who have what an attribute is called; None without one."""
+    """Return the attribute and its label "yes", or the like; None if it has no such label."""
     labels = schema.attributes[schema.names.index(name)].labels
     return next(((name, [str(own)]) for own in labels if str(own).lower() in HELD), None)
 
 
 def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the attributes in a text, and the labels in it by their attributes, in its order."""
+    """Return the attributes in a text, and {attribute: labels in the text}, in the text's order."""
     names: list[str] = []
     labels: dict[str, list[str]] = {}
     known: dict[str, list[tuple[str, str | None]]] = {}
@@ -206,9 +206,9 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
     last, found = "", list(_parts(text, known))
     for k, part in enumerate(found):
         places = known[part]
-        if len(places) > 1:  # a label of several attributes is that of the one before it
+        if len(places) > 1:  # a label of several attributes belongs to the one before it
             places = [place for place in places if place[0] == last]
-        if turns_round(part):  # a label "no" is one only beside its attribute
+        if turns_round(part):  # a word like "no" is a label only beside its attribute
             beside = {last, *(name for after in found[k + 1 : k + 2] for name, _ in known[after])}
             places = [place for place in places if place[0] in beside]
         for name, label in places:
@@ -221,7 +221,7 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def _parts(text: str, known: Collection[str]) -> Iterator[str]:
-    """Yield the known parts of a text, the longest first at every word."""
+    """Yield the names and labels that a text contains, the longest possible at every word."""
     words = [match[0].strip('"').lower() for match in _WORD.finditer(text)]
     at = 0
     while at < len(words):

@@ -27,12 +27,12 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SumTable(AbstractEstimates):
-    """Sums of a number within groups: unbiased for the values as they are clipped.
+    """Sums of a number within groups, unbiased for clipped values.
 
     Values are rounded to multiples of ``(high − low) / plan.unit``, where ``plan.unit`` is usually
-    2²⁰. So a sum is off by at most half a multiple for each record, and on average by much less.
-    Sums of the product of two numbers are off by as little beyond that, of few numbers in all.
-    Where rows have weights, sums are weighted.
+    2²⁰. So the rounding error of a sum is at most half such a step for each record, and on average
+    much less. For sums of products it is only a little larger. If rows have weights, sums are
+    weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
@@ -41,10 +41,10 @@ class SumTable(AbstractEstimates):
         standard_deviation: standard deviation of every sum, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
         name: the number that is summed, or the product: ``"pay times hours"``.
-        clip: the interval that values are clipped to, and products are in; up to infinity, it
-            clips nothing.
+        clip: the interval to which values are clipped, and which contains products; if its upper
+            bound is infinite, nothing is clipped.
         weighted: the column that rows are weighted by, or None.
-        over: the units that are summed over, in words: rows, or persons with one number each.
+        over: the units over which sums are taken, in words: rows, or persons with one number each.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -72,13 +72,13 @@ class SumTable(AbstractEstimates):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanTable(AbstractEstimates):
-    """Means of a number within groups: sums over counts, both of them released.
+    """Means of a number within groups: released sums divided by released counts.
 
     A ratio of unbiased numbers is *not* unbiased, unless the count is exact. Its intervals are
     still exact (Fieller 1954), since the noise of both is Gaussian with known covariance.
-    They are about the mean of the clipped values, which is inside the clipping interval. So are the
-    estimates: a ratio that noise carries outside moves to the nearer end. Where rows have weights,
-    means are weighted.
+    They are for the mean of the clipped values, which is inside the clipping interval. Estimates
+    are inside too: a ratio that noise moves outside is set to the nearer bound. If rows have
+    weights, means are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
@@ -87,16 +87,18 @@ class MeanTable(AbstractEstimates):
         standard_deviation: standard deviations to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         name: the number whose means these are.
-        clip: the interval that values are clipped to; up to infinity, it clips nothing.
+        clip: the interval to which values are clipped; if its upper bound is infinite, nothing is
+            clipped.
         weighted: the column that rows are weighted by, or None.
-        over: the units whose mean it is, in words: rows, or persons with one number each.
-        counts: the count of every group, without the records that have no number.
-        above: the weight at the upper of two ends less the weight at the lower: the mean is their
-            middle plus half their distance times ``above / counts``.
+        over: the units over which means are taken, in words: rows, or persons with one number each.
+        counts: the count of every group, without records that have no number.
+        above: the weight of the last virtual cell minus that of the first: the mean is the middle
+            of ``ends`` plus half their distance times ``above / counts``.
         variance: variance of ``above``.
         count_variance: variance of ``counts``.
         covariance: covariance of ``above`` and ``counts``.
-        ends: the ends that have these weights; those of ``clip``, where it is finite.
+        ends: the numbers of the first and last virtual cell; the bounds of ``clip`` if it is
+            finite.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -124,13 +126,13 @@ class MeanTable(AbstractEstimates):
 
     @property
     def cut(self) -> NDArray[np.bool_]:
-        """Whether noise carried the ratio outside the interval, so that its estimate is an end."""
+        """Whether noise moved the ratio outside the interval, so that the estimate is a bound."""
         above = np.abs(self.above) if self.is_bounded else -self.above
         return (self.counts > 0) & (above > self.counts)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the interval has an upper end."""
+        """Whether the interval has a finite upper bound."""
         return self.clip[1] < math.inf
 
     def unlimited(self, squared: float) -> ConfidenceInterval:
@@ -143,12 +145,12 @@ class MeanTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every mean, each alone or all of this table (Šidák 1967).
+        """Return intervals for each mean alone, or for all of this table together (Šidák 1967).
 
-        They hold every m for which ``sum − m·count`` lies within its own Gaussian interval about
-        zero. So they cover as often as their level says: exactly where the count is clear of zero,
-        and more often where it is not; they are the whole clipping interval there. They are cut to
-        the clipping interval.
+        They contain every m for which the Gaussian interval of ``sum − m·count`` contains zero. So
+        they cover as often as their level says: exactly if the count is clearly positive, and more
+        often if not; then they are the whole clipping interval. They are cut to the clipping
+        interval.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -176,8 +178,8 @@ class SummaryTable(AbstractEstimates):
         estimate: all statistics; counts and sums are unbiased.
         standard_deviation: standard deviations of all statistics; of means to first order.
         private: False for simulations, whose numbers must not be published.
-        parts: the answers, and the means with an axis of one entry.
-        axis: the axis of the statistics.
+        parts: the table of answers, and the table of means.
+        axis: the axis along which the statistics are.
     """
 
     parts: tuple[AbstractEstimates, AbstractEstimates]
@@ -186,8 +188,8 @@ class SummaryTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals of all statistics; those of means are as in :class:`MeanTable`."""
-        if simultaneous:  # all numbers together: the level that each of them needs
+        """Return intervals for all statistics; for means, as in :class:`MeanTable`."""
+        if simultaneous:  # for all numbers together, the level that each one needs
             level = level ** (1 / self.estimate.size)
         first, second = (part.confidence_interval(level) for part in self.parts)
         ends = [
@@ -206,7 +208,7 @@ def _values(clip: tuple[float, float], groups: Sequence[str]) -> str:
 
 
 def _moved(ratio: Array, ends: tuple[float, float]) -> Array:
-    """Return ratios moved from [-1, 1] to between the ends."""
+    """Return ratios mapped linearly from [-1, 1] to the interval ``ends``."""
     low, high = ends
     return (low / 2 + high / 2) + (high - low) / 2 * ratio
 
@@ -221,8 +223,8 @@ def sums(release: AbstractRelease, name: Names, given: Names = ()) -> SumTable:
         given: attributes that define the groups; none for all records.
 
     Returns:
-        A :class:`SumTable`, one axis for each group attribute: unbiased for the values as they
-        are clipped, standard deviations exact.
+        A :class:`SumTable`, one axis for each group attribute: unbiased for clipped values, with
+        exact standard deviations.
 
     Raises:
         ParameterError: unknown attributes, no clipped number, or a table that was not released.
@@ -252,8 +254,8 @@ def sums(release: AbstractRelease, name: Names, given: Names = ()) -> SumTable:
 def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
     """Return means of a clipped number within groups: released sums over released counts.
 
-    Records without a number, where the schema has a catch-all for them, enter neither the sums
-    nor the counts.
+    Records without a number, for which the schema may have a catch-all, are neither in the sums nor
+    in the counts.
 
     Args:
         release: the release that is asked.
@@ -279,7 +281,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
     base = _clipped(release, i)
     t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
     rows = np.zeros((4, base.size))
-    # the number's weight at its upper end, at its lower end, their sum, their difference
+    # the weights of the last virtual cell, of the first, their sum, and their difference
     rows[:, : len(t)] = t, 1 - t, np.ones_like(t), 2 * t - 1
     (_, _, counts, above), (upper, lower, count_variance, variance) = _rows(
         release, {i: rows}, group, S
@@ -314,13 +316,13 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
 
 def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
-    """Return the number of an entry whose means by group follow from its answers, or None."""
+    """Return the index of the only number in an entry with its count and sum; None if not one."""
     numbers = summed_numbers(term)
     return numbers[0] if len(numbers) == 1 else None
 
 
 def summed_numbers(term: Sequence[tuple[int, AbstractBase]]) -> list[int]:
-    """Return the numbers of an entry, each of whose means by group follow from its answers."""
+    """Return the indices of numbers in an entry whose means by group its answers determine."""
     numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
     grouped = all(base.is_identity for i, base in term if i not in numbers)
     return numbers if grouped else []
@@ -329,7 +331,7 @@ def summed_numbers(term: Sequence[tuple[int, AbstractBase]]) -> list[int]:
 def with_means(
     release: AbstractRelease, term: Sequence[tuple[int, AbstractBase]]
 ) -> AbstractEstimates:
-    """Return the answers to an entry of the workload, with the means that follow from them."""
+    """Return the answers to an entry of the workload, with the means that they determine."""
     schema = release.plan.schema
     answers = release.answers({schema.names[i]: base for i, base in term})
     i = summed_in(term)
@@ -356,7 +358,7 @@ def with_means(
 
 
 def check_no_number(release: AbstractRelease, function: str, names: Names) -> None:
-    """Refuse a function that would treat virtual cells as categories."""
+    """Raise ParameterError if a function would take virtual cells for categories."""
     schema = release.plan.schema
     for i in release.plan.subset((names,) if isinstance(names, str) else names):
         if schema.attributes[i].is_summed:
@@ -367,7 +369,7 @@ def check_no_number(release: AbstractRelease, function: str, names: Names) -> No
 
 
 def clipped_number(release: AbstractRelease, function: str, name: object) -> tuple[int, Clipped]:
-    """Return the position of a clipped number and its base; refuse any other name."""
+    """Return the index and the base of a clipped number; raise ParameterError for other names."""
     plan = release.plan
     if not isinstance(name, str):
         raise ParameterError(f"{function}: expected the name of a clipped number, got {name!r:.80}")
@@ -383,7 +385,7 @@ def clipped_number(release: AbstractRelease, function: str, name: object) -> tup
 def _asked(
     release: AbstractRelease, function: str, names: tuple[object, ...], given: Names
 ) -> tuple[Subset, Subset, Subset]:
-    """Return the positions of numbers, of groups in the given order, and of all, sorted."""
+    """Return the indices of numbers, of groups in the given order, and of all, sorted."""
     numbers = tuple([clipped_number(release, function, name)[0] for name in names])
     if not numbers or len(set(numbers)) < len(numbers):
         raise ParameterError(
@@ -403,7 +405,7 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
 
 
 def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict:
-    """Return the fields of a table on its number, or the product of its numbers, and groups."""
+    """Return the fields of a table about its number (or product of numbers) and its groups."""
     schema, weight = release.plan.schema, release.plan.weight
     ends = schema.attributes[numbers[0]].interval
     for i in numbers[1:]:
@@ -423,7 +425,7 @@ def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict
 
 
 def _forms(release: AbstractRelease, rows: Mapping[int, Array], group: Subset) -> dict[str, Rows]:
-    """Return the queries that add up numbers' cells, by the weights of rows, in each group."""
+    """Return {attribute: queries} for sums of numbers' cells with these weights, by group."""
     schema = release.plan.schema
     own = {schema.names[k]: Rows(Identity(schema.sizes[k]), axis) for axis, k in enumerate(group)}
     return own | {schema.names[i]: Rows(Base(row[None]), None) for i, row in rows.items()}
@@ -435,7 +437,7 @@ def number_rows(
     """Return estimates and variances of combinations of a number's cells: (rows, groups…).
 
     Args:
-        release: the release that is asked.
+        release: the release.
         name: a clipped number.
         given: attributes that define the groups.
         rows: the weight of each virtual cell, shape (rows, cells without the catch-all).
@@ -452,10 +454,10 @@ def _rows(
     """Return estimates and variances of combinations of numbers' cells: (rows…, groups…).
 
     Args:
-        release: the release that is asked.
+        release: the release.
         rows: for each number, the weights of its cells, shape (rows, cells).
         group: the attributes that define groups.
-        S: the numbers and these attributes, sorted.
+        S: all of these attributes, sorted.
     """
     names, sizes = release.plan.schema.names, release.plan.schema.sizes
     _, _, cells = estimate_of(release, tuple(names[k] for k in S))

@@ -1,7 +1,4 @@
-"""The input of mbi, which draws synthetic records.
-
-The noisy residuals are measurements of its graphical model.
-"""
+"""Synthetic records, drawn by mbi from a graphical model of the noisy residuals."""
 
 import contextlib
 import io
@@ -29,22 +26,22 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MOST_RECORDS = 10**8
-_DIGITS = 4  # numbers are rounded to a step between 1e-5 and 1e-4 of the interval
-_MOST_DECIMALS = 300  # numpy multiplies by this power of ten, which must be finite
+_DIGITS = 4  # numbers are rounded to a step between 1e-5 and 1e-4 of their interval
+_MOST_DECIMALS = 300  # numpy multiplies by a power of ten, which must be finite
 
 
 class MbiProblem(NamedTuple):
-    """The arguments of mbi's estimators, in their order.
+    """The arguments of mbi's estimators, in the order of mbi.
 
     Use it as ``mbi.estimation.MirrorDescent().estimate(*problem)``.
 
     Attributes:
         domain: names, sizes and labels; synthetic code k of attribute a means
             ``domain.labels_config[a][k]``.
-        measurements: independent noisy residuals. Do not call their ``compress``: it would drop the
-            projection.
-        known_total: the exact number of rows where it is public; None where the total is one of
-            the measurements.
+        measurements: independent noisy residuals. Do not call ``compress`` on them: it would drop
+            the projection.
+        known_total: the exact number of rows if it is public; None if the total is one of the
+            measurements.
     """
 
     domain: "mbi.Domain"
@@ -62,7 +59,7 @@ class ZeroSumQuery:
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
         """Return the projection, flattened in C order."""
-        # a jax array, whose methods are all that the projection uses
+        # a jax array; the projection uses only its methods
         values: Any = marginal.datavector(flatten=False)
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
 
@@ -94,7 +91,7 @@ class ContrastQuery:
         for axis, matrix in enumerate(self.matrices):
             if matrix is None:
                 values = project_zero_sum(values, [axis])
-            else:  # the array's own methods: jax traces them
+            else:  # methods of the array, so that jax can trace them
                 values = (values.swapaxes(axis, -1) @ matrix.T).swapaxes(axis, -1)
         return values
 
@@ -106,16 +103,16 @@ class ContrastQuery:
 
 
 def to_mbi(release: AbstractRelease) -> MbiProblem:
-    """Return the measurements as input of ``mbi``, for synthetic records.
+    """Return the measurements as input for ``mbi``, which makes synthetic records.
 
-    The records are biased, but have no further privacy cost:
-    ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records
-    from.
+    The records are biased, but have no further privacy cost.
+    ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model from which records can
+    be drawn.
 
     Raises:
         NotAvailableError: ``mbi`` is not installed; the message says how to install it.
-        ParameterError: the plan has ``public`` attributes, or numbers without an upper end: models
-            of ``mbi`` take no exact tables, and no such numbers.
+        ParameterError: the plan has ``public`` attributes, or numbers without an upper bound:
+            ``mbi`` can use neither exact tables nor such numbers.
     """
     if release.query.public:
         raise ParameterError(
@@ -132,23 +129,24 @@ def to_mbi(release: AbstractRelease) -> MbiProblem:
 
 
 def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
-    """Return synthetic records that resemble the released tables; a model makes them: BIASED.
+    """Return synthetic records from a model that resemble the released tables: BIASED.
 
     A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
     it: post-processing, at no further privacy cost. Counts of these records are not the
-    released estimates and have no known standard deviation. Relations that no released table
-    holds are assumptions of the model, not facts of the data. For numbers with intervals, ask
-    the release itself. The records are as private as the release: not at all for a simulation.
+    released estimates and have no known standard deviation. Relations that are in no released table
+    are assumptions of the model, not facts about the data. For numbers with intervals, ask the
+    release itself. The records are as private as the release; those of a simulation are not
+    private.
 
-    A clipped number lies inside its interval. Among the records that agree in all attributes that
-    share a table with it, its numbers have the shape of most entropy with the mean of the model, a
-    falling or rising exponential; and where the attribute has squares, a Beta distribution with
-    the mean and the variance of the model. Sums, means and, with squares, standard deviations are
-    about right. All else about the number, its quantiles above all, is this shape, not the data:
-    :meth:`likeness` compares. A mean that noise moved to an end or beyond it gives numbers at or
-    close to that end; a variance that noise moved to zero or below gives the mean itself. An
-    attribute has no unit: numbers are rounded to a power of ten, between 1/100,000 and 1/10,000 of
-    the interval.
+    A clipped number lies inside its interval. Consider records that agree in all attributes that
+    are in a table with it. Among them, its numbers have the distribution of largest entropy with
+    the model's mean, a falling or rising exponential; if the attribute has squares, a Beta
+    distribution with the model's mean and variance. Sums, means and, with squares, standard
+    deviations are about right. All else about the number, its quantiles above all, follows from
+    this shape, not from the data: compare by :meth:`likeness`. A mean that noise moved to a bound
+    or beyond gives numbers at or close to that bound; a variance that noise moved to zero or below
+    gives the mean itself. Since an attribute has no unit, numbers are rounded to a power of ten,
+    between 1/100,000 and 1/10,000 of the interval.
 
     ``mbi`` draws from numpy's global generator. Nothing private depends on these draws, so you
     may seed that generator to draw the same records again.
@@ -184,7 +182,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     import pyarrow as pa
 
     with _quiet(), jax.enable_x64(True):
-        # the annotation of estimate() does not say which model it returns
+        # estimate() is annotated without the class of the model
         model: Any = mbi.estimation.MirrorDescent().estimate(*to_mbi(release))
         records = model.synthetic_data(rows=n)
     drawn = [a for a in release.plan.schema.attributes if a.name in records.domain.attributes]
@@ -206,7 +204,7 @@ def mbi_measurements(
     schema: Schema,
     strategies: Mapping[str, AbstractStrategy] | None = None,
 ) -> MbiProblem:
-    r"""Return noisy residuals as the input of mbi, for synthetic records.
+    r"""Return noisy residuals as input for mbi, which makes synthetic records.
 
     See `mbi <https://github.com/ryan112358/mbi>`_.
 
@@ -220,9 +218,9 @@ def mbi_measurements(
     nonnegative, and relations that no table measured come from the model. Tables counted from them
     have no known standard deviation: take estimates and intervals from the release.
 
-    mbi asks for independent noises of one size. Attributes measured by contrasts of their own are
-    given as contrasts B with such noise: as ``(⊗_i B_i) x_T``, where B_i is the projection for all
-    other attributes.
+    mbi needs independent noise of one size. Attributes with a solved strategy are measured by
+    contrasts B that have such noise, ``(⊗_i B_i) x_T``, where B_i is the projection for all other
+    attributes.
 
     Args:
         measurements: zero-sum estimates of shape (sizes…), in rows, with their standard deviations.
@@ -231,8 +229,8 @@ def mbi_measurements(
 
     Returns:
         An :class:`MbiProblem`. mbi recommends the two settings of jax below, before its first
-        import. Its exact inference holds tables of attributes that marginals link tightly: all
-        pairs of ten attributes make one table of ten attributes.
+        import. Its exact inference makes one table of attributes that are all linked by marginals:
+        all pairs of ten attributes make one table of ten attributes.
 
     Raises:
         NotAvailableError: mbi is not installed.
@@ -267,9 +265,9 @@ def mbi_measurements(
         if not T and standard_deviation == 0:
             known_total = float(
                 round(float(estimate))
-            )  # as a count of records: mbi rounds 99.999… down to 99
+            )  # as a count of records, since mbi rounds 99.999… down to 99
         else:
-            # mbi estimates the total only from measurements with its own query
+            # mbi estimates the total only from measurements with its own query class
             query, values = ZeroSumQuery() if T else mbi.DatavectorQuery(), estimate
             matrices = tuple(_rows_of_unit_noise((strategies or {}).get(name)) for name in T)
             if any(matrix is not None for matrix in matrices):
@@ -282,7 +280,7 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """Return B, whose answers have independent noise of variance one where counts have E.
+    """Return B, whose answers have independent noise of variance one, if counts have noise E.
 
     It is None for the projection.
     """
@@ -296,10 +294,10 @@ def _chances(
     attribute: Attribute,
     codes: Mapping[str, NDArray[np.int64]],
 ) -> Array:
-    """Return the chance of each virtual cell of a number, given the rest of a record.
+    """Return the probability of each virtual cell of a number, given the rest of a record.
 
     Shape (records, cells). The model is a product of exponentials of its potentials, so that only
-    those of tables with this number matter.
+    potentials of tables with this number matter.
     """
     chances = np.zeros((len(codes[attribute.name]), attribute.size))
     for names, potential in potentials.items():
@@ -315,7 +313,7 @@ def _chances(
 def _numbers(attribute: Attribute, chances: Array, column: int) -> Array:
     """Return a clipped number for each record.
 
-    Records of one mean follow one another, so that they take shares that are spread evenly.
+    Records with equal means are consecutive, so that they get evenly spread quantiles.
     """
     low, high = attribute.clip or (0.0, 1.0)
     squares = chances.shape[1] == 3  # with weights (1 − t)², 2t(1 − t) and t² on virtual cells
@@ -329,7 +327,7 @@ def _numbers(attribute: Attribute, chances: Array, column: int) -> Array:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the output of jax and mbi on devices, precision, caches and progress."""
+    """Suppress the output of jax and mbi on devices, precision, caches and progress."""
     logger = logging.getLogger("jax")
     level, silent = logger.level, io.StringIO()
     logger.setLevel(logging.ERROR)

@@ -58,7 +58,8 @@ class AbstractEstimates(abc.ABC):
         estimate: estimates of all cells, shape (sizes…).
         standard_deviation: standard deviation of every cell, same shape.
         private: False for simulations, whose numbers must not be published.
-        forms: the linear forms of released cells that give these cells; None if they are not known.
+        forms: the linear forms of released cells from which these cells are computed; None if
+            unknown.
     """
 
     attributes: tuple[str, ...]
@@ -90,16 +91,16 @@ class AbstractEstimates(abc.ABC):
     def unlimited(self, squared: float) -> ConfidenceInterval:
         """Return intervals of ``√squared`` standard deviations, not cut to :attr:`limits`.
 
-        They are infinite where nothing is known.
+        They are infinite if nothing is known.
         """
         half = math.sqrt(squared) * self.standard_deviation
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def at(self, places: Sequence[Place]) -> Function:
-        """Return some cells, by their positions, as a function of linear forms of releases.
+        """Return cells at these indices as a function of linear forms of releases.
 
         Raises:
-            NotAvailableError: the table does not say how its cells were computed.
+            NotAvailableError: it is unknown how the table's cells were computed.
         """
         if self.forms is None:
             raise NotAvailableError(
@@ -109,7 +110,7 @@ class AbstractEstimates(abc.ABC):
         return self.forms.at(places)
 
     def part(self, axis: int, k: int) -> Self:
-        """Return the cells of one label of an attribute, along the axes that are left."""
+        """Return the cells of one label of an attribute, along the remaining axes."""
         shape, own = self.estimate.shape, {}
         for one in fields(self):
             value = getattr(self, one.name)
@@ -126,7 +127,7 @@ class AbstractEstimates(abc.ABC):
     def contrast(self, weights: "ArrayLike") -> Contrast:
         """Return a linear combination of cells, with its standard deviation.
 
-        The standard deviation contains all correlations between cells. It is exact for counts,
+        The standard deviation includes all correlations between cells. It is exact for counts,
         sums and answers; for means, shares and ratios it is to first order.
 
         Args:
@@ -179,15 +180,15 @@ class AbstractEstimates(abc.ABC):
         weights = weights[:, used]
         covariance = weights @ found.covariance @ weights.T
         size = np.square(weights) @ np.diagonal(found.covariance)
-        certain = np.diagonal(covariance) <= CANCELLED * size  # only rounding is left
+        certain = np.diagonal(covariance) <= CANCELLED * size  # the rest is a rounding error
         covariance[certain] = covariance[:, certain] = 0
         return Contrasts(weights @ found.estimate, covariance)
 
     def difference(self, attribute: str, first: Category, second: Category) -> "ComparisonTable":
-        """Return the cells of one label less those of another, with intervals.
+        """Return the cells of one label minus those of another, with intervals.
 
-        Intervals of differences of counts, sums and answers are exact. Those of means and shares
-        put the exact intervals of both together, to first order (Zou & Donner 2008).
+        Intervals of differences of counts, sums and answers are exact. For means and shares, the
+        exact intervals of both are combined, to first order (Zou & Donner 2008).
 
         Args:
             attribute: an attribute of the table.
@@ -228,8 +229,8 @@ class AbstractEstimates(abc.ABC):
             second: the label whose cells are the divisors.
 
         Returns:
-            A :class:`ComparisonTable` over the other attributes. Where the divisor may be zero,
-            intervals have no finite end.
+            A :class:`ComparisonTable` over the other attributes. If the divisor may be zero,
+            intervals have no finite bound.
 
         Raises:
             ParameterError: an unknown attribute or label, or too large a table.
@@ -242,9 +243,9 @@ class AbstractEstimates(abc.ABC):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every number, each taken alone or all taken together.
+        """Return intervals for each number alone, or for all numbers together.
 
-        All together they are a simultaneous band, valid for all correlations (Šidák 1967).
+        Intervals for all together are a simultaneous band, valid for all correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -261,8 +262,8 @@ class AbstractEstimates(abc.ABC):
     def to_frame(self, level: float = LEVEL) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow. The frame holds the level of its intervals: in
-        ``attrs`` of pandas, in the metadata of pyarrow, in a last column ``level`` of polars.
+        Files and remote engines give pyarrow. The frame holds the level of the intervals: pandas in
+        ``attrs``, pyarrow in its metadata, polars in a last column ``level``.
         """
         return framed(self.to_arrow(level), self.backend)
 
@@ -286,7 +287,7 @@ class AbstractEstimates(abc.ABC):
         return with_level(rows, level, self.private)
 
     def sorted(self, descending: bool = True) -> "CellList":
-        """Return all cells by estimate, the largest first or last.
+        """Return all cells, sorted by estimate, the largest first or last.
 
         Cells without an estimate come at the end.
 
@@ -316,8 +317,8 @@ class AbstractEstimates(abc.ABC):
     def plot(self, level: float = LEVEL) -> "Figure":
         """Return a picture with intervals, of a kind that suits the table.
 
-        It has dots, shares by group, steps of a CDF with its band, a heat map, or the largest and
-        smallest cells of a table that has many.
+        It shows dots, shares by group, the steps of a CDF with a band, a heat map, or the largest
+        and smallest cells of a large table.
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
@@ -331,7 +332,7 @@ class AbstractEstimates(abc.ABC):
 
     @property
     def closing(self) -> str:
-        """The line below the numbers where they are shown."""
+        """The line that ``print`` and pages show below the numbers."""
         return CLOSING
 
     def _repr_html_(self) -> str:
@@ -345,7 +346,7 @@ class AbstractEstimates(abc.ABC):
 
         Args:
             level: the level of the intervals.
-            title: the first line; if left out, what the table is.
+            title: the first line; if left out, a description of the table.
         """
         sd, interval = self.standard_deviation, self.confidence_interval(level)
         estimate = rounded(self.estimate, sd)
@@ -364,7 +365,7 @@ class AbstractEstimates(abc.ABC):
         )
 
     def closing_at(self, level: float) -> str:
-        """Return :attr:`closing` for intervals of another level."""
+        """Return :attr:`closing` for intervals of this level."""
         return self.closing.replace(level_text(LEVEL), level_text(level))
 
 
@@ -430,7 +431,7 @@ class QueryTable(AbstractEstimates):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ProportionTable(AbstractEstimates):
-    """Shares of groups: every count over the count of its group, both of them released.
+    """Shares of groups: released counts divided by the released counts of their groups.
 
     A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. Its intervals are
     still exact (Fieller 1954), since the noise of counts is Gaussian with known covariance.
@@ -439,17 +440,18 @@ class ProportionTable(AbstractEstimates):
         attributes: names, one per axis.
         labels: cell names along every axis.
         estimate: shares, shape (sizes…); NaN where a group's count is not positive.
-        standard_deviation: to first order, of every cell; NaN where the estimate is NaN.
+        standard_deviation: standard deviation of every cell to first order; NaN if the estimate is
+            NaN.
         private: False for simulations, whose numbers must not be published.
         given: names of the attributes that define the groups.
         counts: the count of every cell.
         groups: the count of every cell's group.
         variance: the variance of each count; this array and the two below broadcast to the table.
         group_variance: variance of the count of every cell's group.
-        share: the covariance of these two counts, divided by ``group_variance``: the part of the
-            group's noise that a cell has.
-        steps: for cumulative shares, the value of the last attribute that reaches each of them:
-            numbers or dates, or positions if it has neither. None for other shares.
+        share: the covariance of a cell's count and its group's count, divided by
+        ``group_variance``: the share of the group's noise in the cell.
+        steps: for cumulative shares, the values of the last attribute at which they are reached:
+            numbers or dates, or else indices. None for other shares.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -485,13 +487,13 @@ class ProportionTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every cell, each alone or all cells together (Šidák 1967).
+        """Return intervals for each cell alone, or for all cells together (Šidák 1967).
 
-        An interval holds every p for which ``count − p·group`` lies within its own Gaussian
-        interval about zero. That difference is Gaussian with mean zero at the true share, so the
-        intervals cover as often as their level says (Fieller 1954): exactly where the group's count
-        is clear of zero, and more often where it is not; they are [0, 1] there. Intervals are cut
-        to [0, 1], and hold the estimate unless noise carried it outside.
+        An interval contains every p for which the Gaussian interval of ``count − p·group`` contains
+        zero. At the true share, this difference is Gaussian with mean zero, so the intervals cover
+        as often as their level says (Fieller 1954): exactly if the group's count is clearly
+        positive, and more often if not; then they are [0, 1]. Intervals are cut to [0, 1], and
+        contain the estimate unless noise moved it outside.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

@@ -17,7 +17,7 @@ _UNFIT = "a null, or a value outside the schema,"
 
 
 def release_text(release: AbstractRelease) -> str:
-    """Return the summary of a release for people."""
+    """Return the summary of a release for readers."""
     plan = release.plan
     charged = f"rho = {release.rho_charged:.10g}" if release.private else "nothing"
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
@@ -41,7 +41,7 @@ def release_text(release: AbstractRelease) -> str:
 
 
 def numbers_text(release: AbstractRelease) -> list[str]:
-    """Return the units of sums, in words."""
+    """Return sentences about the values and the rounding of sums, and about weights."""
     plan = release.plan
     used = {name for marginal in release for name in marginal}
     clipped = [a for a in plan.schema.attributes if a.is_summed and a.name in used]
@@ -65,7 +65,7 @@ def numbers_text(release: AbstractRelease) -> list[str]:
 
 
 def dropped_text(release: AbstractRelease, *, plainly: bool = False) -> list[str]:
-    """Return lines on the rows that the tables leave out, for all readers if ``plainly``."""
+    """Return sentences about rows that no table counts, for all readers if ``plainly``."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     clipped = [a.name for a in release.plan.schema.attributes if a.name in strict and a.is_summed]
@@ -89,7 +89,7 @@ def dropped_text(release: AbstractRelease, *, plainly: bool = False) -> list[str
 
 
 def disclaimers(release: AbstractRelease) -> list[str]:
-    """Return sentences on the scope of the privacy guarantee."""
+    """Return sentences about what the privacy guarantee covers."""
     rows, person = release.plan.rows_per_person, release.plan.person
     whom = (
         "each row"

@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from narwhals.typing import EagerAllowed
 
 NUMBERS = ("estimate", "standard_deviation", "low", "high")
-LEVEL = 0.95  # level of the intervals from low to high by default
+LEVEL = 0.95  # default level of the intervals from low to high
 
 
 def interval_record(level: float = LEVEL) -> dict[str, object]:
-    """Return the meaning of the columns low and high of files and frames."""
+    """Return the meaning of the columns low and high in files and frames."""
     return {"columns": ["low", "high"], "level": level, "simultaneous": False}
 
 
 def with_level(rows: "pa.Table", level: float, private: bool) -> "pa.Table":
-    """Return an arrow table with the level of its intervals, which Parquet files keep."""
+    """Return an arrow table with the level of its intervals in metadata, which Parquet keeps."""
     record = json.dumps({"intervals": interval_record(level), "private": private})
     return rows.replace_schema_metadata({"gaussnoise": record})
 
 
 def framed(rows: "pa.Table", backend: "EagerAllowed") -> Any:
-    """Return an arrow table as a dataframe of a library.
+    """Return an arrow table as a dataframe of this library.
 
-    The level is in ``attrs``, or, as polars has no place for it, in a last column ``level``.
+    The level is in ``attrs``, or for polars, which has none, in a last column ``level``.
     """
     import narwhals as nw
 

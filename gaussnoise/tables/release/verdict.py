@@ -27,32 +27,32 @@ _HOW = (
     "depends on exact counts too: that is for the office alone as well."
 )
 _MOST_NAMED = 8
-_HARDLY = 0.1  # less than this probability is no help
-_NEXT_TO_NONE = 0.01  # neither is it to notice noise of less than this part of the stated scale
+_HARDLY = 0.1  # a smaller probability of noticing wrong noise is stated as none
+_NEXT_TO_NONE = 0.01  # a smaller share of the stated scale of noise is stated as none
 
 
 @final
 @dataclass(frozen=True)
 class Inspection:
-    """Whether released numbers differ from a recount as their noise does. NOT private.
+    """Whether released numbers differ from a recount as noise should make them differ. NOT private.
 
     Attributes:
         passed: the verdict.
         level: a bound on the probability that a correct release does not pass.
         power: the probability with which the differences below are noticed, at least.
-        rows_lost: this number of rows, or amount of weight, is noticed where it is missing or comes
-            twice; 1 where the number of rows is public.
-        rows_moved: by attribute that is measured by itself, this number of rows in other
-            categories (for numbers at the other end of the interval) is noticed, like those of a
-            swapped column.
-        noise: by factor, the probability of noticing noise that is larger or smaller by it.
+        rows_lost: so much is noticed, in rows or weight, if it is missing or counted twice; 1 if
+            the number of rows is public.
+        rows_moved: {attribute that is measured alone: number of rows in wrong categories that is
+            noticed}, as after swapping columns (for numbers, rows at the wrong bound).
+        noise: {factor: probability of noticing noise that is larger or smaller by this factor}.
         scales: two factors: noise of less than the first or more than the second times the stated
             scale is noticed; None if nothing is measured.
         crowded: whether persons had more records than are counted. The choice among them was random
-            and was not kept, so that differences of its size are not noticed.
-        weak: whether not even half of all released rows would be noticed, missing or moved.
-        deviating: the tables that do not agree with the recount, each apart from the smaller tables
-            in it, and whether they are "too far" from it or "too close".
+            and not stored, so that differences of its size are not noticed.
+        weak: whether it could go unnoticed that half of all rows are missing or in wrong
+            categories.
+        deviating: {table: "too far" or "too close"} for tables that disagree with the recount, each
+            without the smaller tables that it contains.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -77,7 +77,7 @@ class Inspection:
     deviating: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, with the label that it is not private."""
+        """Return plain data for JSON, labelled as not private."""
         own = asdict(self) | {"noise": {str(factor): p for factor, p in self.noise.items()}}
         return {"format": "gaussnoise.inspection/1", "not_private": OFFICE, **own}
 
@@ -95,7 +95,7 @@ class Inspection:
 
     @property
     def _where(self) -> list[str]:
-        """Lines on the tables that deviate."""
+        """Lines that name the tables that disagree with the recount."""
         lines = []
         for how, said in _WHERE.items():
             names = [printable(name) for name, own in self.deviating.items() if own == how]

@@ -1,7 +1,7 @@
-"""The words of questions: a grammar, and the names and labels of a schema where they may stand.
+"""The words of questions: a grammar, with the names and labels of a schema.
 
-Names and labels may hold blanks and commas: at places where they may stand, the longest one of the
-schema is taken.
+Names and labels may contain blanks and commas: where one may stand, the longest one of the schema
+that matches is taken.
 """
 
 import operator
@@ -28,8 +28,8 @@ from .question import (
     quoted,
 )
 
-# words that stand before names of the same spelling have priority 2
-# what follows "in" where it does not stand before groups
+# words that stand before names have priority 2 over names of the same spelling; _NO_GROUP is the
+# text after "in" if no groups follow
 _NO_GROUP = r"\s*[\[(]|\s+(each|ticks?\s|(the\s+)?la(te)?st\s+tick)"
 _IN = rf"in\s+each|in(\s+the\b)?(?!{_NO_GROUP})"
 _GRAMMAR = rf"""
@@ -202,7 +202,7 @@ _QUIET = {
     "LAST_TICK",
     "NAME",
     "LABEL",
-}  # words that no message offers
+}  # not suggested in messages
 _TICKS = {"_AT_TICK", "SINCE", "LAST_TICK", "_TICK", "TICK"}  # which a stream calls by its own word
 COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
 _PERIOD = re.compile(PERIOD, re.IGNORECASE)
@@ -211,7 +211,7 @@ _SEPARATOR = re.compile(r"[\s,|()=<>?:]|$")
 
 @cache
 def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
-    """Return the parser, and the pattern of every terminal in the order in which they are tried."""
+    """Return the parser, and {terminal: pattern} in the order in which terminals are tried."""
     lark = Lark(_GRAMMAR, parser="lalr", lexer="basic", propagate_positions=True)
     written = {one.name: re.compile(one.pattern.to_regexp()) for one in lark.terminals}
     early = {one.name: written[one.name] for one in lark.terminals if one.priority}
@@ -221,7 +221,7 @@ def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
 
 @cache
 def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
-    """Return the patterns of terminals, in which this word also stands for a tick."""
+    """Return the patterns of terminals, with this word allowed for a tick."""
     either = f"(?:tick|{re.escape(tick)})"
     return {
         name: re.compile(pattern.pattern.replace("tick", either))
@@ -232,7 +232,7 @@ def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
 
 
 class Reader:
-    """The text of a question, the names and labels in it, and refusals that mark its faults."""
+    """The text of a question: finds its names and labels, and refuses it with marked faults."""
 
     def __init__(
         self, text: str, schema: Schema, tick: str | None, nouns: Mapping[str, Noun]
@@ -240,12 +240,12 @@ class Reader:
         self.text, self.schema, self._tick, self.end = text, schema, tick, 0
         self.nouns = nouns
         self._named: tuple[int, Level | None] | None = None  # the last name
-        self._subject: int | None = None  # the last attribute that was named
+        self._subject: int | None = None  # index of the attribute named last
         self._last = ""  # the last terminal that is a word
         self._texts: dict[tuple[int, str | None], dict[str, Cells]] = {}
 
     def token(self, name: str, pattern: re.Pattern[str] | None, at: int) -> Token | None:
-        """Return a terminal that is written here, with the end in ``self.end``."""
+        """Return the terminal at this index of the text, or None; ``self.end`` is where it ends."""
         value: Any = None
         if name == "NAME":
             self._named = value = self._name(at)
@@ -269,9 +269,9 @@ class Reader:
         return Token(name, value, at, end_pos=self.end)
 
     def in_other_case(self, at: int, may_follow: Collection[str]) -> Token | None:
-        """Return the name or label that is written here with other capitals, if it is only one.
+        """Return the only name or label at this index if case is ignored, or None.
 
-        It is asked for where nothing else is understood, so that it takes no other meaning away.
+        This is tried when nothing else matches, so that no other meaning is lost.
         """
         i, level = self._named or (0, None)
         known: dict[str, Mapping[str, Any]] = {
@@ -312,7 +312,7 @@ class Reader:
         self.fail(expected, start, end, asks=asks, same=same)
 
     def _noun(self, at: int) -> str | None:
-        """Return the noun that is written here."""
+        """Return the noun at this index of the text, or None."""
         for noun in self.nouns:
             end = at + len(noun)
             if self.text[at:end].lower() == noun and _SEPARATOR.match(self.text, end):
@@ -321,9 +321,9 @@ class Reader:
         return None
 
     def _period(self, at: int) -> tuple[Period, list[int]] | None:
-        """Return the time that is written here, and the attributes whose cells are times.
+        """Return the time at this index, and the attributes that may be meant; or None.
 
-        Of several, it is the last one that was named before.
+        If several have times, it is the last one that was named before.
         """
         match = _PERIOD.match(self.text, at)
         period = None if match is None or not self.times else period_of(match[0])
@@ -334,12 +334,12 @@ class Reader:
 
     @cached_property
     def times(self) -> Mapping[int, Times]:
-        """The attributes whose cells are times, by their positions."""
+        """{attribute index: times of its cells}, for attributes whose cells are times."""
         found = ((i, times_of(attribute)) for i, attribute in enumerate(self.schema.attributes))
         return {i: times for i, times in found if times is not None}
 
     def _name(self, at: int) -> tuple[int, Level | None] | None:
-        """Return the position of the attribute named here, or of the level, with that level."""
+        """Return the index of the attribute named here, and the level if that is named."""
         if (name := self._longest(at, self._names)) is None:
             return None
         i, level = self._names[name]
@@ -347,7 +347,7 @@ class Reader:
 
     @cached_property
     def _names(self) -> dict[str, tuple[int, str | None]]:
-        """The attributes by their names, and by those of their levels that are not shared."""
+        """{name: (attribute index, level or None)}; levels of several attributes are left out."""
         listed = [(n, i) for i, a in enumerate(self.schema.attributes) for n, _ in a.groups or ()]
         shared = [name for name, _ in listed]
         named: dict[str, tuple[int, str | None]] = {
@@ -363,7 +363,7 @@ class Reader:
 
     @cached_property
     def alone(self) -> dict[str, tuple[int, Cells]]:
-        """The attribute and the cells of every text that is a label, or a group, of one alone."""
+        """{label: (attribute index, cells)} for labels and groups that only one attribute has."""
         found: dict[str, list[tuple[int, Cells]]] = {}
         for i, attribute in enumerate(self.schema.attributes):
             own = attribute.categories or ()
@@ -381,7 +381,7 @@ class Reader:
         }
 
     def _known(self, i: int, level: Level | None) -> Mapping[str, Cells]:
-        """Return the cells of every label, or group of a level, by its text."""
+        """Return {text: cells} for every label, or group of a level."""
         place = i, level and level.name
         if place not in self._texts and level is not None:
             self._texts[place] = dict(zip(map(str, level.labels), level.cells, strict=True))
@@ -393,7 +393,7 @@ class Reader:
         return self._texts[place]
 
     def _value(self, at: int) -> Cells | None:
-        """Return the cells of the label, or group of a level, that is written here."""
+        """Return the cells of the label, or group of a level, at this index; or None."""
         i, level = self._named or (0, None)
         attribute, known = self.schema.attributes[i], self._known(i, level)
         if (label := self._longest(at, known)) is not None:
@@ -409,9 +409,9 @@ class Reader:
         return bins
 
     def _longest(self, at: int, known: Mapping[str, object], *, folded: bool = False) -> str | None:
-        """Return the longest known text that is written here, or the one in quotes.
+        """Return the longest known text at this index, or the text in quotes; or None.
 
-        ``folded``: whether the known texts are without case, as by ``str.casefold``.
+        ``folded``: whether the known texts are case-folded (``str.casefold``).
         """
         if self.text.startswith('"', at):
             match = re.compile(r'"((?:[^"]|"")*)"').match(self.text, at)
@@ -430,7 +430,7 @@ class Reader:
         return None
 
     def refuse(self, at: int, accepted: Collection[str]) -> NoReturn:
-        """Refuse the word here, and say which ones may stand in its place."""
+        """Refuse the word at this index, and list the words that could replace it."""
         match = re.compile(r'"(?:[^"]|"")*"|[^\s,|()=<>?]*').match(self.text, at)
         end = at if match is None else match.end()
         i, level = self._named or (0, None)
@@ -473,13 +473,13 @@ class Reader:
         self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
-        """Return the question with another noun in this place, for what the tables count."""
+        """Return the question with another noun at these indices, for what the tables count."""
         written = self.text[start:end].lower()
         known = [noun for noun, own in self.nouns.items() if not own.fault and noun != written]
         return [f"{self.text[:start]}{noun}{self.text[end:]}" for noun in known[:1]]
 
     def fail_at_edge(self, attribute: Attribute, start: int, end: int) -> NoReturn:
-        """Raise an error where an inner edge of an attribute is expected."""
+        """Raise an error that lists the inner edges of an attribute."""
         expected, name = f"expected an inner edge of {attribute.name!r}, ", quoted(attribute.name)
         if attribute.is_summed:
             asks = [f"mean of {name}"]
@@ -499,10 +499,10 @@ class Reader:
         same: Iterable[str] = (),
         others: Iterable[str] = (),
     ) -> NoReturn:
-        """Raise an error with the expected text, which marks the place.
+        """Raise an error with the expected text, which marks this part of the question.
 
-        It has the question with the known word that is nearest, or those that may be meant; and
-        questions that mean the same, and others, as :class:`.RefusedError` has them.
+        It suggests the question with the most similar known word; questions with the same meaning;
+        and others, see :class:`.RefusedError`.
         """
         part = self.text[start:end].strip()
         end = start + len(part)
@@ -518,14 +518,14 @@ class Reader:
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:
-    """Return the expected labels in words, and the form of a group."""
+    """Return a text that lists the expected labels, and how to write a group."""
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
     return f"expected a label of {attribute.name!r}, {one_of(attribute.labels)}{hint}"
 
 
 def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:
-    """Return the bins between two edges, for an interval that is written as a bin is."""
+    """Return the bins between two edges, for an interval that is written like a bin."""
     low, high = (edge_position(written[k], edges) for k in (2, 3))
     if low is None or high is None or not low < high:
         return None

@@ -56,7 +56,7 @@ LINE = f"one line of at most {_LONGEST_LINE} characters"
 
 
 def is_line(said: object) -> bool:
-    """Return whether this is a line of text that files, terminals and pages can show."""
+    """Return whether ``said`` is one line of text that files, terminals and pages can show."""
     return (
         isinstance(said, str)
         and 0 < len(said.strip()) <= len(said) <= _LONGEST_LINE

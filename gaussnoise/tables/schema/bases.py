@@ -1,4 +1,4 @@
-"""Bases of attributes as schemas and workloads write them: names, mappings, matrices."""
+"""The bases that schemas and workloads state for attributes, as names, mappings or matrices."""
 
 import inspect
 import itertools
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BaseLike: TypeAlias = "AbstractBase | str | Mapping[str, object] | ArrayLike | None"
 
 MIDDLES = "bin middles"
-_PLAIN = ", ".join(  # bases that need no more than the number of categories
+_PLAIN = ", ".join(  # bases that are determined by the number of categories
     f'"{name}"'
     for name, cls in named_classes(AbstractBase).items()
     if is_ours(cls) and list(inspect.signature(cls).parameters) == ["size"]
@@ -46,9 +46,9 @@ EXPECTED_BASE = (
 
 
 def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base that ``value`` means for an attribute, or raise SchemaError.
+    """Return the base that ``value`` stands for, or raise SchemaError.
 
-    Queries that take cells in order are about the cells before the catch-all.
+    Bases with ordered cells leave out the catch-all, which is the last cell.
     """
     if attribute.is_summed:
         return clipped_base(value, attribute)
@@ -66,7 +66,7 @@ def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
 
 def _unknown(value: object, attribute: "Attribute") -> str:
-    """Return the message for a value that means no base."""
+    """Return the error message for a value that stands for no base."""
     known = (*named_classes(AbstractBase), *level_names(attribute))
     name = value.get("kind") if isinstance(value, Mapping) else value
     hint = ""
@@ -86,7 +86,7 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
     if base.size != attribute.size:
         included = "" if other is None else ", the catch-all included"
         return f"expected queries over {attribute.size} cells{included}, got {base.size}"
-    # moments over all cells give the catch-all a number as well
+    # moments over all cells would need a number for the catch-all too
     if base.is_ordered and other is not None and not isinstance(base, Moments):
         ordered = _numeric(attribute)
         more = ", ..." if len(inspect.signature(type(base)).parameters) > 1 else ""
@@ -105,7 +105,7 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
 
 
 def _comes_back(base: AbstractBase, attribute: "Attribute") -> bool:
-    """Return whether files that hold a base by its name restore it."""
+    """Return whether a base is the same after it was written to a file and read back."""
     try:
         value = base_value(base, attribute)
         options = value.values() if isinstance(value, dict) else [value]
@@ -124,19 +124,19 @@ def _is_plain(value: object) -> bool:
 
 
 def _inner(base: AbstractBase) -> AbstractBase:
-    """Return the base of the first cells if no query is about the others, else the base itself."""
+    """Return the base before :class:`Leading` extended it to the catch-all; others unchanged."""
     return base.base if isinstance(base, Leading) else base
 
 
 def _meant(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base that a value means; ordered ones may be about cells before the catch-all."""
+    """Return the base for a value; if ordered and over the cells before the catch-all, extended."""
     base = _resolved(value, attribute)
     ahead = base.is_ordered and base.size == _numeric(attribute) < attribute.size
     return Leading(base, attribute.size) if ahead else base
 
 
 def _numeric(attribute: "Attribute") -> int:
-    """Return the number of cells before the catch-all."""
+    """Return the number of cells without the catch-all."""
     return attribute.size - (attribute.other is not None)
 
 
@@ -155,7 +155,7 @@ def _resolved(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
 
 def _named(name: object, options: Mapping[str, object], attribute: "Attribute") -> AbstractBase:
-    """Return the base that a schema file calls ``name``; raise TypeError if there is none."""
+    """Return the base with this ``kind`` in a schema file; raise TypeError if there is none."""
     cls = named_classes(AbstractBase).get(name) if isinstance(name, str) else None
     if cls is None:
         raise TypeError
@@ -176,7 +176,7 @@ def _own_numbers(attribute: "Attribute") -> list[float] | None:
 
 
 def _numbers(attribute: "Attribute") -> list[float]:
-    """Return the number of each cell, for moments."""
+    """Return the number that represents each cell in moments, or raise SchemaError."""
     values = _own_numbers(attribute)
     if values is None and is_dated(attribute.edges):
         raise SchemaError(
@@ -214,7 +214,7 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] 
 
 
 def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
-    """Return the name of each query; cumulative counts of bins are named by their upper end."""
+    """Return the name of each query; a cumulative count of bins is named by its upper edge."""
     level = level_of(base, attribute)
     if level is not None:
         return level_labels(attribute, level)
@@ -240,7 +240,7 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
 
 
 def moment_source(base: Moments, attribute: "Attribute") -> str:
-    """Return the name of the summed numbers: bin middles, integer categories or given values."""
+    """Return the name of the summed numbers: bin middles, integer categories, or others."""
     own = _own_numbers(attribute)
     if own is None or list(base.values) != own:
         return "given values"
@@ -248,7 +248,7 @@ def moment_source(base: Moments, attribute: "Attribute") -> str:
 
 
 def degrees_of(base: AbstractBase, attribute: "Attribute") -> dict[str, int]:
-    """Return by its label the power that each answer is a sum of; nothing for other queries."""
+    """Return {query label: k} for sums of k-th powers of a number; other queries are absent."""
     own = _inner(base)
     degrees = own.degrees if isinstance(own, Moments | Clipped) else ()
     labels = query_labels(base, attribute) if degrees else ()

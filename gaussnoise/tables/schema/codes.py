@@ -1,4 +1,4 @@
-"""Codes that mean "no answer": values of a column that count as a null does."""
+"""Codes that mean "no answer": values of a column that are treated as missing (null)."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from .dates import ISO
 Code: TypeAlias = str | int | float
 
 EXPECTED_CODES = 'a list of codes that mean no answer, numbers or text, like [999, "refused"]'
-_MOST = 20  # engines compare each value with each
+_MOST = 20  # because engines compare each value with each code
 _EXACT = 2**53  # doubles cannot hold every integer from this one on
 _NUMBER = re.compile(r"\s*[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?\s*")
 
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?\s*")
 def code_problems(
     codes: Sequence[object], categories: Sequence[object], is_number: bool
 ) -> Iterator[str]:
-    """Yield the problems of the codes of a column of categories, of numbers or of dates."""
+    """Yield an error message for each invalid code among the ``missing`` codes of a column."""
     numbers = [code for code in codes if isinstance(code, int | float)]
     texts = [code for code in codes if isinstance(code, str)]
     if len(numbers) + len(texts) < len(codes) or any(isinstance(code, bool) for code in codes):

@@ -1,7 +1,7 @@
-"""Formats of dates in CSV files, named as in CSVW, and the ISO 8601 text that they stand for.
+"""Formats of dates in CSV files, named as in the standard CSVW, and their conversion to ISO 8601.
 
-A format has four digits for the year, and two or, for ``d`` and ``M``, one or two for day and
-month. A time of day may follow a date in any format, as it may follow one in ISO 8601.
+A format has four digits for the year. ``dd`` and ``MM`` have two digits, ``d`` and ``M`` one or
+two. A time of day may follow the date, as in ISO 8601.
 """
 
 import re
@@ -23,7 +23,7 @@ _DIGITS = {
     "dd": "0[1-9]|[12][0-9]|3[01]",
     "d": "[12][0-9]|3[01]|0?[1-9]",
 }
-# after the year comes the month, since 2023-03-04 means the fourth of March to all readers
+# after a year, the next digits are always the month: all readers understand 2023-03-04 so
 _FORMAT = re.compile(
     r"(?:dd(?P<a>[./-]?)MM(?P=a)|MM(?P<b>[./-]?)dd(?P=b)|"
     r"dd?(?P<c>[./-])MM?(?P=c)|MM?(?P<d>[./-])dd?(?P=d))yyyy|"
@@ -38,9 +38,9 @@ def check_date_format(format: str) -> None:
 
 
 class _Pattern(NamedTuple):
-    """A regular expression, which Python and duckdb understand alike.
+    """A regular expression for Python and duckdb, and the numbers of its groups.
 
-    Its groups are the time, which may be empty, and those of y, M and d.
+    The groups are y, M, d, and the time of day, which may be empty.
     """
 
     text: str
@@ -49,7 +49,7 @@ class _Pattern(NamedTuple):
 
 def _pattern(format: str) -> _Pattern:
     tokens = _tokens(format)
-    # one digit for the hour where one is enough for day or month
+    # a format that allows one digit for day or month allows one for the hour too
     hour = "[0-9]{2}" if {"dd", "MM"} <= set(tokens) else "[0-9]{1,2}"
     days = "".join(f"({_DIGITS[x]})" if x in _DIGITS else f"[{x}]" for x in tokens)
     groups = {x[0]: k for k, x in enumerate(filter(_DIGITS.get, tokens), 1)}
@@ -57,12 +57,12 @@ def _pattern(format: str) -> _Pattern:
 
 
 def _tokens(format: str) -> list[str]:
-    """Return the fields of a format, and the marks between them."""
+    """Return the fields of a format and the separators between them."""
     return re.findall("d+|M+|y+|[./-]", format)
 
 
 def as_iso(text: str, format: str) -> str:
-    """Return text in a format as text in ISO 8601; any other text as it is."""
+    """Return a date in this format as ISO 8601 text; other text unchanged."""
     pattern, groups = _pattern(format)
     if (found := re.fullmatch(pattern, text)) is None:
         return text
@@ -71,7 +71,7 @@ def as_iso(text: str, format: str) -> str:
 
 
 def as_iso_in_sql(column: str, format: str) -> str:
-    """Return the SQL of a text column whose values are changed as by :func:`as_iso`."""
+    """Return an SQL expression that converts a text column as :func:`as_iso` does."""
     pattern, groups = _pattern(format)
 
     def part(name: str) -> str:
@@ -84,7 +84,7 @@ def as_iso_in_sql(column: str, format: str) -> str:
 
 
 def in_format(text: str, format: str) -> str:
-    """Return text that begins with a date in ISO 8601 in another format; other text as it is."""
+    """Return text with its ISO 8601 date rewritten in this format; other text unchanged."""
     if re.match("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) is None:
         return text
     digits = {"y": text[:4], "M": text[5:7], "d": text[8:10]}
@@ -102,13 +102,13 @@ LIKE_DATES = (
 
 
 def likely_formats(texts: Mapping[str, int]) -> list[str]:
-    """Return the formats that fit most of the texts that are not in ISO 8601; [] if none fits any.
+    """Return the date formats that fit the most rows not in ISO 8601; [] if none fits any row.
 
-    There are two formats if no number is beyond 12, so that day and month may be either. Dots say
-    that the day comes first.
+    There are two formats if no number is above 12, since the day or the month may then come first.
+    With dots, the day comes first.
 
     Args:
-        texts: numbers of rows by text.
+        texts: {text: number of rows with it}.
     """
     iso = re.compile(_pattern(ISO_FORMAT).text)
     others = {text: rows for text, rows in texts.items() if not iso.fullmatch(text)}

@@ -1,10 +1,10 @@
 """Dates and timestamps as edges of bins.
 
-Other arguments refuse them, so that no function reads them as a number of nanoseconds.
+Other arguments refuse dates, so that no function takes one for a number of nanoseconds.
 
 Edges that are all midnights are days, kept as :class:`datetime.date`: a timestamp counts as its
-day, so the last bin holds all of the last day. Others are timestamps of whole microseconds, kept
-as :class:`datetime.datetime`: the last bin ends with the last of them. Neither has a time zone.
+day, so the last bin holds all of the last day. Other edges are timestamps of whole microseconds,
+kept as :class:`datetime.datetime`: the last bin ends at the last edge. Neither has a time zone.
 """
 
 import datetime
@@ -62,12 +62,12 @@ def check_no_dates(name: str, field: str, values: Iterable[object]) -> None:
 
 
 def are_dates(values: Iterable[object]) -> bool:
-    """Return whether any of them is a date, a time, or text, which no number is."""
+    """Return whether any value is a date, a time, or text; a number is none of these."""
     return any(isinstance(value, _TIMES | str) for value in values)
 
 
 def as_dates(values: Sequence[object]) -> tuple[Edge, ...]:
-    """Return edges of dates or timestamps, or raise SchemaError; outer ones may be infinite."""
+    """Return edges as dates, timestamps or infinity, or raise SchemaError."""
     dates = [_edge(value) for value in values]
     moments = [edge for edge in dates if isinstance(edge, datetime.datetime)]
     if all(moment.time() == datetime.time() for moment in moments):
@@ -76,14 +76,14 @@ def as_dates(values: Sequence[object]) -> tuple[Edge, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Return a member of a group as a plain Python object, or as a date or timestamp."""
+    """Return a member of a group as a Python object: a number, date or timestamp."""
     if isinstance(value, datetime.date | np.datetime64):
         return as_dates([value])[0]
     return value.item() if hasattr(value, "item") else value
 
 
 def _edge(value: object) -> datetime.datetime | float:
-    """Return a timestamp without time zone, or infinity."""
+    """Return an edge as a timestamp without time zone, or as infinity."""
     if isinstance(value, float | np.floating) and math.isinf(value):
         return float(value)
     if isinstance(value, str):
@@ -95,7 +95,7 @@ def _edge(value: object) -> datetime.datetime | float:
             raise SchemaError("expected edges that are dates, got a missing one")
         if value.tzinfo is not None:
             raise SchemaError(f"expected {NO_ZONE} as edges, got a time zone")
-        if getattr(value, "nanosecond", 0):  # only timestamps of pandas have some
+        if getattr(value, "nanosecond", 0):  # only timestamps of pandas have nanoseconds
             raise SchemaError("expected timestamps of whole microseconds as edges")
         return datetime.datetime.combine(value.date(), value.time())
     if isinstance(value, datetime.date):
@@ -132,9 +132,9 @@ def is_daily(edges: Sequence[Edge]) -> bool:
 
 
 def open_bins(edges: Sequence[Edge] | None) -> dict[int, str]:
-    """Return the bins of dates, counted from 0, that have no end, and their names.
+    """Return {index: name} of the bins of dates that have an infinite edge.
 
-    They take the dates that no other bin was made for. Of two bins or one, they are made for all.
+    Unexpected dates fall into these bins. Not for one or two bins, since they hold all dates.
     """
     last = len(edges or ()) - 2
     if edges is None or last < 2 or not is_dated(edges):
@@ -149,7 +149,7 @@ def is_open(edge: Edge) -> bool:
 
 
 def place(edge: Edge) -> float:
-    """Return the place of an edge on an axis: for dates, whole microseconds since 1970."""
+    """Return an edge as a number; for dates, whole microseconds since 1970."""
     if not isinstance(edge, datetime.date):
         return edge
     whole = isinstance(edge, datetime.datetime)
@@ -163,7 +163,7 @@ def edge_text(edge: Edge) -> str:
 
 
 def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
-    """Return the position of an edge that is given as a number, date or text; else None."""
+    """Return the index of the edge that a number, date or text stands for; else None."""
     try:
         if is_dated(edges):
             sought = _edge(float(written) if written in ("inf", "-inf") else written)
@@ -176,10 +176,10 @@ def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
 
 
 def shown_places(places: np.ndarray, edges: Sequence[Edge]) -> np.ndarray:
-    """Return places between edges in the form of the edges.
+    """Return numbers between edges in the type of the edges; for dates, they are microseconds.
 
-    The form is a number, a day, or a timestamp of whole seconds unless the edges are finer; NaT
-    replaces infinite places.
+    Dates become days, or timestamps of whole seconds (microseconds if the edges have some);
+    infinite numbers become NaT.
     """
     if not is_dated(edges):
         return places

@@ -1,4 +1,4 @@
-"""Dialects of CSV files, stated by their owner: rows must not decide how rows are read."""
+"""Dialects of CSV files, stated by the owner: data must not decide how rows are read."""
 
 import codecs
 import os
@@ -12,7 +12,7 @@ from .date_format import ISO_FORMAT, check_date_format
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
-# each byte is one character, also after damaged bytes
+# encodings with one byte for each character, which read on after damaged bytes
 _SINGLE_BYTE = re.compile(r"iso8859-\d+|cp125\d|cp[478]\d\d|koi8-[rtu]|mac-\w+")
 GROUP_MARKS = (".", ",", " ", "'", "’", "\u00a0", "\u202f")
 _NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
@@ -29,8 +29,8 @@ class Dialect:
 
     Args:
         delimiter: the ASCII character between fields, no letter, digit or sign. None for a comma,
-            and for a tab in files called ``.tsv``. A first line ``sep=;`` is ignored where it says
-            the same.
+            and for a tab in files called ``.tsv``. A first line ``sep=;`` is ignored if it names
+            the same delimiter.
         decimal: the decimal mark of numbers, "." or ",". With ",", columns that the schema reads
             as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` is then no number.
             Text stays as written.
@@ -43,11 +43,11 @@ class Dialect:
         date_format: how columns that the schema reads as dates (edges that are dates) are written,
             in the terms of CSVW: "dd.MM.yyyy", "M/d/yyyy", "yyyyMMdd". dd and MM have two digits, d
             and M one or two. Hours and minutes may follow, ``31.01.2023 08:30``, and seconds. Dates
-            like 2023-01-31 are read in any case, others are no dates.
-        thousands: the mark between groups of three digits of the same numbers (groupChar in CSVW):
-            ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F. With "." and a decimal
-            comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34`` is none. None for no
-            mark: then ``1.234,5`` is no number.
+            like 2023-01-31 are always read; other text is no date.
+        thousands: the mark between groups of three digits, in the columns of ``decimal`` (groupChar
+            in CSVW): ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F. With "." and a
+            decimal comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34`` is none. None
+            for no mark: then ``1.234,5`` is no number.
 
     Raises:
         ParameterError: an unsupported delimiter, mark, encoding, quote or date format.
@@ -124,7 +124,7 @@ class Dialect:
 
     @property
     def grouped(self) -> str | None:
-        """The pattern of numbers that have marks of thousands, for Python and duckdb alike."""
+        """The regular expression, for Python and duckdb, of numbers with marks of thousands."""
         if self.thousands is None:
             return None
         mark, point = re.escape(self.thousands), re.escape(self.decimal)
@@ -132,14 +132,14 @@ class Dialect:
 
     @property
     def characters(self) -> str | None:
-        """The character of each of 256 bytes; None for UTF-8."""
+        """A string with the character of each of the 256 byte values; None for UTF-8."""
         if self.encoding == "utf-8":
             return None
         found = [bytes([byte]).decode(self.encoding, "ignore") for byte in range(256)]
         return "".join(one or chr(0xF700 + byte) for byte, one in enumerate(found))
 
     def of(self, name: str) -> tuple[str, str]:
-        """Return the delimiter and quote of a file of this name."""
+        """Return the delimiter and the quote character of the file with this name."""
         tabs = name.lower().endswith(".tsv")
         delimiter = ("\t" if tabs else ",") if self.delimiter is None else self.delimiter
         return delimiter, ("" if tabs else '"') if self.quote is None else self.quote
@@ -147,10 +147,10 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Files:
-    """A table in files whose dialect is stated.
+    """Files of a table, with a stated dialect.
 
     Attributes:
-        paths: paths of the files, as for a table.
+        paths: the paths of the files, in any form that functions take for a table.
         dialect: the dialect of the files.
     """
 
@@ -159,7 +159,7 @@ class Files:
 
 
 def hint(**wanted: str) -> str:
-    """Return a hint about the three ways to state a part of a dialect."""
+    """Return a hint that shows how the schema, the shell and Python state one part of a dialect."""
     ((name, value),) = wanted.items()
     shown = "tab" if value == "\t" else f"'{value}'" if value != "'" else f'"{value}"'
     toml = '"\\t"' if value == "\t" else f"'{value}'" if value == '"' else f'"{value}"'
@@ -169,7 +169,7 @@ def hint(**wanted: str) -> str:
 
 
 def date_hint(formats: Sequence[str]) -> str:
-    """Return what formats dates are written in, one or two, and a hint about stating one."""
+    """Return text that names the one or two formats of dates, and a hint how to state one."""
     said, how = f"dates written {' or '.join(formats)}", hint(date_format=formats[0])
     if len(formats) > 1:
         said += ", which are alike here, as no number of a day or month is beyond 12"

@@ -1,4 +1,4 @@
-"""Entries of a workload: tables, by the names of their attributes, and the queries about them."""
+"""Entries of a workload: each names the attributes of a table, and the queries about them."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from .bases import BaseLike, as_base, base_name
 from .numbers import check_numbers
 from .schema import Schema
 
-# attribute names, for the attributes' own bases; or bases by name, None for the own base
+# names of attributes, each with its own base; or {name: base}, where None means the own base
 Entry: TypeAlias = str | tuple[str, ...] | Mapping[str, BaseLike]
-Asked: TypeAlias = dict[int, AbstractBase]  # bases by attributes, in the order of the entry
+Asked: TypeAlias = dict[int, AbstractBase]  # bases by attribute index, in the order of the entry
 
 
 def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
-    """Return positions of distinct attributes in the given order, or raise ParameterError."""
+    """Return the indices of distinct attributes in the given order, or raise ParameterError."""
     try:
         S = tuple(map(positions.__getitem__, names))
     except (KeyError, TypeError):
@@ -40,7 +40,7 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
 
 
 def entry_term(schema: Schema, entry: Entry) -> Asked:
-    """Return the attributes of an entry with their bases."""
+    """Return {attribute index: base} for an entry."""
     if not isinstance(entry, str | tuple | list | Mapping):
         raise ParameterError(
             f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}'
@@ -58,7 +58,7 @@ def _positions(positions: Mapping[str, int], entry: Entry) -> Subset:
 
 
 def _asked(schema: Schema, positions: Mapping[str, int], entry: Entry) -> Asked:
-    """Return the bases that an entry states, which replace the attributes' own."""
+    """Return the bases that an entry states; they replace the attributes' own bases."""
     asked = {}
     for name, base in entry.items() if isinstance(entry, Mapping) else ():
         if base is not None:
@@ -75,9 +75,9 @@ def workload_domain(
     weights: Sequence[float] | None = None,
     scales: Mapping[str, float] | None = None,
 ) -> AbstractTables:
-    """Return the queries of a workload: :class:`Marginals` in entry order if all are cells.
+    """Return the queries of a workload; :class:`Marginals` in entry order if all are cell counts.
 
-    Errors of sums of a number with a unit count in the scale of its budgets, where one is given.
+    ``scales``: for numbers with a unit, the scale in which errors of their sums are measured.
     """
     domain = _domain(schema, workload, weights)
     own = {
@@ -147,7 +147,7 @@ def _domain(
 
 
 def term_name(schema: Schema, term: Sequence[tuple[int, AbstractBase]]) -> str:
-    """Return a table and the queries about it as text, like ``age (prefix) × sex``."""
+    """Return an entry as text, its attributes with their bases, like ``age (prefix) × sex``."""
     parts = [
         schema.names[i]
         + (

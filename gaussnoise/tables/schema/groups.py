@@ -1,4 +1,4 @@
-"""Groups of an attribute's cells, in one or several levels: counties, states, nation."""
+"""Named groups of the cells of an attribute, in one or several levels: counties, states, nation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,12 +19,12 @@ EXPECTED_GROUPS = (
     "of categories, or of [low, high] edges"
 )
 
-# the name of a level, and the name and members of each group
+# the name of a level, and its groups: name and members
 Level: TypeAlias = tuple[str, tuple[tuple[str, tuple[Plain, ...]], ...]]
 
 
 def settled(value: object) -> tuple[Level, ...]:
-    """Return levels and their groups as nested tuples, from mappings or such tuples."""
+    """Return levels as nested tuples, from mappings or from such tuples."""
     levels = _pairs(value)
     listed = tuple((name, tuple((own, _members(m)) for own, m in _pairs(g))) for name, g in levels)
     if not listed or not all(groups for _, groups in listed):
@@ -51,7 +51,7 @@ def _members(value: object) -> tuple[Plain, ...]:
 
 
 def checked(attribute: "Attribute") -> None:
-    """Refuse levels and groups that do not consist of the attribute's cells."""
+    """Raise SchemaError for a level or group that does not consist of cells of the attribute."""
     for level, groups in attribute.groups or ():
         if level in (*named_classes(AbstractBase), "total", HIERARCHY):
             raise SchemaError(f"groups: expected a level of another name than {level!r}")
@@ -73,7 +73,7 @@ def checked(attribute: "Attribute") -> None:
 
 
 def _level(attribute: "Attribute", level: str) -> tuple[tuple[int, ...], ...]:
-    """Return the cells of every group of a level, in increasing order."""
+    """Return the indices of the cells of each group of a level, in increasing order."""
     groups = dict(attribute.groups or ())[level]
     return tuple(_cells(attribute, level, name, members) for name, members in groups)
 
@@ -89,7 +89,7 @@ def _cells(
         if low >= high:
             raise SchemaError(f"{where}: expected low < high")
         return tuple(range(low, high))
-    # values must also have the same type: true is not 1
+    # the type is compared too, since true == 1 in Python
     places: dict[tuple[type, Plain], int] = {
         (type(c), c): k for k, c in enumerate(attribute.categories or ())
     }
@@ -109,14 +109,14 @@ def _cells(
 
 
 def _ends(edges: Sequence[Edge], members: tuple[Plain, ...]) -> tuple[int | None, int | None]:
-    """Return the positions of the two edges that bound a group; None for other members."""
+    """Return the indices of the two edges of a group, or (None, None) without edges."""
     if len(members) != 2 or (any(isinstance(m, str) for m in members) and not is_dated(edges)):
         return None, None
     return edge_position(members[0], edges), edge_position(members[1], edges)
 
 
 def level_base(attribute: "Attribute", level: str) -> Groups:
-    """Return counts of a level's groups; "hierarchy" counts all levels, all cells and the total."""
+    """Return counts of a level's groups; "hierarchy" counts all levels, cells and the total."""
     if level != HIERARCHY:
         return Groups(attribute.size, _level(attribute, level))
     cells = range(attribute.size)
@@ -125,26 +125,26 @@ def level_base(attribute: "Attribute", level: str) -> Groups:
 
 
 def level_names(attribute: "Attribute") -> list[str]:
-    """Return the names that :func:`level_base` takes."""
+    """Return the names of levels that :func:`level_base` accepts."""
     return [*(level for level, _ in attribute.groups), HIERARCHY] if attribute.groups else []
 
 
 def level_of(base: AbstractBase, attribute: "Attribute") -> str | None:
-    """Return the level whose groups a base counts, or None."""
+    """Return the name of the level whose groups are the queries of ``base``, or None."""
     if not isinstance(base, Groups):
         return None
     return next((x for x in level_names(attribute) if level_base(attribute, x) == base), None)
 
 
 def level_labels(attribute: "Attribute", level: str) -> tuple[str, ...]:
-    """Return the name of every count of :func:`level_base`."""
+    """Return the label of each query of :func:`level_base`."""
     if level == HIERARCHY:
         return hierarchy_labels(attribute)
     return tuple(name for name, _ in dict(attribute.groups or ())[level])
 
 
 def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
-    """Return the labels of the hierarchy: "all", ``level: group`` for every level, the cells."""
+    """Return the labels of a hierarchy: "all", then ``level: group`` for each group, then cells."""
     cells = tuple(map(str, attribute.labels))
     every = [f"{level}: {name}" for level, groups in attribute.groups or () for name, _ in groups]
     free = ("all" + "_" * k for k in range(len(cells) + len(every) + 1))
@@ -152,7 +152,7 @@ def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
 
 
 def group_record(attribute: "Attribute") -> dict[str, dict[str, list["Category"]]]:
-    """Return the labels of the cells of each group, by level and group."""
+    """Return {level: {group: labels of its cells}}."""
     return {
         level: {
             name: [attribute.labels[k] for k in cells]
@@ -163,7 +163,7 @@ def group_record(attribute: "Attribute") -> dict[str, dict[str, list["Category"]
 
 
 def group_texts(attribute: "Attribute") -> list[str]:
-    """Return every text in :func:`group_record`, with repetitions."""
+    """Return every text in :func:`group_record`; texts may occur several times."""
     return [
         str(text)
         for level, groups in group_record(attribute).items()

@@ -8,7 +8,7 @@ from ...errors import SchemaError
 if TYPE_CHECKING:
     from .schema import Attribute, Category
 
-# labels, by attribute name, that cannot occur together
+# pairs of an attribute name and some of its labels; these labels cannot occur together
 Rule: TypeAlias = tuple[tuple[str, tuple["Category", ...]], ...]
 
 EXPECTED = 'expected labels by attribute, like {"age": "[0, 16)", "married": ["yes", "widowed"]}'
@@ -20,7 +20,7 @@ def text_of(label: "Category") -> str:
 
 
 def as_rules(given: object, attributes: Sequence["Attribute"]) -> tuple[Rule, ...]:
-    """Return the rules of a schema, with labels in the order of the schema.
+    """Return the rules of a schema; the labels of each are sorted as in the schema.
 
     Raises:
         SchemaError: not a list of mappings from several attributes to some of their labels.
@@ -31,7 +31,7 @@ def as_rules(given: object, attributes: Sequence["Attribute"]) -> tuple[Rule, ..
 
 
 def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
-    if isinstance(rule, tuple):  # the form that schemas keep
+    if isinstance(rule, tuple):  # a rule of an existing schema
         rule = dict(rule)
     if not isinstance(rule, Mapping):
         raise SchemaError(f"impossible: {EXPECTED}, got {type(rule).__name__}")
@@ -47,7 +47,7 @@ def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
 
 
 def _labels(attribute: "Attribute", given: object) -> tuple["Category", ...]:
-    """Return one label or several as a tuple of the attribute's labels."""
+    """Return ``given``, one label or a list of labels, as a tuple of labels of the attribute."""
     if attribute.is_summed:
         raise SchemaError(
             f"impossible: expected attributes with categories or edges, got {attribute.name!r}, "

@@ -1,9 +1,9 @@
-"""Clipped numbers, which are attributes for sums, and sample weights.
+"""Clipped numbers, which are attributes that are summed, and sample weights.
 
-A record's number is kept as an integer number of steps. The interval has :data:`STEPS` of them, or
-fewer where noise is so large that it hides finer ones. Counts of such tables are integers in units
-of ``1/STEPS`` of a record, so that a record adds exactly a convex combination of virtual cells; of
-several numbers in one table, of the products of their virtual cells.
+The number of a record is kept as an integer number of steps. The interval has :data:`STEPS` steps,
+or fewer if the noise is so large that it hides finer ones. Counts of such tables are integers in
+units of ``1/STEPS`` of a record, so that each record adds exactly a convex combination of virtual
+cells. With several numbers in one table, these are products of the numbers' virtual cells.
 """
 
 import math
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from .schema import Attribute, Schema
 
 STEPS = 2**20
-MOST_PARTS = 64  # virtual cells of numbers that tables join, and so the parts of every record
-# whole numbers up to this one are exact as floats; a number with a unit has fewer units
+MOST_PARTS = 64  # virtual cells of all numbers in one table; a record adds to each
+# floats hold all whole numbers up to this one; a number with a unit is below this many units
 MOST_UNITS = 2.0**52
-_MOST_SCALE = 2**40  # units of a budget's scale, so that noise is finer than its rounding
-_SUM = (None, "sum", {"kind": "sum"})  # how files and workloads ask for count and sum
+_MOST_SCALE = 2**40  # units in a budget's scale, so that noise is coarser than rounding
+_SUM = (None, "sum", {"kind": "sum"})  # the ways to ask for count and sum in files and workloads
 _MOMENT_KEYS = {"kind", "degrees", "about"}
 PerPerson: TypeAlias = Literal["mean", "sum", "max", "count"]
 PER_PERSON: Mapping[PerPerson, str] = {
@@ -53,8 +53,8 @@ class Weight:
     """A column of sample weights: every record counts with its weight.
 
     Weights are clipped to ``[0, most]``, and rounded to multiples of ``most / plan.unit``, usually
-    ``most / 2**20``. One record then moves a weighted count by at most ``most``, so standard
-    deviations grow by that factor.
+    ``most / 2**20``. Adding or removing one record then changes a weighted count by at most
+    ``most``, so standard deviations are larger by this factor.
 
     Args:
         column: the name of the column.
@@ -84,12 +84,12 @@ class Weight:
 
 
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
-    """Return the largest number of units that a record adds to counts over these attributes."""
+    """Return the number of integer units in which counts of these attributes express one record."""
     return STEPS if weight is not None or any(a.is_summed for a in attributes) else 1
 
 
 def as_clip(name: str, clip: object) -> tuple[float, float]:
-    """Return the ends of an interval, or raise SchemaError."""
+    """Return the lower and upper bound of an interval, or raise SchemaError."""
     listed: list[Any] = []
     if isinstance(clip, Iterable) and not isinstance(clip, str | set | frozenset | Mapping):
         given = list(clip)
@@ -114,7 +114,7 @@ def as_clip(name: str, clip: object) -> tuple[float, float]:
 
 
 def as_unit(name: str, unit: object) -> float:
-    """Return the unit of a number without an upper end, or raise SchemaError."""
+    """Return the unit of a number without an upper bound, or raise SchemaError."""
     unit = unit.item() if isinstance(unit, np.generic) else unit
     if not isinstance(unit, int | float) or isinstance(unit, bool) or not 1e-9 <= unit <= 1e9:
         raise SchemaError(
@@ -125,7 +125,7 @@ def as_unit(name: str, unit: object) -> float:
 
 
 def units_in(name: str, scale: float, unit: float) -> int:
-    """Return how many units a scale of budgets is, or raise ParameterError."""
+    """Return the scale of a budget divided by the unit of its number, or raise ParameterError."""
     count = Fraction(repr(scale)) / Fraction(repr(unit))  # as they are written in decimals
     if count.denominator > 1 or count > _MOST_SCALE:
         raise ParameterError(
@@ -141,9 +141,9 @@ def unit_for(low: float, high: float) -> float:
 
 
 def clipped_base(value: object, attribute: "Attribute") -> Clipped:
-    """Return the base that ``value`` means for a clipped number, or raise SchemaError.
+    """Return the base that ``value`` stands for, for a clipped number, or raise SchemaError.
 
-    The declaration of the attribute decides whether there are cells for squares.
+    Whether there are virtual cells for squares is decided by the attribute's own base.
     """
     low, high = attribute.ends
     kind = value.get("kind") if isinstance(value, Mapping) else value
@@ -180,13 +180,13 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
         raise SchemaError(
             f"attribute {attribute.name!r}: base: {EXPECTED_CLIPPED}; got {value!r:.80}{hint}"
         ) from None
-    if base.about:  # the ends alone are refused by plans that ask for them
+    if base.about:  # here, as plans that ask for the bounds alone refuse them elsewhere
         try:
             check_apart(base, base.gram())
         except ValueError as error:
             raise SchemaError(f"attribute {attribute.name!r}: base: {error}") from None
     if attribute.unit is not None and isinstance(value, Clipped):
-        base = replace(base, unit=value.unit)  # the scale of a budget, in a workload
+        base = replace(base, unit=value.unit)  # a workload may have the scale of a budget as unit
     if isinstance(value, Clipped) and value not in (base, in_own_unit(base)):
         raise SchemaError(
             f"attribute {attribute.name!r}: base: expected the ends and the unit of the attribute; "
@@ -200,14 +200,14 @@ def _listed(degrees: object) -> Sequence[object]:
 
 
 def in_own_unit(base: AbstractBase) -> AbstractBase:
-    """Return the base with sums in the unit of the numbers; other bases are unchanged."""
+    """Return the base with sums measured in the number itself; other bases are unchanged."""
     if not isinstance(base, Clipped):
         return base
     return replace(base, unit=1.0)
 
 
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
-    """Return the numbers that a clipped number's virtual cells add to its sum, shape (size,)."""
+    """Return the value of each virtual cell in the sum of a clipped number, shape (size,)."""
     return Clipped(
         base.low, base.high, degrees=(1,), size=base.size, squares=base.squares
     ).toarray()[0]
@@ -222,7 +222,7 @@ def clipped_name(base: Clipped, interval: tuple[float, float]) -> str:
 
 
 def values_text(interval: tuple[float, float]) -> str:
-    """Return in words which values are summed: those clipped to an interval, or all."""
+    """Return text that says which values are summed: clipped to an interval, or of any size."""
     if interval[1] == math.inf:
         return "values of any size, without clipping"
     return f"values clipped to {interval_text(*interval)}"
@@ -234,20 +234,20 @@ def interval_text(low: float, high: float) -> str:
 
 
 def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
-    """Return the names of the virtual cells of a clipped number."""
+    """Return the labels of the virtual cells of a clipped number."""
     low, high = attribute.ends
     middle = ("weight between",) if squares else ()
     return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
 
 
 def sets_of_numbers(numbers: Collection[int], subsets: Iterable[Subset]) -> list[Subset]:
-    """Return the sets of numbers that share a table, without those that are part of another."""
+    """Return the sets of numbers that occur in one table, without subsets of another such set."""
     found = {tuple(i for i in S if i in numbers) for S in subsets}
     return sorted(J for J in found if J and not any(set(J) < set(K) for K in found))
 
 
 def joined_numbers(sets: Iterable[Subset]) -> list[Subset]:
-    """Return the numbers of these sets, those together that a chain of sets joins."""
+    """Return the connected components of these sets: numbers that share a set are connected."""
     joined: list[set[int]] = []
     for J in sets:
         own = [part for part in joined if part & {*J}]
@@ -256,7 +256,7 @@ def joined_numbers(sets: Iterable[Subset]) -> list[Subset]:
 
 
 def check_numbers(schema: "Schema", domain: AbstractDomain) -> None:
-    """Refuse tables that join too many numbers, or one with a unit and others."""
+    """Refuse tables of too many numbers, or of a number with a unit and others."""
     numbers = {i for i, attribute in enumerate(schema.attributes) if attribute.is_summed}
     subsets = getattr(domain, "subsets", ()) if len(numbers) > 1 else ()
     sets = sets_of_numbers(numbers, subsets)
@@ -288,7 +288,7 @@ def virtual_cells(attribute: "Attribute") -> int:
 def check_budgets(
     schema: "Schema", used: Iterable[int], scales: Mapping[str, float], neighbors: object
 ) -> None:
-    """Refuse numbers without an upper end that no budget grows with, and scales of other names."""
+    """Refuse numbers with a unit but no budget for it, and budgets with unknown names."""
     attributes = {a.name: a for a in schema.attributes}
     for name, scale in scales.items():
         if name not in attributes or (unit := attributes[name].unit) is None:
@@ -313,7 +313,7 @@ def check_budgets(
 
 
 def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
-    """Refuse weights where the privacy guarantee would not hold, or has no proof."""
+    """Raise ParameterError where weights would break the privacy guarantee, or it has no proof."""
     if neighbors != "add-remove":
         raise ParameterError(
             'plan: expected neighbors="add-remove" with weight=: under replacement the number of '
@@ -331,7 +331,7 @@ def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
 
 
 def squared_numbers(domain: AbstractDomain) -> int:
-    """Return the number of attributes for which a table needs squares."""
+    """Return the number of attributes in tables that have virtual cells for squares."""
     bases = domain.bases if isinstance(domain, Products) else ()
     asked = {i for S in getattr(domain, "subsets", ()) for i in S}
     return sum(
@@ -340,11 +340,11 @@ def squared_numbers(domain: AbstractDomain) -> int:
 
 
 def reached(domain: AbstractDomain, neighbors: object) -> float:
-    """Return r such that r times a move between virtual cells is a mix of moves of records.
+    """Return r such that r times a change between virtual cells is in the hull of record changes.
 
-    It is 1 without squares. With them, no record is the middle cell e_mid itself, which is
-    ``2 c − ½ (e_low + e_high)``, with c the record in the middle of the interval. The coefficients
-    have absolute sum 3, so a third of e_mid lies in the convex hull of records and their negatives.
-    This is a factor of 1/3 for each such number, and its square where records are exchanged.
+    It is 1 without squares. With them, no record is the middle virtual cell e_mid itself, which is
+    ``2 c − ½ (e_low + e_high)``, where c is the record in the middle of the interval. The absolute
+    coefficients sum to 3, so e_mid / 3 is in the convex hull of records and their negatives. This
+    gives a factor of 1/3 for each number with squares; under replacement, its square.
     """
     return 3.0 ** -(squared_numbers(domain) * (2 if neighbors == "replace" else 1))

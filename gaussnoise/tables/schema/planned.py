@@ -1,4 +1,4 @@
-"""The ``[plan]`` table of a schema file: what a plan needs besides its tables, for the shell."""
+"""The ``[plan]`` table of a schema file: options that a plan in the shell needs besides tables."""
 
 import os
 from pathlib import Path
@@ -10,8 +10,8 @@ from .schema import parsed_toml, read_toml
 def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the ``[plan]`` table of a schema file; an empty mapping if there is none.
 
-    Its keys are named like the options of ``gaussnoise plan``. ``table`` names the files of the
-    rows; they are returned as paths, and stand relative to the schema file.
+    Its keys are named like the options of ``gaussnoise plan``. ``table`` names the files with the
+    rows, relative to the schema file; they are returned as paths.
 
     Raises:
         SchemaError: the message starts with ``path:line:``.

@@ -1,4 +1,4 @@
-"""The schema of a table: its possible content, stated before any data are read."""
+"""The schema of a table: its attributes and their possible values, stated before data are read."""
 
 import bisect
 import copy
@@ -46,11 +46,11 @@ from .impossible import text_of as _label
 from .numbers import STEPS, as_clip, as_unit, cell_labels
 
 Category: TypeAlias = str | int | bool
-# for a value outside the schema: refuse the release, or drop the row
+# the action for a value outside the schema: refuse the release, or leave out the row
 OnOutside: TypeAlias = Literal["refuse", "drop"]
-_MOST_BITS = 8192  # most bits of an integer: Python refuses to write longer ones
+_MOST_BITS = 8192  # bits of the longest integer; Python refuses to write longer ones as text
 
-# columns of released tables besides the attributes
+# names of columns in released tables, not allowed for attributes
 RESERVED_NAMES = ("estimate", "biased_estimate", "standard_deviation", "low", "high")
 
 
@@ -64,9 +64,9 @@ class Attribute:
         categories: distinct values, all strings, all integers or all booleans.
         edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf``
             and ``inf`` allowed. Or dates and timestamps without time zone, of Python, numpy or
-            pandas, or in ISO 8601 text: kept as dates if they are all midnights, when a timestamp
-            counts as its day (the last bin holds all of the last day), else as datetimes. Columns
-            are then of dates, of timestamps or of strict ISO text, ``2020-01-31`` or
+            pandas, or in ISO 8601 text. If all are midnights, they are kept as dates, a timestamp
+            counts as its day, and the last bin holds all of the last day; else they are kept as
+            datetimes. Columns then hold dates, timestamps or strict ISO text, ``2020-01-31`` or
             ``2020-01-31 08:30:00``; all other values, and those with an offset, are outside.
         other: label of a catch-all for nulls and values outside; without it, a release refuses such
             values.
@@ -83,10 +83,10 @@ class Attribute:
             Sums of middles of bins are not sums of the values. Of a clipped number: "sum" (count
             and sum, the default), or ``{"kind": "moments", "degrees": [0, 1, 2]}``.
         clip: ``[low, high]`` for a number of which sums and means are needed, instead of categories
-            or edges. Values outside, infinite ones included, become the nearer end. Its cells are
+            or edges. Values outside, also infinite ones, are set to the nearer bound. Its cells are
             virtual: see :class:`Clipped`.
             Sums of middles of bins are not sums of the values.
-        unit: instead of ``clip``, for a number without an upper end, like the payroll of a firm:
+        unit: instead of ``clip``, for a number without an upper bound, like the payroll of a firm:
             values are whole multiples of this unit from 0 on, like 0.01 for cents, and are rounded
             to the nearest. Negative numbers and those from 2⁵² units on are outside the schema. Its
             tables need a budget that grows with the number: :class:`PerRecord`.
@@ -231,7 +231,7 @@ class Attribute:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether its values are numbers: summed, in bins, or integers that are categories."""
+        """Whether its values are numbers: summed ones, numbers in bins, or integer categories."""
         if self.categories is not None:
             return all(type(category) is int for category in self.categories)
         return self.edges is None or not is_dated(self.edges)
@@ -253,12 +253,12 @@ class Attribute:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of a summed number; infinity is its upper end if it has a unit."""
+        """The interval of a summed number; it is unbounded above for a number with a unit."""
         return (0.0, math.inf) if self.unit is not None else self.clip or (0.0, 1.0)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The numbers that a summed number's first and last virtual cells stand for."""
+        """The values of the first and last virtual cell of a summed number."""
         return (0.0, STEPS * self.unit) if self.unit is not None else self.clip or (0.0, 1.0)
 
     @property
@@ -268,7 +268,7 @@ class Attribute:
 
     @property
     def labels(self) -> tuple[Category, ...]:
-        """The name of each cell, the catch-all last; all are strings if there is a catch-all."""
+        """The label of each cell; with a catch-all, it is the last and all are text."""
         if self.other is None:
             return self._own_labels()
         return (*map(_label, self._own_labels()), self.other)
@@ -291,9 +291,9 @@ class Attribute:
 
 
 def with_infinite(attribute: Attribute) -> Attribute:
-    """Return bins of which the outer ones hold infinite numbers too, to search for a range.
+    """Return an attribute whose outer bins hold infinite numbers too, to search for a range.
 
-    Clipped numbers have them at their ends. In tables they are outside all bins.
+    Clipped numbers count infinite values at their bounds; other tables have them outside all bins.
     """
     own = copy.copy(attribute)
     object.__setattr__(own, "has_infinite", True)
@@ -312,9 +312,9 @@ class Schema:
         impossible: combinations that cannot occur, each a mapping from two attributes or more to a
             label or a list of labels, like ``{"age": "[0, 16)", "married": "yes"}``. A row with one
             of them is treated like a row with a value outside the schema: the release is
-            refused, or the row is left out of all its tables. A rule applies where all its
-            attributes are in some table of the release. Nothing else changes: such cells are
-            released, with noise like all others.
+            refused, or the row is left out of all its tables. A rule applies if all its attributes
+            are in tables of the release. Nothing else changes: such cells are released, with noise
+            like all others.
         file: the dialect of the CSV files that plans of this schema read, where it is not RFC 4180
             with commas in UTF-8.
         is_draft: whether the schema was drafted from data and no person has confirmed it: see
@@ -420,7 +420,7 @@ class Schema:
 
     @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The numbers of cells along every attribute, in order."""
+        """The number of cells of each attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)
 
     @classmethod
@@ -450,7 +450,7 @@ class Schema:
 
     @classmethod
     def loads(cls, text: str, name: str = "schema") -> Self:
-        """Return the schema in a string, like :meth:`load`; ``name`` starts the error messages."""
+        """Return the schema in a TOML string; ``name`` is the file name in error messages."""
         content = parsed_toml(text, name)
         attributes = []
         for key, entry in content["attributes"].items():
@@ -593,7 +593,7 @@ class Schema:
 
 
 def check_titles(attributes: Sequence[Attribute]) -> None:
-    """Refuse a title that is also the name, or title, of another column, or of a level."""
+    """Raise SchemaError for a title that is the name or title of another column or a level."""
     levels = [level for attribute in attributes for level, _ in attribute.groups or ()]
     taken = {name.casefold() for name in [*levels, *(a.name for a in attributes)]}
     for attribute in attributes:
@@ -609,7 +609,7 @@ def check_titles(attributes: Sequence[Attribute]) -> None:
 
 
 def stated_toml(**tables: Mapping[str, Any]) -> list[str]:
-    """Return TOML tables, without those that say nothing."""
+    """Return TOML tables as text, without empty ones."""
     return [
         "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in stated.items())]) + "\n"
         for name, stated in tables.items()
@@ -630,7 +630,7 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def parsed_toml(text: str, name: str) -> dict[str, Any]:
-    """Return the content of a schema file, whose types and keys are checked."""
+    """Return the content of a schema file as a dict, after a check of types and keys."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -654,7 +654,7 @@ def _is_text(value: object) -> bool:
 
 
 def _listed(name: str, field: str, values: Iterable[object]) -> tuple[Any, ...]:
-    """Return the values as plain Python objects."""
+    """Return values as a tuple of plain Python objects, or raise SchemaError."""
     listed = _in_order(name, field, values)
     check_no_dates(name, field, listed)  # item() turns numpy's nanoseconds into integers
     return _plain(listed)
@@ -688,7 +688,7 @@ def _edges(name: str, edges: Iterable[object]) -> tuple[Edge, ...]:
     ):
         raise SchemaError(f"attribute {name!r}: expected {EXPECTED_EDGES}")
     try:
-        return tuple(float(e) + 0.0 for e in listed)  # -0.0 is written as 0
+        return tuple(float(e) + 0.0 for e in listed)  # adding 0.0 turns -0.0 into 0.0
     except OverflowError:
         raise SchemaError(
             f"attribute {name!r}: expected edges within 1e308 of zero, or infinite ones"
@@ -697,7 +697,7 @@ def _edges(name: str, edges: Iterable[object]) -> tuple[Edge, ...]:
 
 @functools.cache
 def _structure() -> Any:
-    """Return what pydantic expects of a schema file; it is made once, which takes a while."""
+    """Return the pydantic model of a schema file; cached, since making it is slow."""
     import pydantic
 
     class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
@@ -778,7 +778,7 @@ def _structure() -> Any:
 
 
 def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
-    """Check types and keys by pydantic; raise the first problem with its line."""
+    """Check types and keys by pydantic; raise SchemaError for the first problem, with its line."""
     import pydantic
 
     try:

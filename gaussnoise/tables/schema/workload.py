@@ -18,9 +18,9 @@ class Wanted:
 
     Attributes:
         entry: names, or a mapping from names to bases.
-        within: the margin of error in rows, at ``level``; None without such a target.
+        within: the wanted margin of error in rows, at ``level``; None if no accuracy is stated.
         level: the level of the intervals.
-        simultaneous: whether the level is that of all answers together.
+        simultaneous: whether the level holds for all answers together.
     """
 
     entry: Entry
@@ -32,7 +32,7 @@ class Wanted:
 def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
     """Return the ``[[workload]]`` tables of a schema file; an empty list if there are none.
 
-    Each has ``of = ["sex", "age:prefix"]``, names with bases after a colon as in the shell, and
+    Each has ``of = ["sex", "age:prefix"]``, where a base follows a name after a colon, and
     optionally ``within`` (rows), ``level`` and ``simultaneous``.
 
     Raises:
@@ -55,7 +55,7 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
 
 
 def as_entry(names: list[str], known: tuple[str, ...]) -> Entry:
-    """Return an entry from names with bases after a colon, which may also be part of a name."""
+    """Return an entry from "name" or "name:base"; ``known`` names may have a colon."""
     if all(name in known or ":" not in name for name in names):
         return tuple(names)
     entry: dict[str, str | None] = {}

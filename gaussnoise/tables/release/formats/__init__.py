@@ -1,4 +1,4 @@
-"""The formats of files of tables: one file, and one entry here, for each."""
+"""The file formats of tables. Each format has one module, and one entry in the registry here."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -23,10 +23,10 @@ FORMATS: Mapping[str, AbstractFormat] = {
 
 
 def format_of(name: str) -> AbstractFormat:
-    """Return the format of a file, by the longest end of its name that a format has.
+    """Return the format of a file, by the longest ending of its name that a format has.
 
     Raises:
-        LookupError: no format has it.
+        LookupError: no format has this ending.
     """
     known = [format for format in FORMATS.values() if name.endswith(format.ending)]
     return sorted(known, key=lambda format: len(format.ending))[-1]

@@ -16,7 +16,7 @@ from ....files.disk import opened
 from ..tidy import LEVEL, NUMBERS, level_text
 from .format import MEANING, AbstractFormat, Notes
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # text that needs no escapes
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # names that need no escapes
 _WAITS = 1000  # milliseconds
 _MEANINGS = {
     "estimate": "the estimate",
@@ -28,7 +28,7 @@ _MEANINGS = {
 
 @final
 class Csv(AbstractFormat):
-    """CSV as pyarrow writes it; beside a file, its metadata for readers of CSV on the Web."""
+    """CSV as pyarrow writes it, with a metadata file beside it (W3C, CSV on the Web)."""
 
     ending = ".csv"
 
@@ -56,12 +56,12 @@ class Csv(AbstractFormat):
 def write_metadata(
     path: Path, meanings: Mapping[str, str], keys: Sequence[str], schema: Any, notes: Notes
 ) -> None:
-    """Write the metadata of the columns of a CSV file, to the file where readers expect it.
+    """Write the metadata file of a CSV file, with the name that readers expect.
 
     Args:
         path: the CSV file.
-        meanings: the meaning of columns whose title does not say it.
-        keys: the titles of the columns that say which cell a row is.
+        meanings: {column: its meaning}, for columns whose title does not say it.
+        keys: the titles of the columns that identify the cell of a row.
         schema: the arrow schema of the rows.
         notes: sentences about the table.
 
@@ -92,13 +92,13 @@ def write_metadata(
 
 
 def _titles(name: str, notes: Notes) -> str | list[str]:
-    """Return the titles of a column: its head, and the name that readers see."""
+    """Return the titles of a column: its name in the file, and the name that readers see."""
     heading = notes.heading(name)
     return name if heading == name else [name, heading]
 
 
 def _datatype(kind: Any) -> str:
-    """Return the name of a type of arrow among the types of the Web."""
+    """Return the name of an arrow type among the data types of the W3C."""
     import pyarrow as pa
 
     if pa.types.is_boolean(kind):
@@ -109,12 +109,12 @@ def _datatype(kind: Any) -> str:
 
 
 def columns_of(path: Path, names: Sequence[str], first_row: int, cells: int) -> NDArray[np.float64]:
-    """Return columns, one row each, of a table that is all of a CSV file."""
+    """Return columns of numbers, one array row each, of a table that fills a CSV file."""
     with opened(path) as file:
         own = sys.getrefcount(file)
         found = _numbers(file, names, cells)
         for _ in range(_WAITS):
-            # a thread of arrow may hold the file a moment longer; if Python ends meanwhile, the
+            # a thread of arrow may use the file a moment longer; if Python ends meanwhile, the
             # process is aborted
             if sys.getrefcount(file) <= own:
                 break
@@ -125,9 +125,9 @@ def columns_of(path: Path, names: Sequence[str], first_row: int, cells: int) -> 
 
 
 def _numbers(file: IO[bytes], names: Sequence[str], most: int) -> NDArray[np.float64]:
-    """Return columns, or more than ``most`` rows of them.
+    """Return columns of a CSV file, possibly of more than ``most`` rows.
 
-    It is read in blocks, so that a file that is too long takes no more memory.
+    It is read in blocks and only until there are too many rows, so that memory is bounded.
     """
     from pyarrow import csv
 

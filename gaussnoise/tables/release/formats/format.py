@@ -18,15 +18,15 @@ from ...planning.facts import marginal_name
 @final
 @dataclass(frozen=True)
 class Notes:
-    """Sentences about tables, for formats that have a place for them.
+    """Sentences about tables, for formats that can hold them.
 
     Attributes:
-        title: of all tables together.
-        sections: sentences by their heading, the privacy guarantee first.
-        unit: what the tables count; empty if numbers of a table have different units, or unknown.
-        units: of answers in another unit, by attribute and label of the answer.
-        headings: the names of attributes that readers see, their unit included.
-        measured_in: the units of the numbers of attributes.
+        title: the title of all tables together.
+        sections: {heading: sentences}, the privacy guarantee first.
+        unit: what the tables count; empty if a table has numbers of different units, or unknown.
+        units: {attribute: {label of an answer: its unit}}, for answers in another unit.
+        headings: {attribute: the name that readers see, with its unit}.
+        measured_in: {attribute: the unit of its numbers}.
     """
 
     title: str = ""
@@ -42,7 +42,7 @@ class Notes:
         return [self.title, *(said for section in self.sections.values() for said in section)]
 
     def heading(self, name: str) -> str:
-        """Return the name that readers see."""
+        """Return the name of an attribute that readers see."""
         return self.headings.get(name, name)
 
     def title_of(self, names: Sequence[str]) -> str:
@@ -50,11 +50,11 @@ class Notes:
         return marginal_name(tuple(map(self.heading, names)))
 
     def said(self, heading: str) -> str:
-        """Return the sentences under a heading, or an empty text."""
+        """Return the sentences under a heading as one text, or ""."""
         return " ".join(self.sections.get(heading, ()))
 
     def units_in(self, columns: Mapping[str, Sequence[object]], rows: int) -> list[str]:
-        """Return the unit of each row of a table, from its columns of labels."""
+        """Return the unit of each row of a table, given its columns of labels."""
         found: list[list[str]] = [[] for _ in range(rows)]
         for name in columns:
             own = self.units.get(name, {})
@@ -64,24 +64,24 @@ class Notes:
 
 
 UNSAID = Notes()
-NUMBER_FORMAT = b"number"  # metadata of a column: "0.0" or "0.00"
-MEANING = b"meaning"  # metadata of a column: what its numbers are, in words
-# headings of SIMS whose sentences some formats have a place of their own for
+NUMBER_FORMAT = b"number"  # key in the metadata of a column: its number format, "0.0" or "0.00"
+MEANING = b"meaning"  # key in the metadata of a column: the meaning of its numbers
+# headings of SIMS (see .method) for which some formats have a field
 SOURCE, PERIOD, CONTACT = "18.1 Source data", "5 Reference period", "1 Contact"
 
 
 class AbstractFormat(abc.ABC):
     """A format of files of tables.
 
-    A class says what it holds; the values here are those of most formats.
+    Class attributes say what a format can hold; the values here are those of most formats.
     """
 
-    ending: str  # the end of the files' names; no other format's names end in it
-    holds_many = False  # whether one dataset holds the tables that are too many for a file each
-    holds_records = True  # whether it holds any rows, also those without estimates
-    holds_columns = True  # whether a table can have other numbers than one estimate a cell
-    holds_infinite = True  # whether numbers that are not finite come back
-    first_row = 0  # the row in which a table in a file of its own begins
+    ending: str  # ending of file names; no other format's names end in it
+    holds_many = False  # whether one dataset can hold tables too numerous for single files
+    holds_records = True  # whether it can hold any rows, also rows without estimates
+    holds_columns = True  # whether a cell can have other numbers than one estimate
+    holds_infinite = True  # whether infinite numbers and NaN are read back
+    first_row = 0  # the row in which a table begins if a file has only this table
     most_rows = math.inf  # most cells of one table
     longest_text = math.inf  # most characters of one label, in UTF-16
 
@@ -89,30 +89,30 @@ class AbstractFormat(abc.ABC):
     def writer(
         self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
-        """Return a context of a file of rows with an arrow schema; ``write_table`` adds some.
+        """Return a context manager for a file of rows; its ``write_table`` adds rows.
 
-        ``notes`` are written where the format has a place for them.
+        ``notes`` are written if the format can hold them.
         """
 
     @abc.abstractmethod
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
     ) -> NDArray[np.float64]:
-        """Return columns of numbers, one row each, of a table that begins in some row of a file.
+        """Return columns of numbers, one array row each, of a table that begins in some row of a
+        file.
 
-        A file that is not of this format, or not as long as it should be, raises an error that is
-        in ``_read_errors`` of :mod:`gaussnoise.tables.release.store`. It takes no more memory than
-        these columns.
+        A file of another format or length raises an error that is in ``_read_errors`` of
+        :mod:`gaussnoise.tables.release.store`. Reading takes no more memory than these columns.
         """
 
     @final
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        """Return the column ``estimate``, as :meth:`numbers` does."""
+        """Return the column ``estimate``, read by :meth:`numbers`."""
         return self.numbers(path, ("estimate",), first_row, cells)[0]
 
 
 def new_file(file: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
-    """Return a context of the open file, which is closed at its end if it is opened here."""
+    """Return a context manager of the open file, which closes it if it was opened here."""
     return file.open("wb") if isinstance(file, Path) else nullcontext(file)
 
 
@@ -123,7 +123,7 @@ def numbers_of(
     first_row: int,
     cells: int,
 ) -> NDArray[np.float64]:
-    """Return the numbers of a file's lines; a ValueError unless there are as many as cells."""
+    """Return the numbers in a file's lines; raise ValueError unless there are as many as cells."""
     every = chain.from_iterable(map(numbers, islice(lines, cells + 1)))
     found = np.fromiter(every, np.float64)
     if (first_row, len(found)) != (0, columns * cells):
@@ -143,13 +143,13 @@ class AbstractBook(AbstractFormat):
         later: Sequence[str] = (),
         shown: Sequence[int] | None = None,
     ) -> AbstractContextManager[Any]:
-        """Return a context of a new file of tables with these titles.
+        """Return a context manager of a new file for tables with these titles.
 
-        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;
-        ``write_totals`` adds rows of totals below it, which are not read back.
-        After the tables, those with the titles ``later`` are added one by one. Readers see the
-        tables ``shown``, numbered from 0, in that order, and at first not the others, which come
-        last; if left out, they see all.
+        Its ``sheet(k, schema, most_bytes)`` is the context manager of a writer of the k-th table,
+        from 0; ``write_totals`` adds rows of totals below the table, which are not read back.
+        Later, tables with the titles ``later`` are added one by one. Readers see the tables
+        ``shown`` (numbers from 0) in that order; the other tables come last and are hidden at
+        first. If ``shown`` is left out, all are seen.
         """
 
     @abc.abstractmethod
@@ -158,4 +158,4 @@ class AbstractBook(AbstractFormat):
 
     @abc.abstractmethod
     def add(self, path: Path, k: int, rows: Any) -> None:
-        """Add the k-th table, one of those with titles ``later``, to a file that was closed."""
+        """Add the k-th table, whose title is in ``later``, to a finished file."""

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from ....files.disk import opened, parsed
 from .format import AbstractFormat, Notes, new_file, numbers_of
 
-_LONGEST_LINE = 2**24  # bytes; the rest of a longer line is no row
+_LONGEST_LINE = 2**24  # bytes; the rest of a longer line is taken for another line, and refused
 
 
 @final
 class JsonLines(AbstractFormat):
-    """One JSON object a row, in UTF-8, with null for infinite numbers and NaN.
+    """One JSON object per row, in UTF-8, with null for infinite numbers and NaN.
 
     Source: https://jsonlines.org
     """
@@ -47,7 +47,7 @@ def _writer(file: Path | IO[bytes]) -> Iterator[Any]:
 
 
 class _Lines:
-    """A writer of arrow tables, with the method of pyarrow's own writers."""
+    """A writer of arrow tables, with the method of pyarrow's writers."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -64,10 +64,10 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(names: Sequence[str], line: bytes) -> list[float]:
-    """Return numbers in a row.
+    """Return the numbers with these names in a row.
 
     Raises:
-        ValueError, LookupError, TypeError: not such a row.
+        ValueError, LookupError, TypeError: the line is no such row.
     """
     try:
         row = parsed(line)
@@ -75,5 +75,5 @@ def _numbers(names: Sequence[str], line: bytes) -> list[float]:
         if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
             raise ValueError
         return list(map(float, values))
-    except OverflowError:  # integers beyond all doubles
+    except OverflowError:  # integers too large for doubles
         raise ValueError from None

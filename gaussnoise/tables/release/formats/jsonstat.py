@@ -17,14 +17,14 @@ from ..tidy import NUMBERS
 from .format import SOURCE, AbstractFormat, Notes, new_file, numbers_of
 
 _START = b'{"version": "2.0", "class": "dataset", "value": [\n'
-_LONGEST_LINE = 2**12  # bytes: four numbers; the rest of a longer line is no row
+_LONGEST_LINE = 2**12  # bytes, enough for four numbers; the rest of a longer line is refused
 
 
 @final
 class JsonStat(AbstractFormat):
-    """JSON-stat 2.0: a cube whose last dimension has the numbers of a cell; marks are its status.
+    """JSON-stat 2.0: a cube whose last dimension has the numbers of a cell; marks are the status.
 
-    Values come first and have a line a cell, so that they are read without the rest.
+    Values come first, in one line per cell, so that they can be read without the rest.
 
     Source: https://json-stat.org/full/
     """
@@ -32,7 +32,7 @@ class JsonStat(AbstractFormat):
     ending = ".json"
     holds_records = holds_columns = False
     holds_infinite = False
-    most_rows = 2**22  # readers hold all of a cube in memory
+    most_rows = 2**22  # readers keep whole cubes in memory
 
     def writer(
         self, file: Path | IO[bytes], schema: Any, notes: Notes
@@ -97,7 +97,7 @@ def _units(units: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 class _Cells:
-    """A writer of arrow tables, with the method of pyarrow's own writers."""
+    """A writer of arrow tables, with the method of pyarrow's writers."""
 
     def __init__(self, file: IO[bytes], names: Sequence[str]) -> None:
         self._file, self._names, self._cells = file, names, 0
@@ -117,10 +117,10 @@ class _Cells:
 
 
 def _numbers(columns: Sequence[int], line: bytes) -> list[float]:
-    """Return some of the four numbers of a cell in its line.
+    """Return the numbers of a cell at these indices, from its line.
 
     Raises:
-        ValueError: not such a line.
+        ValueError: the line has no four numbers.
     """
     texts = line.rstrip(b",\n").split(b", ")
     values = [float(texts[k]) for k in columns]

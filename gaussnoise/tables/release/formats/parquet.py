@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ....files.disk import opened
 from .format import AbstractFormat, Notes
 
-_MOST_ROWS = 2**22  # most rows of a group that is read: pyarrow writes 2²⁰, releases 2¹⁸
+_MOST_ROWS = 2**22  # most rows of a row group; pyarrow writes 2²⁰, releases 2¹⁸
 _MOST_BYTES = 2**28  # most bytes of one column of a row group
 
 
@@ -32,7 +32,7 @@ class Parquet(AbstractFormat):
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
     ) -> NDArray[np.float64]:
-        """Return columns; refuse row groups that are larger than this module writes them."""
+        """Return columns; refuse row groups larger than those that are written here."""
         from pyarrow import parquet
 
         found, rest = [], cells
@@ -56,7 +56,7 @@ class Parquet(AbstractFormat):
 
 
 def _next_file(path: Path) -> Path:
-    """Return the file in which a table continues."""
+    """Return the next file of a table that is longer than one file."""
     name, _, number = path.stem.rpartition("-")
     if name != "part":
         raise ValueError
@@ -64,7 +64,7 @@ def _next_file(path: Path) -> Path:
 
 
 def row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
-    """Return the row groups that hold these rows.
+    """Return the indices of the row groups that have these rows.
 
     Row groups that claim to be larger than any written here are refused.
     """

@@ -25,14 +25,14 @@ _ATTRIBUTES = {
     "high": f"UPPER_BOUND: Upper end of the {level_text(LEVEL)} interval",
 }
 _PERIOD, _UNIT = "TIME_PERIOD: Time period or range", "UNIT_MEASURE: Unit of measure"
-_OTHER_PERIOD = "REF_PERIOD: Reference period"  # in words
-_NORMAL, _LOW = "A: Normal value", "U: Low reliability"  # codes of the list CL_OBS_STATUS
+_OTHER_PERIOD = "REF_PERIOD: Reference period"  # the column for a period in words
+_NORMAL, _LOW = "A: Normal value", "U: Low reliability"  # codes from the code list CL_OBS_STATUS
 _IDENTIFIER = re.compile(r"[A-Z][A-Z0-9_]*")
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _TAKEN = ("STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY", "OBS_VALUE", "OBS_STATUS")
 _TAKEN += ("STANDARD_ERROR", "LOWER_BOUND", "UPPER_BOUND", "RELIABILITY")
 _TAKEN += ("TIME_PERIOD", "REF_PERIOD", "UNIT_MEASURE")
-# SDMX 2.1, section 6, 4.2: Gregorian and reporting periods, times, and ranges of a duration
+# SDMX 2.1, section 6, 4.2: Gregorian and reporting periods, times, and time ranges
 _START = r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d)?"
 _DURATION = r"P(?=.)(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?"
 _TIMES = re.compile(
@@ -47,14 +47,15 @@ _TIMES = re.compile(
 class SdmxCsv(AbstractFormat):
     """SDMX-CSV 2.0 with identifiers and names, ``CODE: name``, and the interval as attributes.
 
-    An attribute is identified by its name in capitals, or by ``DIM_1`` and so on where one is no
-    identifier of SDMX; a category by its label, or by ``_1`` and so on. The flow is a placeholder
-    for the office's own. A period in words, which is no period of SDMX, has a column of its own.
+    The identifier of an attribute is its name in capitals; or ``DIM_1`` and so on for all, if one
+    name is no identifier of SDMX. That of a category is its label, or ``_1`` and so on. The
+    dataflow is a placeholder for that of the statistical office. A period in words, which SDMX does
+    not allow, is in a separate column.
 
     Source: https://github.com/sdmx-twg/sdmx-csv
     """
 
-    ending = "+sdmx.csv"  # names of other tables have no plus sign
+    ending = "+sdmx.csv"  # names of other CSV tables contain no plus sign
     holds_records = holds_columns = False
 
     def writer(
@@ -92,7 +93,7 @@ def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
 
 
 class _Rows:
-    """A writer of arrow tables, with the method of pyarrow's own writers."""
+    """A writer of arrow tables, with the method of pyarrow's writers."""
 
     schema: Any
     writer: Any
@@ -127,23 +128,23 @@ class _Rows:
 
 
 def is_time_period(text: str) -> bool:
-    """Return whether a text is a period by the rules of SDMX, like 2024, 2024-Q1 or 2024-01-31."""
+    """Return whether SDMX allows a text as a period, like 2024, 2024-Q1 or 2024-01-31."""
     found = _TIMES.fullmatch(text)
     try:
         return found is not None and bool(datetime.fromisoformat(found[1] or "2000-01-01"))
-    except ValueError:  # no day of the calendar
+    except ValueError:  # not a day of the calendar
         return False
 
 
 @cache
 def _unit(text: str) -> str:
-    """Return the code and the name of a unit, the same in every file."""
+    """Return ``CODE: name`` of a unit; the code is the same in every file."""
     letters = (x if x.isascii() and x.isalnum() else f"_{ord(x):X}" for x in text.upper())
     return f"{''.join(letters).replace('_20', '_')}: {text}"
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
-    """Return an identifier for each name, no two the same."""
+    """Return distinct identifiers, one for each name."""
     numbers = [f"DIM_{k}" for k in range(1, len(names) + 1)]
     found = [
         capital if _IDENTIFIER.fullmatch(capital) and capital not in _TAKEN else number
@@ -153,7 +154,7 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 
 
 class _Codes:
-    """The codes of the categories of one dimension, in the order in which they come."""
+    """The codes of the categories of one dimension, in order of their first use."""
 
     def __init__(self) -> None:
         self._known: dict[object, str] = {}

@@ -1,8 +1,8 @@
 """Tables in one workbook of Excel.
 
-The workbook is written here, since the libraries that write workbooks keep 16 digits of a number,
-which do not give back every double, and put sheets in temporary files. It has no formulas: a
-text that begins with = is a text.
+This module writes workbooks itself, since libraries for workbooks keep 16 digits of a number, which
+do not determine every double, and use temporary files. Workbooks have no formulas: text that begins
+with = stays text.
 """
 
 import math
@@ -24,21 +24,21 @@ from ..marks import marks_of
 from ..tidy import NUMBERS
 from .format import CONTACT, NUMBER_FORMAT, PERIOD, SOURCE, AbstractBook, Notes
 
-_ROWS = 2**20  # rows of a sheet
+_ROWS = 2**20  # most rows of a sheet
 _HEADER = 1  # rows above a table
-_LONGEST_TEXT = 32767  # characters of a cell
-_LONGEST_NAME = 31  # characters of a sheet's name, in UTF-16
-_ESCAPED = 7  # characters of one that XML has not
-_LARGE = 2**30  # bytes; sheets that may be as long have lengths of 64 bits (ZIP64)
-_PIECE = 2**16  # bytes of a sheet that are read at once
-_LONGEST_TAG = 2**20  # bytes; a sheet with a longer one is none of ours
-_LONGEST_NUMBER = 64  # characters
-_INEXACT = 2**53  # integers from here on are texts, as a sheet has doubles
+_LONGEST_TEXT = 32767  # most characters of a cell
+_LONGEST_NAME = 31  # most characters of a sheet's name, in UTF-16
+_ESCAPED = 7  # characters that replace one that XML does not allow
+_LARGE = 2**30  # bytes; sheets that may be longer have 64-bit lengths (ZIP64)
+_PIECE = 2**16  # bytes of a sheet that are read in one step
+_LONGEST_TAG = 2**20  # bytes; this module writes no longer tags
+_LONGEST_NUMBER = 64  # most characters of a number
+_INEXACT = 2**53  # larger integers are written as text, as sheets have doubles
 _NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\']|[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-_PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK = range(7)  # styles, in _STYLES
-_IN_TOTALS = {_PLAIN: 7, _ESTIMATE: 8, _DEVIATION: 9}  # the same in bold
+_PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK = range(7)  # indices in _STYLES
+_IN_TOTALS = {_PLAIN: 7, _ESTIMATE: 8, _DEVIATION: 9}  # the same styles in bold
 _SHEET_STYLES = dict.fromkeys(NUMBERS, _ESTIMATE) | {"standard_deviation": _DEVIATION}
 _FIELD_STYLES = {b"0.0": _ESTIMATE, b"0.00": _DEVIATION}
 
@@ -77,9 +77,9 @@ _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
 
 @final
 class Xlsx(AbstractBook):
-    """A workbook: a cover with the privacy guarantee, and a sheet a table with intervals and marks.
+    """A workbook: a cover with the privacy guarantee, and one sheet per table, with marks.
 
-    Rows are numbered through all sheets, 2²⁰ for each, so that a row says which sheet it is in.
+    Rows are numbered over all sheets, 2²⁰ per sheet, so that a number determines the sheet.
 
     Source: ECMA-376, Office Open XML, part 1, SpreadsheetML
     """
@@ -125,7 +125,7 @@ class Xlsx(AbstractBook):
         try:
             with opened(path) as file, zipfile.ZipFile(file) as book:
                 for numbers in _numbers(book, _path_of(sheet), names):
-                    found[rows] = numbers  # an IndexError if there are too many
+                    found[rows] = numbers  # raises IndexError if there are too many
                     rows += 1
         except (zipfile.BadZipFile, zlib.error, expat.ExpatError, EOFError, RuntimeError):
             raise ValueError from None
@@ -166,7 +166,7 @@ class _Book:
 
     @contextmanager
     def sheet(self, k: int, schema: Any, most_bytes: int) -> Iterator["_Rows"]:
-        """Yield the writer of the k-th table, whose rows have at most this many bytes."""
+        """Yield the writer of the k-th table, whose rows have at most ``most_bytes`` in all."""
         names = schema.names
         columns = [*names, "mark"] if {*NUMBERS} <= {*names} else names
         styles = [*map(_style_of, schema), _PLAIN][: len(columns)]
@@ -187,11 +187,11 @@ class _Book:
 
 
 class _Rows:
-    """A writer of arrow tables, with the method of pyarrow's own writers."""
+    """A writer of arrow tables, with the method of pyarrow's writers."""
 
     def __init__(self, part: IO[bytes], columns: Sequence[str], styles: Sequence[int]) -> None:
         self._part, self._styles = part, styles
-        self.count = self.filtered = 0  # rows, and those above the totals
+        self.count = self.filtered = 0  # number of rows, and of rows above the totals
         self._write([columns], [_HEAD] * len(columns))
 
     def write_table(self, rows: Any) -> None:
@@ -199,7 +199,7 @@ class _Rows:
         self.filtered = self.count
 
     def write_totals(self, rows: Any) -> None:
-        """Write rows in bold, with a style of the row itself, by which they are not read back."""
+        """Write rows in bold; a row style marks them, so that they are not read back."""
         self._write(self._cells(rows), [_IN_TOTALS[style] for style in self._styles], _IN_TOTALS[0])
 
     def _cells(self, rows: Any) -> Iterable[Sequence[object]]:
@@ -218,13 +218,13 @@ class _Rows:
 
 
 def _style_of(field: Any) -> int:
-    """Return the style of a column: as its metadata say, or else by its name."""
+    """Return the style of a column, from its metadata, or else by its name."""
     own = (field.metadata or {}).get(NUMBER_FORMAT)
     return _SHEET_STYLES.get(field.name, _PLAIN) if own is None else _FIELD_STYLES[own]
 
 
 def _row(number: int, values: Sequence[object], styles: Sequence[int], of_row: int = _PLAIN) -> str:
-    """Return a row of a sheet, which may have a style of its own."""
+    """Return a row of a sheet, as XML; ``of_row`` is a style of the whole row."""
     cells = "".join(
         _cell(f"{_column(k)}{number}", value, style)
         for k, (value, style) in enumerate(zip(values, styles, strict=True))
@@ -234,7 +234,7 @@ def _row(number: int, values: Sequence[object], styles: Sequence[int], of_row: i
 
 
 def _cell(place: str, value: object, style: int) -> str:
-    """Return a cell; values that are no numbers are text, and infinite numbers are empty."""
+    """Return a cell as XML; values that are no numbers are text, infinite numbers are empty."""
     if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
         return f'<c r="{place}" s="{style}"/>'
     if isinstance(value, bool):
@@ -246,29 +246,29 @@ def _cell(place: str, value: object, style: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text for XML; characters that XML has not are written as Excel writes them."""
+    """Return text for XML; characters that XML forbids are escaped in Excel's way."""
     return escape(_NOT_XML.sub(lambda found: f"_x{ord(found[0]):04X}_", text))
 
 
 def _column(k: int) -> str:
-    """Return the letters of a column, from 0."""
+    """Return the letters of a column, given its index from 0."""
     before, last = divmod(k, 26)
     return (_column(before - 1) if before else "") + chr(65 + last)
 
 
 def _path_of(sheet: int) -> str:
-    """Return the part of a sheet, from 0 for the cover."""
+    """Return the path of a sheet inside the workbook; sheet 0 is the cover."""
     return f"xl/worksheets/sheet{sheet + 1}.xml"
 
 
 def _sheet_name(k: int, title: str) -> str:
-    """Return the name of a sheet, which no other has, as the number comes first."""
+    """Return the name of a sheet; names are distinct, since a number comes first."""
     name = _NOT_IN_NAMES.sub("_", f"{k} {title}").encode("utf-16-le")[: 2 * _LONGEST_NAME]
     return name.decode("utf-16-le", "ignore").strip()
 
 
 def _head(widths: Sequence[int], frozen: int = 0) -> str:
-    """Return the beginning of a sheet."""
+    """Return the beginning of a sheet as XML."""
     pane = f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" '
     pane += 'state="frozen"/>'
     columns = "".join(
@@ -282,9 +282,9 @@ def _head(widths: Sequence[int], frozen: int = 0) -> str:
 
 
 def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], notes: Notes) -> None:
-    """Write the first sheet: title, source, other sentences, and links to tables: name and title.
+    """Write the cover: title, source, other sentences, and links to tables (sheet name, title).
 
-    Headings have no numbers of SIMS, since readers of a workbook do not know them.
+    Numbers of SIMS headings are removed, since readers of a workbook do not know them.
     """
     lines = [(notes.title[:_LONGEST_TEXT], _TITLE), ("", _PLAIN)]
     first = [heading for heading in (SOURCE, PERIOD, CONTACT) if heading in notes.sections]
@@ -305,7 +305,7 @@ def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], no
 
 
 def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a workbook besides its sheets: the first are seen, others are hidden."""
+    """Yield (path, XML) of a workbook's parts besides sheets; sheets after ``seen`` are hidden."""
     numbers = range(1, len(names) + 2)
     kinds = "".join(
         f'<Override PartName="/{_path_of(k - 1)}" ContentType="{_KIND}.worksheet+xml"/>'
@@ -349,10 +349,10 @@ def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(book: zipfile.ZipFile, path: str, names: Sequence[str]) -> Iterator[list[float]]:
-    """Yield the numbers of each row in columns of a sheet; hold a piece of it at a time.
+    """Yield the numbers of each row in these columns of a sheet, read block by block.
 
     Raises:
-        ValueError, LookupError: not such a sheet.
+        ValueError, LookupError: the sheet is not as this module writes it.
     """
     sheet = _Sheet(names)
     parser = expat.ParserCreate()
@@ -376,17 +376,17 @@ def _refuse(*_: object) -> None:
 
 
 class _Sheet:
-    """A parser of a sheet: the first row names columns, others have their numbers.
+    """A parser of a sheet: the first row names the columns, other rows have their numbers.
 
-    Rows with a style of their own are totals, which follow from the others.
+    Rows with a row style are totals, and are skipped.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.found: list[list[float]] = []
         self._names, self._row, self._place = names, 0, ""
         self._is_total = False
-        self._columns: dict[str, str] = {}  # the name of the column at each place
-        self._numbers: dict[str, float] = {}  # numbers of this row
+        self._columns: dict[str, str] = {}  # {letters of a column: its name}
+        self._numbers: dict[str, float] = {}  # {column: number in this row}
         self._kept: str | None = None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:

@@ -1,1 +1,1 @@
-"""One page that explains all of a plan or a release."""
+"""One page that explains a plan or a release, with all that it contains."""

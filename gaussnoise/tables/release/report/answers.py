@@ -1,4 +1,4 @@
-"""Answers to questions on a page: a sentence or a table each, with intervals and the method."""
+"""Answers to questions on a page: each a sentence or a table, with intervals and the method."""
 
 import itertools
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ class Answered(NamedTuple):
     """One answer in words.
 
     Attributes:
-        question: as it was asked.
+        question: the question as it was asked.
         meaning: the question in full.
-        sentence: the answer, if that is one number, or what its rows mean; or "".
-        names: the columns of labels.
-        rows: the labels, the estimate, its interval, and a fault in words or "", of each number;
-            none for one number.
-        more: how many numbers are left out.
+        sentence: the answer if it is one number, or what the rows mean; or "".
+        names: the names of the columns of labels.
+        rows: for each number, its labels, estimate, interval, and a remark or ""; empty if the
+            answer is one number.
+        more: the number of rows that are left out.
         notes: the level of the intervals, cautions and the method.
     """
 
@@ -47,7 +47,7 @@ def answers_of(source: Any, questions: Sequence[str]) -> list[Answered]:
     """Return the answers of a release, or of the tables of a stream.
 
     Raises:
-        ParameterError: no list of questions, or one that the source does not answer.
+        ParameterError: no list of questions, or a question without an answer.
     """
     if not isinstance(questions, list | tuple):
         raise ParameterError(
@@ -80,12 +80,12 @@ def _answered(answer: Answer) -> Answered:
 
 
 def _ends(low: str, high: str) -> str:
-    """Return an interval in words; both ends are a dash where there is none."""
+    """Return an interval in words; both texts are a dash if there is no interval."""
     return NO_INTERVAL if low == high == "—" else between_text(low, high)
 
 
 def _cells(answer: Answer) -> Any:
-    """Return the labels of the numbers, in their order."""
+    """Return the labels of each number, in the order of the numbers."""
     return itertools.product(*answer.labels)
 
 

@@ -39,16 +39,16 @@ from .render import rendered
 if TYPE_CHECKING:
     from ..difference import Changes
 
-_MOST_IN_FULL = 12  # most tables in full
-_MOST_LISTED = 100  # most tables that are named
-_MOST_ROWS = 60  # most rows of a table that is written in full
-_ENDS = 10  # rows at each end of a longer table
+_MOST_IN_FULL = 12  # most tables with all their numbers
+_MOST_LISTED = 100  # most tables that are listed by name
+_MOST_ROWS = 60  # most rows of a table that is written completely
+_ENDS = 10  # rows of largest and of smallest changes, for a longer table
 
 
 @final
 @dataclass(frozen=True)
 class _Section:
-    """A table of changes on the page, and the anchor of its section."""
+    """A table of changes on the page, with the anchor of its section."""
 
     one: ShownChanges
     anchor: str
@@ -60,18 +60,18 @@ class _Section:
 
     @property
     def picture(self) -> Picture | None:
-        """The picture of several changes."""
+        """The picture of the changes; None for a single change."""
         numbers = Numbers(self.one.table, self.one.heading, self.anchor, kind="changes")
         return next(iter(numbers.pictures), None) if self.size > 1 else None
 
     @property
     def hidden(self) -> int:
-        """The number of rows in the middle of a long table that are not written."""
+        """The number of rows that are left out in the middle of a long table."""
         return self.size - 2 * _ENDS if self.size > _MOST_ROWS else 0
 
     @property
     def rows(self) -> list[tuple[Change, str, int]]:
-        """Changes with the numbers that they compare, without marks, their text, and decimals."""
+        """Changes with the numbers that they compare, the change as text, and its decimals."""
         order = np.arange(self.size)
         if self.hidden:
             order = np.argsort(-np.nan_to_num(self.one.table.estimate.ravel()), kind="stable")
@@ -98,11 +98,11 @@ def save_changes_report(
 def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Asked] = ()) -> str:
     """Return the page of changes: findings, tables with intervals, and both releases.
 
-    The same releases give the same page. Only released estimates in it come from data.
+    The page is the same for the same releases. Only its released estimates depend on data.
     """
     found = [one for one in shown_changes(changes, of) if one.table.estimate.size <= MOST_ANSWERS]
     plan = changes.before.plan
-    # beside a mean its sum says little: it is for specialists, unless tables were asked for
+    # sums are for specialists if means are shown, unless tables were asked for
     behind = [] if of else [one for one in found if one.statistic == "sum"]
     found = [one for one in found if one not in behind]
     missing = {} if of else left_out(changes)
@@ -151,7 +151,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
 
 
 def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
-    """Return the facts on one release that the page has."""
+    """Return the facts about one release for the page."""
     plan, (total,) = release.plan, cells_of(release[()], [0])
     return {
         "when": when,

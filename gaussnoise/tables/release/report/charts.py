@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_WIDTH = 4.2  # inches: letters are as large on a phone as on a wider page
-_ROW = 0.22  # inches
-_SCALE = 0.3  # inches of an axis with numbers, above or below the rows
+_WIDTH = 4.2  # inches, so that letters on a phone are as large as on a wider page
+_ROW = 0.22  # inches of a line
+_SCALE = 0.3  # inches of an axis with numbers, above or below the lines
 _PANEL, _ABREAST = 1.3, 3  # inches of a panel over time, and most panels side by side
 _PROFILE = 2.2  # inches of a picture of many cells
-_MOST_NAME = 24  # characters in the name of a row: as many as a bin of dates has
+_MOST_NAME = 24  # characters of a line's name: enough for a bin of dates
 _MOST_BELOW = 6  # most names below a picture of many cells
-_MOST_ACROSS, _MOST_WRITTEN = 20, 12  # most columns of colours that are named, and have numbers
-_DARK = 0.6  # share of the darkest colour from which numbers are white
+_MOST_ACROSS, _MOST_WRITTEN = 20, 12  # most columns of colours with names, and most with numbers
+_DARK = 0.6  # share of the darkest colour, above which numbers are white
 _MOST_STEPS = 600  # points of a picture of many cells
 
 
 class Picture(NamedTuple):
-    """A picture, its size, and its name and description for people who use screen readers."""
+    """A picture, its size, and a name and description for screen readers."""
 
     svg: "Markup"
     width: float
@@ -40,13 +40,13 @@ class Picture(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One line of a picture: a heading, or an interval around an estimate."""
+    """One line of a picture: a heading, or an estimate with its interval."""
 
     name: str
     estimate: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    aside: bool = False  # whether it does not set the scale
+    aside: bool = False  # whether it is ignored in choosing the scale
 
     @property
     def is_heading(self) -> bool:
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 def interval_chart(
     rows: Sequence[Row], name: str, title: str, description: str, *, from_zero: bool = True
 ) -> Picture:
-    """Draw a line for each interval, a dot for each estimate; headings stand alone."""
+    """Draw a line for each interval and a dot for each estimate; headings have their own lines."""
     from matplotlib.transforms import blended_transform_factory
 
     names, *columns = zip(*rows, strict=True)
@@ -71,7 +71,7 @@ def interval_chart(
         own = [" " if k in headings else shown(name, _MOST_NAME) for k, name in enumerate(names)]
         dotted_rows(axes, own, estimate, low, high, aside)
         at_left = blended_transform_factory(axes.figure.transFigure, axes.transData)
-        for k, name in headings.items():  # may be longer, since nothing is beside them
+        for k, name in headings.items():  # headings may be longer, as nothing is drawn beside them
             said = label_text(name, 2 * _MOST_NAME)
             axes.text(
                 0.01,
@@ -94,7 +94,7 @@ def interval_chart(
 
 
 def _full_names(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the name of each line after that of its heading."""
+    """Yield the name of each line, with that of its heading before it."""
     heading = ""
     for row in rows:
         heading = f"{row.name} · " if row.is_heading else heading
@@ -104,7 +104,7 @@ def _full_names(rows: Sequence[Row]) -> Iterator[str]:
 def comparison_chart(
     names: Sequence[str], ours: Array, theirs: Array, name: str, title: str, description: str
 ) -> Picture:
-    """Draw two marks on each line: the proposed value, and the one to compare."""
+    """Draw two marks on each line: the proposed value, and a value to compare with it."""
 
     def draw(axes: "Axes") -> None:
         lines = np.arange(len(names))
@@ -125,9 +125,9 @@ def heat_chart(
     description: str,
     digits: int = 0,
 ) -> Picture:
-    """Draw cells of two attributes as colours from 0 to ``most``, and as numbers where they fit.
+    """Draw cells of two attributes as colours from 0 to ``most``, and as numbers if they fit.
 
-    Cells that are NaN are grey. Numbers have this many digits after the decimal mark.
+    NaN cells are grey. Numbers have ``digits`` digits after the decimal mark.
     """
     rows, columns = shown_cells.shape
     down, across = ([shown(one, _MOST_NAME) for one in own] for own in names)
@@ -165,7 +165,7 @@ def profile_chart(
     title: str,
     description: str,
 ) -> Picture:
-    """Draw many cells side by side as steps, in a band of their intervals; some are named."""
+    """Draw many cells side by side as steps, with a band of their intervals; some have names."""
     groups = np.array_split(np.arange(estimate.size), min(estimate.size, _MOST_STEPS))
     off = unreadable(estimate, low, high)
     estimate, low, high = (np.where(off, np.nan, values) for values in (estimate, low, high))
@@ -201,9 +201,9 @@ def series_chart(
     title: str,
     description: str,
 ) -> Picture:
-    """Draw a panel for each cell, on one scale: estimates over time in a band of their intervals.
+    """Draw a panel for each cell, on a common scale: estimates over time in a band of intervals.
 
-    A panel is the name of a cell, its estimates, and the ends of its intervals.
+    A panel has the name of a cell, its estimates, and the bounds of its intervals.
     """
     abreast = min(_ABREAST, math.ceil(math.sqrt(len(panels))))
     stacked = -(-len(panels) // abreast)
@@ -237,14 +237,14 @@ def series_chart(
 
 
 def _scale_above(axes: "Axes") -> None:
-    """Write round numbers above the lines."""
+    """Write a scale of round numbers above the lines."""
     axes.xaxis.tick_top()
     axes.locator_params(axis="x", nbins=4, steps=[1, 2, 5, 10])
     axes.xaxis.set_major_formatter(_tick)
 
 
 def _tick(value: float, _: float) -> str:
-    """Return a round number, as short as possible."""
+    """Return a number on a scale, as short as possible."""
     digits = next((k for k in range(9) if abs(round(value, k) - value) < 1e-9), 9)
     return number(value, digits) if 1e-9 < abs(value) < 1e15 else f"{value:.6g}"
 

@@ -1,4 +1,4 @@
-"""The check that a reader's browser makes of a page: its script, and the files to check."""
+"""The verification of a page in a reader's browser: a script, and the files that it checks."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from ..store import StoredTables
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_MOST_READ = 2**22  # bytes of files that are read for a page
+_MOST_READ = 2**22  # most bytes of files that a page contains
 _KNOWN = (
     "zCDP",
     "GDP",
@@ -32,13 +32,13 @@ _TOO_LONG = (
 
 
 class Check(NamedTuple):
-    """The check of a page.
+    """The verification of a page.
 
     Attributes:
-        script: JavaScript, for one element.
+        script: JavaScript, the content of one element.
         source: its sha256 in the page's policy: no other script runs.
-        files: the records and the tables, as JSON of texts by their names, or None.
-        reason: the reason why a page holds no files, in words.
+        files: {name: text} of records and tables, as JSON; or None.
+        reason: why a page contains no files, in words.
     """
 
     script: "Markup"
@@ -47,11 +47,11 @@ class Check(NamedTuple):
     reason: str
 
     def held(self, page: str) -> str:
-        """Return a page with the files, unless they would make it more than twice as long."""
+        """Return a page with the files added, unless it would be more than twice as long."""
         if self.files is None or len(self.files) > len(page):
             return page
         own = f'<script type="application/json" id="held">{self.files}</script>\n<script>'
-        return page.replace("<script>", own, 1)  # the only one: labels are escaped
+        return page.replace("<script>", own, 1)  # the only script, as labels are escaped
 
 
 def folder_of(release: AbstractRelease) -> Path | None:
@@ -61,7 +61,7 @@ def folder_of(release: AbstractRelease) -> Path | None:
 
 
 def check_of(folders: Mapping[str, Path | None]) -> Check:
-    """Return the check of a page about folders, by their places among the files of the page."""
+    """Return the verification of a page about folders, given {path in the page's files: folder}."""
     script, source = _script()
     return Check(script, source, *_files(folders))
 
@@ -78,7 +78,7 @@ def _script() -> "tuple[Markup, str]":
 
 
 def _files(folders: Mapping[str, Path | None]) -> tuple[str | None, str]:
-    """Return the records and the tables of folders, and why a page may not hold them."""
+    """Return the records and the tables of folders as JSON, and why a page may not contain them."""
     texts, left = {}, _MOST_READ
     try:
         for place, folder in folders.items():
@@ -97,7 +97,7 @@ def _files(folders: Mapping[str, Path | None]) -> tuple[str | None, str]:
                     return None, "only guarantees that this library has are checked"
     except (OSError, *MALFORMED):
         return None, "the files could not be read, or are of no kind that is checked"
-    # no end of an element in it
+    # escaped, so that no text can end the element
     return json.dumps(texts).replace("<", "\\u003c").replace(">", "\\u003e"), _TOO_LONG
 
 
@@ -106,7 +106,7 @@ def _is_read(name: str) -> bool:
 
 
 def _names(folder: Path, place: str = "") -> Iterator[str]:
-    """Yield the names of the records and the tables in a folder, and of what it holds."""
+    """Yield the names of the records and tables in a folder, and in the folders inside it."""
     if not place and (folder / "stream.json").is_file():
         yield "stream.json"
         for tick in sorted((folder / "ticks").iterdir()):

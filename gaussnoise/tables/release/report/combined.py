@@ -27,7 +27,7 @@ def save_combined_report(
     synthetic: Any,
     answers: Sequence[Answered] = (),
 ) -> None:
-    """Write the page of a combination of releases to a new file, as :func:`save_report` does."""
+    """Write the page of a combination of releases to a new file; see :func:`save_report`."""
     plan: Any = release.plan
     page = partial(combined_page, release, title, synthetic, answers)
     save_page(page, path, title, [release, *plan.releases])
@@ -74,13 +74,13 @@ def combined_page(
 
 
 def _about_all(plan: MergedPlan) -> dict[str, str]:
-    """Return the lines for readers that all combined releases have."""
+    """Return the lines for readers that are the same in all combined releases."""
     first, *others = (one.plan.asked.about.stated for one in plan.releases)
     return {name: first[name] for name in first if all(x.get(name) == first[name] for x in others)}
 
 
 def _source_facts(release: AbstractRelease, k: int) -> dict[str, object]:
-    """Return the facts on one of the releases."""
+    """Return the facts about one of the combined releases."""
     stored = stored_facts(release)
     tables: Any = release.tables
     return {

@@ -1,4 +1,4 @@
-"""The half-widths of the entries of a plan or a release, as numbers and in words."""
+"""The half-widths of intervals of a plan or a release, as numbers and in words."""
 
 import itertools
 import math
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ....noise.table_covariance import TableCovariance
     from ...planning.plan import Plan
 
-Errors = Mapping[str, float]  # half-widths by statistic; the key of a single one is ""
+Errors = Mapping[str, float]  # {statistic: half-width}; the key is "" for a single statistic
 
-_SUMMED = ("counts", "sums", "sums of squares")  # the statistics of a clipped number, by degree
+_SUMMED = ("counts", "sums", "sums of squares")  # statistics of a clipped number, by degree
 _PRODUCTS = "sums of products"
 
 
 def errors_of_release(release: AbstractRelease) -> list[Errors]:
-    """Return the errors of every entry of a release, at the level of all intervals."""
+    """Return the half-widths for every entry of a release."""
     if release.over is None and not isinstance(release.plan, MergedPlan):
         widths = half_widths(release.plan)
     else:
@@ -36,19 +36,19 @@ def errors_of_release(release: AbstractRelease) -> list[Errors]:
 
 
 def errors_of_plan(plan: "Plan") -> list[Errors]:
-    """Return the errors of every entry of a plan, at the level of all intervals."""
+    """Return the half-widths for every entry of a plan."""
     return _errors(plan, plan.covariance, half_widths(plan))
 
 
 def half_widths(plan: "Plan") -> np.ndarray:
-    """Return half-widths of every entry; of sums, relative to the most that one row can be."""
+    """Return half-widths for every entry; those of sums relative to the largest single number."""
     return quantile(LEVEL) * np.asarray(plan.deviations)
 
 
 def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> list[Errors]:
-    """Return half-widths by statistic: counts and sums of clipped numbers have their own units.
+    """Return half-widths by statistic, since counts and sums of clipped numbers differ in unit.
 
-    Of several numbers in one table, the largest is said.
+    If a table has several numbers, the largest half-width is taken.
     """
     found: list[Errors] = []
     for term, width in zip(plan.domain.terms, widths.tolist(), strict=True):
@@ -70,7 +70,7 @@ def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> 
 
 
 def error_text(errors: Errors) -> str:
-    """Return half-widths in words; those of squares and products only by themselves."""
+    """Return half-widths in words; those of squares and products only if there are no others."""
     said = {what: f"± {number(w, digits_of(w / 4))}" for what, w in errors.items() if w}
     if len(said) > 1:
         said.pop(_SUMMED[2], None)
@@ -79,7 +79,7 @@ def error_text(errors: Errors) -> str:
 
 
 def typical_error(errors: list[Errors]) -> str:
-    """Return the range of half-widths of counts, in rows, or of sums if there are no counts."""
+    """Return the range of half-widths of counts, or of sums if there are no counts."""
     counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
     widths = counts or [w for entry in errors for w in entry.values()]
     low, high = min(widths), max(widths)

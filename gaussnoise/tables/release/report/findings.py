@@ -1,4 +1,4 @@
-"""The finding of a table in one sentence, which intervals support."""
+"""The finding of a table: one sentence that its intervals support."""
 
 import math
 
@@ -17,8 +17,8 @@ def finding_of(numbers: Numbers) -> str | None:
     """Return a sentence that holds at the level of intervals; None for tables without one.
 
     It is about one number, the difference of two, or the largest of several. Intervals of several
-    hold together, since their largest is chosen from all of them. For means by one attribute of
-    several groups, a second sentence compares the two groups with the largest counts.
+    are simultaneous, since the largest is selected by its estimate. For means of several groups of
+    one attribute, a second sentence compares the two groups with the largest counts.
     """
     table = numbers.table
     if numbers.kind not in ("cells", "mean") and table.estimate.size > 1:
@@ -59,7 +59,7 @@ def _pair(numbers: Numbers) -> str:
 
 
 def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str | None:
-    """Return how much one group has more than another; None where noise hides it."""
+    """Return how much larger one group's number is than another's; None if noise hides it."""
     difference = numbers.table.difference(numbers.table.attributes[0], one, other)
     estimate = float(difference.estimate)
     low, high = (float(end) for end in difference.confidence_interval(level))
@@ -74,8 +74,8 @@ def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str 
 def _largest_pair(numbers: Numbers) -> str | None:
     """Return the difference of the means of the two groups with the largest released counts.
 
-    The counts choose the pair, so that the interval is one of those of all pairs, which hold
-    together (Šidák 1967).
+    The pair is selected by the counts, so that the interval is one of the simultaneous intervals
+    for all pairs (Šidák 1967).
     """
     table = numbers.table
     if not isinstance(table, MeanTable) or table.estimate.ndim != 1:
@@ -87,7 +87,7 @@ def _largest_pair(numbers: Numbers) -> str | None:
 
 
 def _several(numbers: Numbers) -> str:
-    """Return the group with the largest number, as far as the noise allows to say."""
+    """Return which group has the largest number, as precisely as the noise allows."""
     table = numbers.table
     low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
     estimate, deviation = np.ravel(table.estimate), np.ravel(table.standard_deviation)

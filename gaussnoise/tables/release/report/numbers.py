@@ -1,4 +1,4 @@
-"""Released numbers on a page: tables, pictures of them, largest and smallest cells."""
+"""Released numbers on a page: tables, pictures of tables, largest and smallest cells."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,22 +27,22 @@ from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
 from .render import Cell, digits_of, number, shown
 
-MOST_ROWS = 60  # most rows of a table that is written in full
-_ENDS = 10  # rows at each end of a longer table
-MOST_LINES = 30  # most lines of a picture with names
-_MOST_COLOURED = 1500  # most cells that are drawn as colours
-_MOST_PANELS = 12  # most pictures of one table
+MOST_ROWS = 60  # most rows of a table that is written completely
+_ENDS = 10  # rows of largest and of smallest numbers, for a longer table
+MOST_LINES = 30  # most lines with names in a picture
+_MOST_COLOURED = 1500  # most cells of a picture in colours
+_MOST_PANELS = 12  # most pictures for one table
 MOST_COLUMNS = 8  # most columns of a table of two attributes
-_MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns, and numbers, beside a picture on paper
+_MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns and numbers beside a picture
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
-_MOST_CELLS = 2 * 10**6  # most cells of all these tables together
-MOST_ANSWERS = 10**5  # most answers of one entry
+_MOST_CELLS = 2 * 10**6  # most cells of these tables in all
+MOST_ANSWERS = 10**5  # most answers of an entry
 _MOST_NAME = 60
 _MOST_HEAD = 40
 
 
 class Crossed(NamedTuple):
-    """A table of two attributes, the one of fewer categories across, and the row of totals."""
+    """A table of two attributes, with the one of fewer categories in columns, and totals."""
 
     down: str
     across: str
@@ -53,7 +53,7 @@ class Crossed(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The largest and the smallest cell of a table, and the number of others that may be."""
+    """The largest and the smallest cell of a table, and how many other cells could be."""
 
     name: str
     attributes: tuple[str, ...]
@@ -66,7 +66,7 @@ class Extreme(NamedTuple):
 
 
 class Extremes(NamedTuple):
-    """Extremes of tables, and the number of tables that are left out."""
+    """The extremes of tables, and the number of tables that are left out."""
 
     rows: list[Extreme]
     left: int
@@ -75,20 +75,20 @@ class Extremes(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of one kind, and their place on the page.
+    """Numbers of one kind, and the anchor of their section on the page.
 
     Attributes:
         table: the numbers.
-        title: what they are, in words.
+        title: a title that says what the numbers are.
         anchor: the name of their picture.
-        heading: whether the title stands above them; the section's own is enough for some.
-        kind: "cells" of counts, of which none contains another; "mean"; "share"; "changes";
-            "behind", of which means are made; or "answers".
-        file: the file that has them all, or None.
+        heading: whether the title is written above the numbers; not if that of the section
+            suffices.
+        kind: "cells" for counts of disjoint groups; "mean"; "share"; "changes"; "behind" for sums
+            and counts from which means are computed; or "answers".
+        file: the file with all of the numbers, or None.
         margin: a function from attributes to the table of counts over them, for totals.
-        beside: more about the same cells, of few attributes: their shares of all rows, or the
-            counts of rows that have a mean.
-        unit: the noun for everything that is counted, in the plural.
+        beside: a further column: shares of all rows, or the counts of rows for means.
+        unit: the noun for the counted things, in the plural.
     """
 
     table: AbstractEstimates
@@ -103,7 +103,7 @@ class Numbers:
 
     @property
     def note(self) -> str:
-        """That the numbers are exact, or that the noise hides some; nothing for all others."""
+        """A sentence if all numbers are exact, or if noise hides some; otherwise ""."""
         deviation, (least, most) = self.table.standard_deviation, self.table.limits
         known = np.isfinite(deviation) & (deviation <= most - least)
         if not known.any():
@@ -115,7 +115,7 @@ class Numbers:
 
     @cached_property
     def pictures(self) -> list[Picture]:
-        """Intervals with names, colours of two or three attributes, or those at both ends."""
+        """Pictures: intervals with names, or colours for two or three attributes, or extremes."""
         table = self.table
         if not np.isfinite(table.estimate).any():
             return []
@@ -145,7 +145,7 @@ class Numbers:
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
-        """Draw a line for each cell; those that lie between both ends are only counted."""
+        """Draw a line for each cell; cells between largest and smallest are only counted."""
         others = self.table.others if isinstance(self.table, ComparisonTable) else {}
         pairs = others.items()
         aside = [
@@ -158,7 +158,7 @@ class Numbers:
             least, most = 100 * least, 100 * most
         rows = [
             row._replace(estimate=math.nan) if row.low <= least and row.high >= most else row
-            for row in lines_of(cells, aside)  # the whole range says nothing
+            for row in lines_of(cells, aside)  # an interval that is the whole range is not drawn
         ]
         if hidden:
             rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
@@ -166,7 +166,7 @@ class Numbers:
         return interval_chart(rows, self.anchor, self._said, words, from_zero=from_zero)
 
     def _colours(self) -> list[Picture]:
-        """Draw two attributes as colours, once for each value of the third with the fewest."""
+        """Draw two attributes as colours; of three, one picture per value of the smallest."""
         table = self.table
         shape = table.estimate.shape
         panel = int(np.argmin(shape)) if len(shape) == 3 else None
@@ -187,7 +187,7 @@ class Numbers:
         else:
             cells, own = np.moveaxis(cells, panel, 0), names.pop(panel)
             titles = [f"{shown(table.headings[panel])}: {shown(one)}" for one in own]
-        if cells.shape[1] < cells.shape[2]:  # fewer across
+        if cells.shape[1] < cells.shape[2]:  # the attribute with fewer values in columns
             cells, names = cells.swapaxes(1, 2), names[::-1]
         words = f"Colours from 0 to {number(most, digits)}; grey {grey}."
         return [
@@ -205,26 +205,26 @@ class Numbers:
 
     @property
     def is_crossed(self) -> bool:
-        """Whether it is written as a table of two attributes."""
+        """Whether it is written as a table with one attribute in rows and one in columns."""
         shape = self.table.estimate.shape
         return len(shape) == 2 and min(shape) <= MOST_COLUMNS and max(shape) <= MOST_ROWS
 
     @property
     def is_short(self) -> bool:
-        """Whether a picture and its table fit side by side on a sheet of paper."""
+        """Whether a picture and its table fit side by side on a page of paper."""
         shape = self.table.estimate.shape
         columns = min(shape) + 2 if self.is_crossed else len(shape) + 2
         return columns <= _MOST_BESIDE and math.prod(shape) <= _MOST_BESIDE_ROWS
 
     @property
     def hidden(self) -> int:
-        """The number of cells in the middle of a long table that are not written."""
+        """The number of cells that are left out in the middle of a long table."""
         size = self.table.estimate.size
         return 0 if size <= MOST_ROWS or self.is_crossed else size - 2 * _ENDS
 
     @property
     def caption(self) -> str:
-        """The caption above the numbers."""
+        """The caption of the table."""
         caption = f"{self.title}: estimates and {level_text(LEVEL)} intervals"
         estimate = self.table.estimate
         if self.kind == "share" and ((estimate < 0) | (estimate > 1)).any():
@@ -244,27 +244,27 @@ class Numbers:
 
     @property
     def cells(self) -> list[Cell]:
-        """All its numbers, or those at both ends of a long table."""
+        """All cells, or the largest and smallest of a long table."""
         return self._unmarked(cells_of(self.table, self._places))
 
     def _unmarked(self, cells: list[Cell]) -> list[Cell]:
-        """Return cells; changes without marks: a small one is no less reliable than a large one."""
+        """Return cells; changes without marks, since a small one is no less reliable."""
         return [one._replace(mark="") for one in cells] if self.kind == "changes" else cells
 
     @property
     def beside_title(self) -> str:
-        """The name of the column beside the cells."""
+        """The name of the column in ``beside``."""
         is_share = isinstance(self.beside, ProportionTable)
         return "Per cent of all" if is_share else self.unit.capitalize()
 
     @property
     def cells_beside(self) -> list[Cell]:
-        """The cells of the column beside the same cells, or none."""
+        """The cells of the column in ``beside``, for the same rows; or empty."""
         return [] if self.beside is None else cells_of(self.beside, self._places)
 
     @property
     def total(self) -> Cell | None:
-        """The number of all rows, below cells of one attribute."""
+        """The number of all rows, for the last line of a table of one attribute."""
         if self.margin is None or self.table.estimate.ndim != 1:
             return None
         return cells_of(self.margin(()), [0])[0]
@@ -278,7 +278,7 @@ class Numbers:
 
     @property
     def crossed(self) -> Crossed:
-        """The table of two attributes, with totals where they are known."""
+        """The table with one attribute in rows and one in columns, with totals if known."""
         table = self.table
         axis = 0 if table.estimate.shape[0] < table.estimate.shape[1] else 1  # across
         down, across = table.attributes[1 - axis], table.attributes[axis]
@@ -303,17 +303,17 @@ class Numbers:
 @final
 @dataclass(frozen=True)
 class Entry:
-    """The numbers of one entry of a workload, and their place on the page.
+    """The numbers of one entry of a workload, and their section on the page.
 
     Attributes:
         name: its name in words.
         title: the heading of its section.
         anchor: the anchor of its section.
         size: the number of its answers.
-        is_cells: whether they are counts of groups, none of which contains another.
-        over: whose means they are, in words; empty where rows or records have no other name.
-        read: returns the tables of its numbers: of a clipped number means, and last the sums,
-            counts and sums of squares behind them.
+        is_cells: whether they are counts of disjoint groups.
+        over: the units over which means are taken; empty for rows or records.
+        read: a function that returns the tables of its numbers; for a clipped number means, and
+            last the sums, counts and sums of squares.
     """
 
     name: str
@@ -331,17 +331,17 @@ class Entry:
 
     @property
     def parts(self) -> list[Numbers]:
-        """The tables of its numbers, without those for specialists."""
+        """The tables of its numbers for all readers."""
         return [part for part in self.every if part.kind != "behind"]
 
     @property
     def behind(self) -> list[Numbers]:
-        """The tables of sums and counts that means are made of: specialists compute with them."""
+        """The tables of sums and counts from which means are computed, for specialists."""
         return [part for part in self.every if part.kind == "behind"]
 
 
 def entries_of(release: AbstractRelease) -> list[Entry]:
-    """Return all entries that are small enough to be computed, in order."""
+    """Return the entries that are small enough to be computed, in order."""
     plan, files, found = release.plan, files_of(release), []
     names, sizes = plan.schema.names, plan.schema.sizes
     said = [shown(attribute.heading) for attribute in plan.schema.attributes]
@@ -368,13 +368,13 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
 
 
 def mean_title(own: str, groups: Sequence[str]) -> str:
-    """Return the title of a table of means by these attributes, from their headings."""
+    """Return the title of a table of means by attributes, given their headings."""
     by = f" by {marginal_name(tuple(groups))}" if groups else ""
     return f"Mean of {own}{by}"
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
-    """Return the file of every entry's cells, in a folder of a release."""
+    """Return {entry: file of its cells} in the folder of a release."""
     tables, plan = release.tables, release.plan
     if not isinstance(tables, StoredTables):
         return {}
@@ -393,7 +393,7 @@ def _parts(
     anchor: str,
     file: str | None,
 ) -> list[Numbers]:
-    """Return the tables of an entry: counts and shares, means and sums, or its answers."""
+    """Return the tables of an entry: counts and shares, or means and sums, or other answers."""
     schema, summed, unit = release.plan.schema, summed_in(term), unit_of(release.plan)
     asked = {schema.names[i]: base for i, base in term}
     if all(base.is_identity for base in asked.values()):
@@ -406,7 +406,7 @@ def _parts(
         several = summed_numbers(term)
         if not several:
             return [numbers]
-        # the answers have the sums and their products, of which few readers use more than means
+        # these answers include sums of products, for which most readers have no use
         own = [replace(numbers, heading=True, kind="behind", anchor=f"{anchor}-products")]
         for number in several:
             part = [(i, base) for i, base in term if i == number or i not in several]
@@ -425,9 +425,9 @@ def _parts(
         return release.answers(asked | {own: query})
 
     counts = moment(0)
-    with_number = counts.part(axis, 0)  # the others have none
+    with_number = counts.part(axis, 0)  # the other statistics have no such counts
     if counts.estimate.shape[axis] == 1:
-        counts = with_number  # one statistic, which the title names
+        counts = with_number  # a single statistic, which the title names
     own_means, own_sums = means(release, own, groups), sums(release, own, groups)
     numbers = partial(Numbers, heading=True, unit=unit)
     behind = partial(numbers, kind="behind", file=file)
@@ -453,7 +453,7 @@ def _parts(
 def _gaps(
     release: AbstractRelease, own: str, groups: tuple[str, ...]
 ) -> Iterator[tuple[AbstractEstimates, str, Literal["mean", "changes"]]]:
-    """Yield means by each attribute of two groups, and their differences, with their titles."""
+    """Yield (table, title, kind): means by attributes with two groups, and their differences."""
     heading = release.plan.schema.heading
     for name in groups:
         rest = tuple(other for other in groups if other != name)
@@ -472,7 +472,7 @@ def _gaps(
 
 
 def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
-    """Return counts with totals, and their shares of all rows and of every group."""
+    """Return counts with totals, and shares of all rows and of every group."""
     own, shape = counts.table.attributes, counts.table.estimate.shape
     if len(own) == 1 and math.prod(shape) > 1:
         shares = proportions(release, own[0])
@@ -482,7 +482,7 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     given = own[int(shape[0] < shape[1])]
     head = release.plan.schema.heading(given)
     shares = {f"Per cent of each {shown(head, _MOST_NAME)}": proportions(release, own, given=given)}
-    if math.prod(shape) <= MOST_ROWS:  # those of many cells are small, and say little
+    if math.prod(shape) <= MOST_ROWS:  # shares of many cells are small, and of little use
         shares[f"Per cent of all {counts.unit}"] = proportions(release, own)
     return [
         replace(counts, margin=release.__getitem__),
@@ -491,7 +491,7 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
 
 
 def lines_of(cells: Sequence[Cell], aside: Sequence[bool] = ()) -> list[Row]:
-    """Return the lines of a picture: one for each cell, under headings of the other labels."""
+    """Return the lines of a picture: one for each cell, under a heading of its other labels."""
     rows: list[Row] = []
     last: list[str] = []
     for cell, apart in zip(cells, aside or [False] * len(cells), strict=True):
@@ -506,9 +506,9 @@ def lines_of(cells: Sequence[Cell], aside: Sequence[bool] = ()) -> list[Row]:
 def cells_of(
     table: AbstractEstimates, places: Iterable[int], interval: ConfidenceInterval | None = None
 ) -> list[Cell]:
-    """Return the cells at these positions in C order, with an interval for each by itself.
+    """Return the cells at these indices in C order, with an interval for each alone.
 
-    Shares become per cent.
+    Shares are given in per cent.
     """
     ends = interval or table.confidence_interval()
     unit = 100.0 if isinstance(table, ProportionTable) else 1.0
@@ -524,7 +524,7 @@ def cells_of(
 
 
 def extremes_of(entries: Sequence[Entry]) -> Extremes:
-    """Return the largest and smallest cell of every table of counts; intervals hold together."""
+    """Return the largest and smallest cell of every table of counts, by simultaneous intervals."""
     rows, cells, left = [], 0, 0
     for entry in entries:
         if not entry.is_cells or entry.size < 2:
@@ -560,6 +560,6 @@ def _title(table: AbstractEstimates) -> str:
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the cells, largest first; those without an estimate are in the middle."""
+    """Return indices of cells, the largest first; cells without an estimate are in the middle."""
     order, known = np.argsort(-estimate.ravel(), kind="stable"), np.isfinite(estimate).sum()
     return np.concatenate([order[: -(-known // 2)], order[known:], order[-(-known // 2) : known]])

@@ -11,20 +11,20 @@ from .charts import Picture, series_chart
 from .numbers import cells_of
 from .render import Cell
 
-_MOST_PANELS = 12  # most cells that have a picture each
-_MOST_TICKS = 8  # most ticks in the table: columns
-_MOST_ROWS = 60  # most cells in the table: rows
+_MOST_PANELS = 12  # most cells with a picture
+_MOST_TICKS = 8  # most columns of the table
+_MOST_ROWS = 60  # most rows of the table
 
 
 @final
 @dataclass(frozen=True)
 class OverTime:
-    """The numbers of one table at every tick, each tick's own rows, and their place on the page.
+    """The numbers of one table at every tick, and their section on the page.
 
     Attributes:
-        series: the numbers; their first axis is the tick.
-        title: the table, in words.
-        anchor: the name of the picture.
+        series: the numbers for the rows of each tick; the first axis is the tick.
+        title: the name of the table in words.
+        anchor: the anchor of the picture.
     """
 
     series: AbstractEstimates
@@ -40,7 +40,7 @@ class OverTime:
 
     @property
     def picture(self) -> Picture | None:
-        """A panel for each cell, where there are few of them, and several ticks."""
+        """A picture with a panel for each cell; None for many cells or a single tick."""
         names, ticks = self._names, self.series.labels[0]
         if len(names) > _MOST_PANELS or len(ticks) < 2:
             return None
@@ -57,12 +57,12 @@ class OverTime:
 
     @property
     def columns(self) -> list[str]:
-        """The last ticks, in words."""
+        """The names of the columns, the last ticks."""
         return [f"tick {tick}" for tick in self.series.labels[0][-_MOST_TICKS:]]
 
     @property
     def rows(self) -> list[tuple[str, list[Cell]]]:
-        """The name of each cell, and its numbers at the last ticks."""
+        """The name of each cell, with its numbers at the last ticks."""
         ticks = len(self.series.labels[0])
         size, shown = self.series.estimate.size // ticks, range(ticks)[-_MOST_TICKS:]
         places = np.arange(ticks * size).reshape(ticks, size)[shown][:, :_MOST_ROWS].T
@@ -72,7 +72,7 @@ class OverTime:
 
     @property
     def left_out(self) -> tuple[int, int]:
-        """The number of ticks, and of cells, that are not in the table."""
+        """The numbers of ticks and of cells that are not in the table."""
         ticks = len(self.series.labels[0])
         size = self.series.estimate.size // ticks
         return max(0, ticks - _MOST_TICKS), max(0, size - _MOST_ROWS)

@@ -1,4 +1,4 @@
-"""The page of a release, and that of a plan, from the templates of this folder."""
+"""The page of a release, and the page of a plan, from the templates of this folder."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -46,15 +46,15 @@ from .render import counted, digits_of, rendered
 if TYPE_CHECKING:
     from ...planning.plan import Plan
 
-_MOST_IN_FULL = 12  # most tables in full
-_MOST_LISTED = 1000  # most tables listed by name
-_MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
+_MOST_IN_FULL = 12  # most tables with all their numbers
+_MOST_LISTED = 1000  # most tables that are listed by name
+_MOST_FIRST = 24  # most tables listed at the beginning; more are listed at the end
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
-_WEAK = 0.999  # a belief that protects weakly, from one of 50 %
-_CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # the chance of a larger belief
+_WEAK = 0.999  # a larger belief means weak protection, from a prior of 50 %
+_CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # "1 in this many" is the probability of a larger belief
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
-MOST_MEANS = 200  # most means of a population in full
+MOST_MEANS = 200  # most means of a population that are listed
 _BUT_MEANS = (
     "Means are of the population that the rows were drawn from, and their intervals are about "
     "sampling too. All other intervals on this page are about the noise alone."
@@ -72,7 +72,7 @@ def save_report(
     synthetic: Any = None,
     answers: Sequence[Answered] = (),
 ) -> None:
-    """Write the page of a plan or a release to a new file, as :func:`save_page` does."""
+    """Write the page of a plan or a release to a new file; see :func:`save_page`."""
     if isinstance(document, AbstractRelease):
         page = partial(release_page, document, title, synthetic, answers=answers)
         return save_page(page, path, title, [document])
@@ -122,14 +122,14 @@ def release_page(
     answers: Sequence[Answered] = (),
     folder: Path | None = None,
 ) -> str:
-    """Return a page for a director, an auditor and a journalist; the same for the same release.
+    """Return the page of a release, for director, auditor and journalist.
 
-    It holds the finding of every table; answers to questions, where some are asked; tables and
-    pictures with intervals; the largest and smallest groups; synthetic records beside the release,
-    where they are given; the request; the role of noise; privacy in plain words; and for
-    specialists the guarantee in full, the distance of the noise from the optimum, the making of the
-    release, and five words. Only released estimates in it come from data. The page of a stream has
-    its tables over time, too; ``folder`` is that of the stream.
+    It has the finding of every table; answers to questions, if any; tables and pictures with
+    intervals; the largest and smallest groups; a comparison with synthetic records, if they are
+    given; the request; the role of noise; privacy in plain words. For specialists it has the full
+    guarantee, the distance of the noise from the optimum, the making of the release, and five
+    terms. Only released estimates in it depend on data; the same release gives the same page. The
+    page of a stream also has its tables over time; ``folder`` is the folder of the stream.
     """
     plan, private = release.plan, release.private
     errors = errors_of_release(release)
@@ -154,7 +154,7 @@ def release_page(
 def tables_facts(
     release: AbstractRelease, errors: Sequence[Errors], counted: str, synthetic: Any
 ) -> dict[str, object]:
-    """Return the facts on the tables of a release, or of a combination, that its page has."""
+    """Return the facts for a page about the tables of a release, or of a combination."""
     plan, entries = release.plan, entries_of(release)
     (total,) = cells_of(release[()], [0])
     used = [name for name in plan.schema.names if any(name in own for own in release)]
@@ -164,7 +164,7 @@ def tables_facts(
     rules += [_BUT_MEANS if is_short else _OF_NOISE] if means else []
     population = list(sections_of(means)) if means and is_short else []
     places = {one.title: one.anchor for one in population}
-    # the means of the rows themselves, beside those of the population, are for specialists
+    # next to means of the population, means of the rows are for specialists
     alone = [entry for entry in entries if entry.title in places]
     full = [entry for entry in entries if entry not in alone][:_MOST_IN_FULL]
     findings = {entry.anchor: _findings(entry.parts) for entry in full}
@@ -200,13 +200,13 @@ def tables_facts(
 
 
 def _findings(parts: Sequence[Numbers]) -> str:
-    """Return the finding of an entry, and of a mean those by attributes of two groups."""
+    """Return the findings of an entry as text: of its first table, and of all its means."""
     said = [(own, finding_of(own)) for own in parts if own is parts[0] or own.kind == "mean"]
     return " ".join(f"{own.title}: {text}" if own.heading else text for own, text in said if text)
 
 
 def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
-    """Return synthetic records beside the release, with decimals; nothing without records."""
+    """Return the comparison with synthetic records, with decimals; empty without records."""
     found = [] if records is None else likeness(release, records)
     inside = [row.is_inside for row in found if row.is_inside is not None]
     return {
@@ -218,12 +218,12 @@ def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object
 
 
 def _size(row: Likeness) -> float:
-    """Return the largest of the numbers in a comparison; 0 for dates."""
+    """Return the largest number in a comparison; 0 for dates."""
     return max((abs(x) for x in row[2:6] if isinstance(x, float)), default=0.0)
 
 
 def plan_page(plan: "Plan", title: str | None = None) -> str:
-    """Return the page of a planned release: it needs and holds no data."""
+    """Return the page of a planned release, which needs and contains no data."""
     errors = errors_of_plan(plan)
     return _page(
         "plan.html",
@@ -250,7 +250,7 @@ def _page(
     rho: float,
     **more: object,
 ) -> str:
-    """Return a page with the common facts of plans and releases, and more."""
+    """Return a page with the facts that plans and releases share, and with ``more``."""
     scales: Any = facts.privacy.get("scales", {})
     said = {key: x for key, x in facts.privacy.items() if key not in ("definition", "scales")}
     stated = [f"{key} = {x}" for key, x in said.items()]
@@ -287,12 +287,12 @@ def _page(
 
 
 def _risks(facts: Facts, rho: float) -> tuple[float, str]:
-    """Return ε at the shown δ, and the largest belief in a row, of one that costs this ρ."""
+    """Return ε at the shown δ, and the largest belief in a row, for noise that costs this ρ."""
     return facts.epsilon(rho), percent_text(facts.surest(rho))
 
 
 def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
-    """Return what pages say of the risk of several releases, which cost this ρ together."""
+    """Return facts for pages about the risk of several releases with this ρ together."""
     surest = None if rho is None else most_posterior(zCDP(rho), SHOWN_DELTA) if rho else 0.5
     return {
         "person": "one person" if plan.person or plan.rows_per_person > 1 else "one row",
@@ -304,7 +304,7 @@ def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
 
 
 def named(names: Sequence[str]) -> str:
-    """Return a few names, in a sentence."""
+    """Return the first of these names, and the number of others, as part of a sentence."""
     some = list(names[:_MOST_NAMED])
     more = len(names) - len(some)
     if more > 0:
@@ -331,7 +331,7 @@ def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
 
 
 def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
-    """Return the half-widths of all entries, beside those of independent noise."""
+    """Return the half-widths of all entries, with those of independent noise."""
     ours = half_widths(plan)
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
     order = np.argsort(ours, kind="stable")
@@ -349,7 +349,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
     rows = []
     for k, name in enumerate(plan.entries[:_MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
-        if "" not in errors[k] and ours[k] > 0:  # has one unit, without a name
+        if "" not in errors[k] and ours[k] > 0:  # one statistic, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"
         rows.append((name, plan.queries[k], error_text(errors[k]), other))
     in_units = any("sums" in entry for entry in errors)

@@ -20,7 +20,7 @@ _MOST_BESIDE = 5  # most columns beside a picture on paper
 
 
 class Crossed(NamedTuple):
-    """The places of means in rows and columns: the name of rows, the labels of both, the places."""
+    """Means by two attributes: the name of rows, the labels of both, and indices of means."""
 
     name: str
     down: list[str]
@@ -29,7 +29,7 @@ class Crossed(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The means of one column: a heading, the name of its place, a finding, tables, a picture."""
+    """The means of one column: a heading, an anchor, a finding, tables, a picture."""
 
     title: str
     anchor: str
@@ -39,7 +39,7 @@ class Section(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Whether its picture and its first table fit side by side on a sheet of paper."""
+        """Whether its picture and its first table fit side by side on a page of paper."""
         grid = self.grids[0]
         columns = len(grid.words) + len(grid.numbers)
         return self.picture is not None and columns <= _MOST_BESIDE and len(grid.rows) <= MOST_LINES
@@ -63,7 +63,7 @@ def sections_of(means: ColumnMeans) -> Iterator[Section]:
 
 
 def _crossed(means: list[ColumnMean]) -> Crossed | None:
-    """Return the places of the means by two attributes, if rows and columns fit on a page."""
+    """Return the indices of means by two attributes, if rows and columns fit on a page."""
     names = [*means[0].group]
     labels = {name: list(dict.fromkeys(mean.group[name] for mean in means)) for name in names}
     if len(names) != 2:
@@ -78,7 +78,7 @@ def _crossed(means: list[ColumnMean]) -> Crossed | None:
 
 
 def _as_grid(grid: Grid, means: list[ColumnMean], crossed: Crossed) -> Grid:
-    """Return means with their intervals in rows and columns; their counts are for specialists."""
+    """Return means with intervals in rows and columns; counts are left to specialists."""
     mean, interval = (len(grid.words) + k for k in (0, 1))
     texts = [
         "none" if own.reason else f"{row[mean]}\n{row[interval]}"
@@ -92,7 +92,7 @@ def _as_grid(grid: Grid, means: list[ColumnMean], crossed: Crossed) -> Grid:
 
 
 def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str) -> Picture | None:
-    """Draw the means of two attributes as colours; nothing where none is known."""
+    """Draw the means by two attributes as colours; None if none is known."""
     estimate = np.array([mean.mean for mean in means])
     spread = np.array([mean.high - mean.low for mean in means]) / 2 / quantile(LEVEL)
     hidden = np.isin(marks_of(estimate, spread), LOW_RELIABILITY) | ~np.isfinite(estimate)
@@ -106,7 +106,7 @@ def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str)
 
 
 def _joined(grid: Grid) -> Grid:
-    """Return a table with both ends of an interval in one column."""
+    """Return a table with both bounds of an interval in one column."""
     at = len(grid.words) + grid.numbers.index("low")
     rows = [
         [*row[:at], "—" if row[at] == "—" else f"{row[at]} to {row[at + 1]}", *row[at + 2 :]]
@@ -118,7 +118,7 @@ def _joined(grid: Grid) -> Grid:
 
 
 def _lines(means: list[ColumnMean], title: str, anchor: str) -> Picture | None:
-    """Return a line for every group with a mean; nothing for one line, or for too many."""
+    """Return a picture with a line for every mean; None for a single line, or too many."""
     cells = [
         Cell(tuple(map(str, mean.group.values())), mean.mean, mean.low, mean.high, 0.0)
         for mean in means
@@ -133,10 +133,10 @@ def _lines(means: list[ColumnMean], title: str, anchor: str) -> Picture | None:
 
 
 def _finding(means: ColumnMeans, own: FoundRange, alone: list[ColumnMean]) -> str:
-    """Return what the means of a column support, in a sentence; nothing where there is none.
+    """Return a sentence that the means of a column support; "" if there is none.
 
-    Intervals of several groups hold together by Bonferroni's inequality, which leaves each of them
-    its part of the chance to miss. The difference of two groups has an interval of its own.
+    The intervals of several groups hold together by Bonferroni's inequality, where each has an
+    equal share of the error probability. The difference of two groups has a separate interval.
     """
     groups, names = [*alone[0].group], [labels_text(mean.group.values()) for mean in alone]
     spread = [(mean.high - mean.low) / 2 / quantile(LEVEL) for mean in alone]

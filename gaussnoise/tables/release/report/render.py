@@ -1,4 +1,4 @@
-"""Pages from templates: all text but markup is escaped, and numbers are written for people."""
+"""Pages from templates: all text is escaped, and numbers are written for human readers."""
 
 import math
 import re
@@ -14,13 +14,13 @@ from ...schema.schema import Category
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_MOST_LABEL = 120  # characters of a label that a page shows
+_MOST_LABEL = 120  # most characters of a label on a page
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
-_EXACT = 1e15  # larger numbers are not written with all digits
+_EXACT = 1e15  # larger numbers are written with an exponent
 
 
 class Cell(NamedTuple):
-    """A number on a page: its names, its interval, its noise, its mark of reliability."""
+    """A number on a page: its labels, estimate, interval, deviation, and mark of reliability."""
 
     names: tuple[Category, ...]
     estimate: float
@@ -31,12 +31,12 @@ class Cell(NamedTuple):
 
     @property
     def digits(self) -> int:
-        """The decimals that are larger than the noise."""
+        """The number of decimals that exceed the noise."""
         return digits_of(self.deviation)
 
     @property
     def has_interval(self) -> bool:
-        """Whether the interval says something."""
+        """Whether the interval is informative."""
         return bool(has_interval(*map(np.asarray, (self.estimate, self.low, self.high))))
 
 
@@ -47,7 +47,7 @@ def rendered(template: str, **facts: object) -> str:
 
 @cache
 def _templates() -> "Environment":
-    """Return the templates of this folder; jinja2 is imported for the first page."""
+    """Return the templates of this folder; loads jinja2 when the first page is made."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -63,20 +63,20 @@ def _templates() -> "Environment":
 
 
 def shown(text: object, most: int = _MOST_LABEL) -> str:
-    """Return a label on one line, cut where it is very long."""
+    """Return a label on one line, shortened if it is very long."""
     line = " ".join(str(text).split()) or "(blank)"
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def digits_of(deviation: float) -> int:
-    """Return the decimals that are larger than the noise."""
+    """Return the number of decimals that exceed noise of this deviation."""
     if not 0 < deviation < math.inf:
         return 0
     return min(max(0, -math.floor(math.log10(2 * deviation))), 9)
 
 
 def number(value: float, digits: int) -> str:
-    """Return a number like ``−1,234.5``.
+    """Return a number as text, like ``−1,234.5``.
 
     >>> number(-1234.56, 1), number(-0.01, 0)
     ('−1,234.6', '0')

@@ -11,8 +11,8 @@ from .render import digits_of, number, shown
 
 SAME = "No difference {between} that the noise allows to see."
 NONE = SAME.format(between="between the groups")
-MOST_NAME = 60  # most characters of a label
-_MOST_LEFT = 3  # most groups without enough rows that a sentence names
+MOST_NAME = 60  # most characters of a label in a sentence
+_MOST_LEFT = 3  # most names, in a sentence, of groups with too few rows
 
 Array = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 def gap_text(
     first: str, second: str, gap: float, ends: tuple[float, float], sd: float, unit: str = ""
 ) -> str:
-    """Return a difference of two means, or of two counts of a unit, as a sentence."""
+    """Return a sentence about the difference of two means, or of two counts of a unit."""
     sign, digits = 1 if gap > 0 else -1, digits_of(sd)
     low, high = sorted((sign * ends[0], sign * ends[1]))
     size = number(sign * gap, digits)
@@ -40,10 +40,10 @@ def highest(
     interval: tuple[Array, Array],
     sd: Array,
 ) -> str:
-    """Return the group with the largest number, whose intervals hold together.
+    """Return a sentence on the group with the largest number, given simultaneous intervals.
 
-    Groups with the last mark are not named while others are better known. Of means, they are left
-    out: too few rows stand behind them, or none at all.
+    Groups with the last mark of reliability are not named if others have better marks. If the
+    numbers are means, such groups are not compared: few rows or none are behind their means.
     """
     low, high = interval
     known = np.isfinite(low) & np.isfinite(high)
@@ -70,7 +70,7 @@ def highest(
         others = f"{len(rivals):,} others may" if rivals else "no other can"
         others = f"only {names[rivals[0]]} may" if len(rivals) == 1 else others
         return f"{names[top]} {most}, {said(top)}; {others} {as_high}.{few}"
-    # the interval of the largest may be wide, and those of others narrow
+    # the largest lower bound may be that of another group, as intervals differ in width
     above = int(named[np.argmax(low[named])])
     if not low[above] > high[lowest]:
         return NONE
@@ -78,7 +78,7 @@ def highest(
 
 
 def _left_out(names: Sequence[str], unit: str) -> str:
-    """Return a sentence on the groups that are not compared."""
+    """Return a sentence about the groups that are not compared."""
     if not names:
         return ""
     if len(names) > _MOST_LEFT:
@@ -88,7 +88,7 @@ def _left_out(names: Sequence[str], unit: str) -> str:
 
 
 def range_text(estimate: float, low: float, high: float, deviation: float) -> str:
-    """Return an estimate and its interval, in the digits that the noise leaves."""
+    """Return an estimate and its interval, with the decimals that exceed the noise."""
     digits = digits_of(deviation)
     if low == high:
         return f"{number(estimate, digits)} (exactly)"
@@ -96,5 +96,5 @@ def range_text(estimate: float, low: float, high: float, deviation: float) -> st
 
 
 def labels_text(labels: Iterable[object]) -> str:
-    """Return the name of a group from its labels."""
+    """Return the name of a group, joined from its labels."""
     return " · ".join(shown(label, MOST_NAME) for label in labels)
