@@ -40,7 +40,14 @@ if TYPE_CHECKING:
 
 _FORMAT = "gaussnoise.noise/4"
 _DOMAIN = "domain."  # prefix of the names of a domain's arrays
-INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts", "participations")
+INTEGERS = (
+    "policy_edges",
+    "certificate_rows",
+    "patterns",
+    "contrasts",
+    "participations",
+    "cell_parts",
+)
 _SCALARS = (
     "p",
     "neighbors",

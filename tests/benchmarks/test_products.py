@@ -31,11 +31,14 @@ def seconds(run):
     return time.perf_counter() - start, result
 
 
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("survey", SURVEYS)
-def test_planning_and_certifying(survey):
+def test_planning_and_certifying(survey, neighbors):
     """Expected: a few eigendecompositions; the certificate is the larger part where three prefixes
-    share a table.
+    share a table. The gap is widest for two-way tables of replaced records.
     """
+    if survey in ("20 attributes", "1000 × 1000") and neighbors == "replace":
+        pytest.skip("bases of 1000 categories are not searched for short differences")
     sizes, prefixes = SURVEYS[survey]
     matrix = np.random.default_rng(0).normal(size=(1024, 1024))
     unit = min(seconds(lambda: np.linalg.eigh(matrix @ matrix.T))[0] for _ in range(2))
@@ -46,16 +49,17 @@ def test_planning_and_certifying(survey):
             continue
         subsets = [S for k in ways for S in itertools.combinations(range(len(sizes)), k)]
         domain = gn.Products(bases, subsets)
-        taken, noise = seconds(
-            lambda domain=domain: gn.optimal_noise(domain, neighbors="add-remove")
-        )
+        taken, noise = seconds(lambda domain=domain: gn.optimal_noise(domain, neighbors=neighbors))
         error = noise.gamma / math.sqrt(domain.dim)
         rows.append(
             [str(ways), float(np.prod([float(n) for n in sizes])), error, noise.gap, taken / unit]
         )
         slowest = max(slowest, taken / unit)
-    print(f"\n{survey}: ways, cells, root mean square deviation, certified gap, time in eigh(1024)")
+    print(
+        f"\n{survey}, {neighbors}: ways, cells, root mean square deviation, certified gap, "
+        "time in eigh(1024)"
+    )
     for ways, cells, error, gap, ratio in rows:
         print(f"{ways:>10}  {cells:.3g}  {error:.6f}  {gap:.4f}  {ratio:.2f}")
-    assert all(row[3] < 0.03 for row in rows)
+    assert all(row[3] < (0.03 if neighbors == "add-remove" else 0.035) for row in rows)
     assert slowest < (200 if survey == "1000 × 1000" else 40)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Subset = tuple[int, ...]
 Places = NDArray[np.intp]
 Choice = tuple[tuple[int, int], ...]  # pairs: a class, and which of its bases is asked for
+# pairs: an attribute, and whether the direction between its two parts is meant, or all others
+Parts = tuple[tuple[int, bool], ...]
 
 # Numbers of directions per attribute that stay coupled; they are tried in this order.
 _KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)
@@ -55,6 +57,7 @@ class _Side:
         own: the (√λ, √λ) entry of this matrix.
         cross: the rest of its first column, shape (k,).
         inner: the matrix without its first row and column, shape (k, k).
+        lead: 1 if the first of the k directions separates two parts of the categories, else 0.
         apart: the trace of the root of the part that was split off.
         is_scalar: whether the cross part is zero and the inner part a multiple of the identity,
             exactly; the inner part is then stored as a matrix of one entry.
@@ -65,6 +68,7 @@ class _Side:
     inner: Array
     apart: float = 0.0
     is_scalar: bool = False
+    lead: int = 0
 
     @cached_property
     def whole_root(self) -> float:
@@ -79,16 +83,26 @@ class _Side:
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The side in a basis that makes ``inner`` diagonal, the most coupled directions first."""
-        values, axes = np.linalg.eigh(self.inner)
-        live = (
-            values > _THIN * values[-1]
-        )  # directions that may be rounding are set to zero, which only lowers the bound
-        values, cross = np.where(live, values, 0.0), np.where(live, axes.T @ self.cross, 0.0)
+        """The side in a basis that makes ``inner`` diagonal beyond the leading direction, with the
+        most coupled directions first.
+        """
+        lead = self.lead
+        values, axes = np.linalg.eigh(self.inner[lead:, lead:])
+        # directions that may be rounding are set to zero, which only lowers the bound
+        live = values > _THIN * values[-1] if len(values) else np.zeros(0, dtype=bool)
+        values = np.where(live, values, 0.0)
+        couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
+        couplings = np.where(live[:, None], axes.T @ couplings, 0.0)
+        strength = np.square(couplings).sum(axis=1)
         order = np.argsort(
-            -np.divide(cross**2, values, out=np.zeros_like(cross), where=values > 0), kind="stable"
+            -np.divide(strength, values, out=np.zeros_like(strength), where=values > 0),
+            kind="stable",
         )
-        return _Side(self.own, cross[order], np.diag(values[order]))
+        inner = np.diag(np.concatenate([np.diag(self.inner)[:lead], values[order]]))
+        inner[lead:, :lead] = couplings[order, 1:]
+        inner[:lead, lead:] = couplings[order, 1:].T
+        cross = np.concatenate([self.cross[:lead], couplings[order, 0]])
+        return _Side(self.own, cross, inner, lead=lead)
 
     @property
     def uncoupled(self) -> "_Side":
@@ -96,20 +110,26 @@ class _Side:
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
-        """Return the side with the first ``kept`` coordinates, and what the others leave of √λ.
+        """Return the side with the first ``kept`` coordinates beyond the leading one, and what the
+        others leave of √λ and of the leading one.
 
-        With the matrix as Y Y', the block of Y that couples the others with √λ is dropped. This
-        pinching can only lower the nuclear norm of Y, and leaves a Schur complement in ``own``.
+        With the matrix as Y Y', the block of Y that couples the others with these is dropped. This
+        pinching can only lower the nuclear norm of Y, and leaves a Schur complement.
         """
-        values = np.diag(self.inner)
-        rest, cross = values[kept:], self.cross[kept:]
-        explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
-        own = (
-            max(self.own - explained * (1 + SLACK) - SLACK * self.own, 0.0)
-            if len(rest)
-            else self.own
-        )
-        return _Side(own, self.cross[:kept], self.inner[:kept, :kept], float(np.sqrt(rest).sum()))
+        lead, end = self.lead, min(self.lead + kept, len(self.cross))
+        rest = np.diag(self.inner)[end:]
+        if not len(rest):
+            return self
+        couplings = np.vstack([self.cross[None, end:], self.inner[:lead, end:]])
+        explained = (couplings / np.where(rest > 0, rest, math.inf)) @ couplings.T
+        cross, inner = self.cross[:end].copy(), self.inner[:end, :end].copy()
+        own = self.own - float(explained[0, 0]) * (1 + SLACK) - SLACK * self.own
+        if lead:
+            cross[0] -= explained[0, 1]
+            inner[0, 0] -= float(explained[1, 1]) * (1 + SLACK) + SLACK * inner[0, 0]
+            if not own * inner[0, 0] > cross[0] ** 2:  # rounding: this direction is left out
+                cross[0], inner[0], inner[:, 0] = 0.0, 0.0, 0.0
+        return _Side(max(own, 0.0), cross, inner, float(np.sqrt(rest).sum()), lead=lead)
 
 
 class Blocks:
@@ -124,8 +144,10 @@ class Blocks:
         )
         self.tables = list(zip(workload.tables, weights.tolist(), strict=True))
         self.sides = [
-            _class_sides(bases, weights / math.fsum(weights))
-            for bases, weights in zip(workload.bases, witness.cell_weights, strict=True)
+            _class_sides(bases, weights / math.fsum(weights), upper)
+            for bases, weights, upper in zip(
+                workload.bases, witness.cell_weights, witness.parts, strict=True
+            )
         ]
         self.coupled = [
             k
@@ -134,34 +156,47 @@ class Blocks:
             )
             if members and not all(side.is_scalar for side in sides)
         ]
-        self.kappa = dict.fromkeys(workload.residuals, 1.0)
+        self.patterns = None
         if witness.protected == "replace":
-            self.kappa = self._moved(witness)
+            weights = witness.pattern_weights
+            self.patterns = witness.patterns, weights / (math.fsum(weights) * (1 + CANCELLATION))
+        self.laws = [
+            _correlations(weights, upper, sides[0].lead)
+            for weights, upper, sides in zip(
+                witness.cell_weights, witness.parts, self.sides, strict=True
+            )
+        ]
+        self._moved: dict[tuple[Type, Type], float] = {}
 
-    def _moved(self, witness: "ProductCertificate") -> dict[Type, float]:
-        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i). Values x ≠ y of attribute i have the joint
-        law λλ' + r(Λ − λλ').
+    def moved(self, T: Type, between: Type) -> float:
+        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i), for the directions between parts of the
+        classes that are listed, and all others of the rest of T. Under "add-remove" it is 1.
         """
-        weights = witness.pattern_weights / (
-            math.fsum(witness.pattern_weights) * (1 + CANCELLATION)
-        )
-        classes = self.workload.moving.classes
-        # r is as negative as is possible without negative probabilities of x = y; for uniform
-        # weights it is −1/(n−1), so that x ≠ y always
-        least = [float(cells.min()) / math.fsum(cells) for cells in witness.cell_weights]
-        moved = {}
-        for T in self.workload.residuals:
-            same = np.ones(len(witness.patterns))
-            for k, members in enumerate(classes):
-                t, m, r = T.count(k), len(members), -least[k] / (1 - least[k]) * (1 - CANCELLATION)
+        if self.patterns is None:
+            return 1.0
+        if (T, between) not in self._moved:
+            patterns, weights = self.patterns
+            same = np.ones(len(patterns))
+            for k, members in enumerate(self.workload.moving.classes):
+                lead, other = self.laws[k]
+                s, t, m = between.count(k), T.count(k), len(members)
                 column = [
-                    sum(math.comb(d, j) * math.comb(m - d, t - j) * r**j for j in range(t + 1))
-                    / math.comb(m, t)
+                    sum(
+                        math.comb(s, i)
+                        * math.comb(t - s, j)
+                        * math.comb(m - t, d - i - j)
+                        * lead**i
+                        * other**j
+                        for i in range(min(s, d) + 1)
+                        for j in range(min(t - s, d - i) + 1)
+                    )
+                    / math.comb(m, d)
                     for d in range(m + 1)
                 ]
-                same = same * np.array(column)[witness.patterns[:, k]]
-            moved[T] = float(weights @ np.maximum(2 * (1 - same) - CANCELLATION, 0.0))
-        return moved
+                same = same * np.array(column)[patterns[:, k]]
+            moves = np.maximum(2 * (1 - same) - CANCELLATION, 0.0)
+            self._moved[T, between] = float(weights @ moves)
+        return self._moved[T, between]
 
     def split(self, kept: int) -> Self:
         """Return blocks with ``kept`` coupled directions per attribute, or all or none."""
@@ -244,7 +279,7 @@ class Blocks:
             bounds.append(
                 self.restricted(dict(zip(several, chosen, strict=True)))._split_trace()[0]
             )
-        if () in self.kappa:  # take every table by itself: its second moment is a product
+        if self.patterns is None:  # take every table by itself: its second moment is a product
             roots = {
                 (k, b): side.whole_root
                 for k, sides in enumerate(self.sides)
@@ -298,18 +333,35 @@ class _Group:
         free = itertools.chain.from_iterable(
             itertools.combinations(sorted(self.kinds), j) for j in range(most + 1)
         )
-        self.sets = [T for T in free if self._type(T) in residuals]
+        self.sets = [
+            parts
+            for T in free
+            if self._type(T) in residuals
+            for parts in itertools.product(*map(self._parts, T))
+        ]
         self._coefficients: dict[Type, dict[Choice, float]] = {}
 
-    def _type(self, T: Subset) -> Type:
+    def _type(self, T: Iterable[int]) -> Type:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
-    def _dim(self, T: Subset) -> int:
-        return math.prod(len(self.blocks.sides[self.kinds[i]][0].cross) for i in T)
+    def _parts(self, i: int) -> Parts:
+        """Return the parts into which an attribute's directions fall."""
+        side = self.blocks.sides[self.kinds[i]][0]
+        between = ((i, True),) * side.lead
+        return (*between, (i, False)) if len(side.cross) > side.lead else between
 
-    def _coefficient(self, T: Subset, U: Subset) -> dict[Choice, float]:
+    def _dim(self, T: Parts) -> int:
+        sides = ((self.blocks.sides[self.kinds[i]][0], between) for i, between in T)
+        return math.prod(1 if between else len(side.cross) - side.lead for side, between in sides)
+
+    def _moved(self, T: Parts) -> float:
+        """Return κ_T."""
+        between = tuple(sorted(self.kinds[i] for i, is_between in T if is_between))
+        return self.blocks.moved(self._type(_attributes(T)), between)
+
+    def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
         """Return the weight of block (T, U) by choice of bases, without its Kronecker factors."""
-        R = self._type(tuple({*T, *U}))
+        R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
             self._coefficients[R] = {
@@ -317,17 +369,23 @@ class _Group:
                 * math.prod(self.blocks.sides[k][dict(choice)[k]].inner[0, 0] for k in never)
                 for choice, value in self.blocks.containing(R).items()
             }
-        scale = math.sqrt(self.blocks.kappa[self._type(T)] * self.blocks.kappa[self._type(U)])
+        scale = math.sqrt(self._moved(T) * self._moved(U))
         return {choice: scale * value for choice, value in self._coefficients[R].items()}
 
     @cached_property
-    def largest(self) -> list[Subset]:
-        """The sets that are inside no other set."""
-        return [T for T in self.sets if not any(set(T) < set(U) for U in self.sets)]
+    def largest(self) -> list[Parts]:
+        """The sets that are inside no other set, without directions between parts."""
+        known = {frozenset(_attributes(T)) for T in self.sets}
+        inside = {T for T in known if any(T < U for U in known)}
+        return [
+            T
+            for T in self.sets
+            if frozenset(_attributes(T)) not in inside and not any(between for _, between in T)
+        ]
 
     @cached_property
-    def left(self) -> list[Subset]:
-        """The sets that are inside another set."""
+    def left(self) -> list[Parts]:
+        """All other sets."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
@@ -340,7 +398,9 @@ class _Group:
     def is_uncoupled(self) -> bool:
         """Whether only blocks on the diagonal are left."""
         return not any(
-            side.cross.any() for k in self.kinds.values() for side in self.blocks.sides[k]
+            side.lead or side.cross.any()
+            for k in self.kinds.values()
+            for side in self.blocks.sides[k]
         )
 
     @property
@@ -373,16 +433,17 @@ class _Group:
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
-                value * math.prod(_root_trace(self._side(i, dict(choice)).inner) for i in T) ** 2
+                value * math.prod(_root_trace(self._side(i, dict(choice)).inner) for i, _ in T) ** 2
                 for choice, value in self._coefficient(T, T).items()
             )
-            traces[self._type(T)] = traces.get(self._type(T), 0.0) + _together(parts)
+            kind = self._type(_attributes(T))
+            traces[kind] = traces.get(kind, 0.0) + _together(parts)
         return traces
 
     def _side(self, i: int, bases: Mapping[int, int]) -> _Side:
         return self.blocks.sides[self.kinds[i]][bases[self.kinds[i]]]
 
-    def _dense(self, sets: list[Subset]) -> Array:
+    def _dense(self, sets: list[Parts]) -> Array:
         rows = []
         for T in sets:
             row = []
@@ -394,24 +455,36 @@ class _Group:
             rows.append(row)
         return np.block(rows) if rows else np.zeros((0, 0))
 
-    def _block(self, T: Subset, U: Subset, bases: Mapping[int, int]) -> Array:
+    def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
         """Return the product of ``inner`` on T∩U and ``cross`` elsewhere; axes of T come first."""
-        tensor, axes = np.ones(()), []
-        for i in sorted({*T, *U}):
+        tensor, axes, one, other = np.ones(()), [], dict(T), dict(U)
+        for i in sorted({*one, *other}):
             side = self._side(i, bases)
-            if i in T and i in U:
-                tensor = np.multiply.outer(tensor, side.inner)
+            places = {
+                between: slice(None, side.lead) if between else slice(side.lead, None)
+                for between in (True, False)
+            }
+            if i in one and i in other:
+                block = side.inner[places[one[i]], places[other[i]]]
+                tensor = np.multiply.outer(tensor, block)
                 axes += [(0, i), (1, i)]
+            elif i in one:
+                tensor = np.multiply.outer(tensor, side.cross[places[one[i]]])
+                axes += [(0, i)]
             else:
-                tensor = np.multiply.outer(tensor, side.cross)
-                axes += [(0, i)] if i in T else [(1, i)]
+                tensor = np.multiply.outer(tensor, side.cross[places[other[i]]])
+                axes += [(1, i)]
         order = sorted(range(len(axes)), key=axes.__getitem__)
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
-    def _diagonal(self, i: int) -> tuple[Array, Array]:
-        """Return the eigenvalues and the cross part of an attribute with one base."""
-        side = self.blocks.sides[self.kinds[i]][0]
-        return np.diag(side.inner), side.cross
+    def _row(self, U: Parts, i: int) -> Array:
+        """Return, for an attribute with one base, the entries that join a part in U, or √λ if there
+        is none, with the directions of which ``inner`` is diagonal.
+        """
+        side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
+        if part is None:
+            return side.cross[side.lead :]
+        return side.inner[0, 1:] if part else np.diag(side.inner)[side.lead :]
 
     def _by_determinants(self) -> float:
         """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on ``tr K^{1/2}``.
@@ -435,7 +508,7 @@ class _Group:
                 rest = np.eye(len(K)) + K / t
                 for T, v in values.items():
                     w = 1 / (v + t) / t
-                    inside = [U for U in left if set(U) < set(T)]
+                    inside = [U for U in left if _attributes(U) <= _attributes(T)]
                     for U, V in itertools.product(inside, inside):
                         scale = sum(self._coefficient(T, U).values()) * sum(
                             self._coefficient(T, V).values()
@@ -445,27 +518,28 @@ class _Group:
             total.append(math.sqrt(t) * found)
         return _STEP / (2 * math.pi) * math.fsum(total) / (1 + _EXCESS)
 
-    def _eigenvalues(self, T: Subset) -> Array:
-        return reduce(np.multiply.outer, (self._diagonal(i)[0] for i in T), np.ones(()))
+    def _eigenvalues(self, T: Parts) -> Array:
+        return reduce(np.multiply.outer, (self._row(T, i) for i, _ in T), np.ones(()))
 
-    def _summed(self, T: Subset, U: Subset, V: Subset, w: Array) -> Array:
-        """Return ``Σ w Π f_i`` over axes of T outside U ∪ V; f is p² on U ∩ V, pq on one, or q²."""
+    def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
+        """Return ``Σ w Π f_i`` over those axes of T that are axes of neither U nor V, where f_i is
+        the product of the entries that join i's directions with U and with V.
+        """
         operands: list = [w, list(range(len(T)))]
-        for axis, i in enumerate(T):
-            p, q = self._diagonal(i)
-            operands += [(p if i in U else q) * (p if i in V else q), [axis]]
-        return np.einsum(*operands, [axis for axis, i in enumerate(T) if i in U or i in V])
+        for axis, (i, _) in enumerate(T):
+            operands += [self._row(U, i) * self._row(V, i), [axis]]
+        return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
-    def _places(self, U: Subset, V: Subset, starts: dict[Subset, int]) -> tuple[Places, Places]:
+    def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
         """Return rows and columns of block (U, V)'s nonzero entries, over the axes of U ∪ V."""
-        both = sorted({*U, *V})
-        sizes = [self._dim((i,)) for i in both]
+        both = sorted(part for part in {*U, *V} if not part[1])
+        sizes = [self._dim((part,)) for part in both]
         grid = np.indices(sizes, sparse=True) if both else ()
 
-        def flat(part: Subset) -> Places:
+        def flat(parts: Parts) -> Places:
             place = np.zeros((), dtype=np.intp)
-            for axis, i in enumerate(both):
-                if i in part:
+            for axis, part in enumerate(both):
+                if part in parts:
                     place = place * sizes[axis] + grid[axis]
             return place
 
@@ -473,7 +547,30 @@ class _Group:
         return rows, columns
 
 
-def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]:
+def _attributes(T: Parts) -> set[int]:
+    return {i for i, _ in T}
+
+
+def _correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> tuple[float, float]:
+    """Return r of the direction between two parts, and of all others, in the law of x ≠ y.
+
+    In relation to λλ', the law is 1 + r f(x) f(y) on parts, where f is constant on each part and
+    has mean 0 and variance 1: it is nonnegative for ``r = −m/(1 − m)``, m the smaller part's
+    weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as is possible without
+    negative probabilities of x = y; for uniform weights, it is −1/(n−1), so that x ≠ y always.
+    """
+    total = math.fsum(weights)
+    if lead:
+        least = min(math.fsum(weights[upper]), math.fsum(weights[~upper])) / total
+    else:
+        least = float(weights.min()) / total
+    r = -least / (1 - least) * (1 - CANCELLATION) if least < 1 else 0.0
+    return (r, 0.0) if lead else (r, r)
+
+
+def _class_sides(
+    bases: tuple[AbstractBase, ...], weights: Array, upper: NDArray[np.bool_]
+) -> list[_Side]:
     """Return the sides of a class's bases; exact and uncoupled ones for uniform categories."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
@@ -486,13 +583,27 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
             pairs = zip(own, apart, strict=True)
             return [_Side(a, np.zeros(n - 1), np.full((1, 1), b), is_scalar=True) for a, b in pairs]
     root = np.sqrt(weights)
-    mirror = root + np.eye(n)[0]  # the reflection that maps the first axis to √λ
-    basis = np.outer(mirror, mirror) * (2 / float(mirror @ mirror)) - np.eye(n)
+    basis = _reflection(root)  # its first axis is √λ
+    masses = math.fsum(weights[upper]), math.fsum(weights[~upper])
+    # matrices of several bases are not diagonal beyond a leading direction in one basis
+    lead = int(len(bases) == 1 and min(masses) > 0)
+    if lead:
+        between = root * np.where(upper, masses[1], -masses[0])
+        within = basis[:, 1:].T @ (between / np.linalg.norm(between))
+        basis[:, 1:] = basis[:, 1:] @ _reflection(within)
     sides = []
     for base in bases:
         moved = basis.T @ (root[:, None] * base.gram() * root) @ basis
-        sides.append(_Side(float(moved[0, 0]), moved[1:, 0], (moved[1:, 1:] + moved[1:, 1:].T) / 2))
+        inner = (moved[1:, 1:] + moved[1:, 1:].T) / 2
+        sides.append(_Side(float(moved[0, 0]), moved[1:, 0], inner, lead=lead))
     return sides
+
+
+def _reflection(unit: Array) -> Array:
+    """Return an orthogonal matrix with the first column ``±unit``, a vector of length one."""
+    mirror = unit.copy()
+    mirror[0] += math.copysign(1.0, unit[0])
+    return np.outer(mirror, mirror) * (2 / float(mirror @ mirror)) - np.eye(len(unit))
 
 
 def _log_determinant(matrix: Array) -> float:

@@ -1,7 +1,7 @@
 """A product measure on records, and its check by attribute from stored integers and weights."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -39,11 +39,19 @@ class ProductCertificate(TableCertificate):
     split off from the others and from √λ, for records and for queries: this is a pinching, which
     can only lower the nuclear norm.
 
+    A pair of records has independent values of every attribute in its pattern. Where the
+    categories of an attribute form two parts, its two values are in different parts as far as the
+    weights of these allow. Then κ_T depends on one direction of the attribute, which
+    separates the parts, and on no other.
+
     Attributes:
         cell_weights: the weights of each class's categories, shape (n,).
+        parts: for each class, which categories form the second part, shape (n,); all or none where
+            there is one part only.
     """
 
     cell_weights: tuple[Array, ...]
+    parts: tuple[NDArray[np.bool_], ...]
 
     def lower_bound(self) -> float:
         return self._found[0]
@@ -62,7 +70,8 @@ class ProductCertificate(TableCertificate):
     def spectrum(self) -> tuple[Array, Array]:
         """Return the spectrum of uncoupled blocks, each with its mean eigenvalue, for bounds."""
         workload = self.workload()
-        traces = Blocks(self, workload).uncoupled()
+        whole = tuple(np.zeros_like(part) for part in self.parts)
+        traces = Blocks(replace(self, parts=whole), workload).uncoupled()
         counts = workload.residual_counts * workload.ranks
         return max(self.domain.weights) * traces / workload.ranks * (1 - SLACK), counts
 
@@ -81,14 +90,23 @@ class ProductCertificate(TableCertificate):
 
     def encode(self) -> Stored:
         header, arrays = super().encode()
-        return header, arrays | {
-            f"cell_weights{k}": weights for k, weights in enumerate(self.cell_weights)
+        weights = {f"cell_weights{k}": weights for k, weights in enumerate(self.cell_weights)}
+        parts = {
+            f"cell_parts{k}": part.astype(np.int8)
+            for k, part in enumerate(self.parts)
+            if part.any()
         }
+        return header, arrays | weights | parts
 
     @classmethod
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
         classes = sum(name.startswith("cell_weights") for name in arrays)
-        return (tuple(arrays[f"cell_weights{k}"] for k in range(classes)),)
+        weights = tuple(arrays[f"cell_weights{k}"] for k in range(classes))
+        parts = tuple(
+            arrays.get(f"cell_parts{k}", np.zeros(len(cells))) != 0
+            for k, cells in enumerate(weights)
+        )
+        return weights, parts
 
 
 def _checked(
@@ -144,6 +162,8 @@ def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workloa
         witness.proves(problem)
         and witness.has_weights(workload)
         and [cells.shape for cells in witness.cell_weights] == [(n,) for n in sizes]
+        and [(part.shape, part.dtype.kind) for part in witness.parts]
+        == [((n,), "b") for n in sizes]
         and all(
             (w >= 0).all() and np.isfinite(w).all() and w.sum() > 0 for w in witness.cell_weights
         )

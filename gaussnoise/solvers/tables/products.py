@@ -268,6 +268,20 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
         share *= 4
 
 
+def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
+    """Return which categories form the second of two parts of about equal weight, whose answers
+    differ most: those that are large in the leading direction of all differences.
+    """
+    root = np.sqrt(weights / weights.sum())
+    centered = np.eye(len(root)) - np.outer(root, root)
+    leading = np.linalg.eigh(centered @ (root[:, None] * gram * root) @ centered)[1][:, -1]
+    order = np.argsort(leading / np.where(root > 0, root, 1.0), kind="stable")
+    before = np.cumsum(root[order] ** 2)
+    upper = np.zeros(len(root), dtype=bool)
+    upper[order[1 + int(np.abs(before - 1 / 2).argmin()) :]] = True
+    return upper
+
+
 def _contrasts(X: Array) -> Array:
     """Return B with unit columns, shape (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``."""
     tau = float(np.linalg.inv(X).sum())
