@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ _WORKLOADS = {
 }
 _LATE = {"refuse": "refuse the file", "carry": "count them in the tick at hand"}
 _MOST_LINKED = 12  # tables over time on the page of a stream
+_UNPLANNED = "ParameterError: plan:"  # a refusal of the tables that are asked for
+_MOST_TICKS = 10  # ticks that are listed at once, the last ones
 _UNFINISHED = ("reserved", "written")  # states of a charge whose result is not published
 
 
@@ -99,14 +102,33 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
                 for k, names in enumerate(stream.plan.marginals[:_MOST_LINKED], 1):
                     place = f"/stream/{name}/page#over-time-{k}"
                     ui.link(marginal_name(names), place, new_tab=True)
-        for tick in range(done, 0, -1):
-            title = f"Tick {tick}: published{_day(begun, f'{stream.id} tick {tick}')}"
-            with ui.expansion(title).classes("w-full"):
-                _tick(stream.state, name, tick)
-        with ui.expansion("The plan").classes("w-full"):
-            output(str(stream.plan))
-        with ui.expansion("The same in the shell").classes("w-full"):
-            output(f"gaussnoise stream show {folder}\ngaussnoise report {folder} -o {name}.html")
+        ticks = [
+            (f"Tick {k}: published{_day(begun, f'{stream.id} tick {k}')}", k)
+            for k in range(done, 0, -1)
+        ]
+
+        def draw(some: list[tuple[str, int]]) -> None:
+            for title, tick in some:
+                _folded(title, partial(_tick, stream.state, name, tick))
+
+        draw(ticks[:_MOST_TICKS])
+        if ticks[_MOST_TICKS:]:
+            _folded("Earlier ticks", lambda: draw(ticks[_MOST_TICKS:]))
+        _folded("The plan", lambda: output(str(stream.plan)))
+        commands = f"gaussnoise stream show {folder}\ngaussnoise report {folder} -o {name}.html"
+        _folded("The same in the shell", lambda: output(commands))
+
+
+def _folded(title: str, draw: Callable[[], object]) -> None:
+    """Draw a title under which the rest is drawn once it is opened: there may be many ticks."""
+    part = ui.expansion(title).classes("w-full")
+
+    def fill() -> None:
+        if part.value and not part.default_slot.children:
+            with part:
+                draw()
+
+    part.on_value_change(fill)
 
 
 def _tick(state: Folder, name: str, tick: int) -> None:
@@ -149,8 +171,7 @@ def _next(
                 f"{over.n} ticks.",
             }.items():
                 ui.label(f"{what}: {said}")
-            with ui.expansion("Rules of its ticks").classes("w-full"):
-                _rules(rules_of(over))
+            _folded("Rules of its ticks", lambda: _rules(rules_of(over)))
             begins = begun.get(f"{stream.id} tick {number}", ("", ""))[1]
             if begins in _UNFINISHED and not state.jobs.is_busy:
                 mine(
@@ -168,9 +189,11 @@ def _next(
 
 def _add(state: State, name: str, number: int) -> None:
     """Draw the choice of the file of a tick, the command, and its button."""
-    project, files = state.project, state.project.tables()
+    project, files, job = state.project, state.project.tables(), state.jobs.last
     stated = load_plan(project.schema).get("table") if number == 1 else None
     first = next((name for name in files if [project.folder / name] == stated), None)
+    if job is not None and job.status and job.words[:3] == ("stream", "tick", f"{STREAMS}/{name}"):
+        first = next((file for file in files if file == job.words[3]), first)  # to try it again
     file = ui.select(files, value=first, label=f"File with the rows of tick {number}")
     file.classes("w-full")
     command = _Command()
@@ -181,7 +204,6 @@ def _add(state: State, name: str, number: int) -> None:
     show()
     file.on_value_change(show)
     button = ui.button(f"Add tick {number}")
-    job = state.jobs.last
     if job is not None and job.status is None and job.words[0] == "stream":
         button.disable()  # its end draws the page anew
 
@@ -297,7 +319,7 @@ class _Form:
                 field.classes("w-full")
         with ui.card():
             head("Its plan", 2)
-            self.plan = ui.html("", sanitize=False).props('role="status"')
+            self.plan = ui.column().classes("w-full").props('role="status"')
             self.rules = ui.column()
         with ui.card():
             head("What will be charged", 2)
@@ -305,6 +327,8 @@ class _Form:
                 f"ρ = {rho:.6g} of the {ledger.remaining:.6g} that are left in the *ledger* "
                 f"{LEDGER}: once, when the stream starts, for all its ticks. No rows are read yet."
             )
+            if rho > ledger.remaining:
+                refusal("This is more than is left.", "/budget")
             if (last := ledger.entries(1)) != ():
                 ui.label(
                     f"All that was charged so far protects {last[0].protects}. Costs of another "
@@ -371,17 +395,17 @@ class _Form:
             wish = self.wish()
             rules = rules_of(wish.over)
         except GaussNoiseError as error:
+            missing = str(error)
             self.stop()
             self.planned = None
             self.command.show([])
-            self.plan.content = lines(str(error))
-            return
+            return self.say(lambda: output(missing))
         self.command.show(wish.words())
         if wish.plan_words() == self.planned:  # another name has the same plan
             return
         self.stop()
         self.planned = wish.plan_words()
-        self.plan.content = lines("Planning …")
+        self.say(lambda: output("Planning …"))
         self.rules.clear()
         with self.rules:
             _rules(rules)
@@ -390,7 +414,14 @@ class _Form:
     async def show(self, wish: StreamWish) -> None:
         """Show the plan that the shell shows."""
         said, warned = await self.state.jobs.shown(*wish.plan_words())
-        self.plan.content = lines(said or warned)
+        page = "/questions" if _UNPLANNED in warned else ""
+        self.say(lambda: output(said) if said else refusal(warned.strip(), page))
+
+    def say(self, draw: Callable[[], object]) -> None:
+        """Draw something in place of the plan."""
+        self.plan.clear()
+        with self.plan:
+            draw()
 
     def stop(self) -> None:
         """End the planning of choices that have changed."""

@@ -123,6 +123,7 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     add(tab, 2, "week-1.csv")  # rows that were counted
     expect(tab.get_by_role("alert")).to_contain_text("was counted at tick 1", timeout=60_000)
     is_done(tab, 1)
+    expect(tab.get_by_label("File with the rows of tick 2")).to_have_value("week-1.csv")
     add(tab, 2, "week-2.csv")
     is_done(tab, 2)
     tab.reload()  # nothing is lost
