@@ -162,12 +162,14 @@ class Server:
         self.root = self.address.partition("/?")[0]
 
     def signal(self, number):
-        """Send its task a signal, if one is running."""
+        """Send its task a signal, if one is running, and return whether one is."""
         with contextlib.suppress(FileNotFoundError):
-            record = json.loads((self.folder / ".task" / "task.json").read_bytes())
+            process = json.loads((self.folder / ".task" / "task.json").read_bytes())["process"]
             with exclusive_lock(self.folder / ".task" / "said") as is_over:
-                if not is_over:
-                    os.kill(record["process"], number)
+                if process is not None and not is_over:
+                    os.kill(process, number)
+                    return True
+        return False
 
     def stop(self):
         """End it as Ctrl-C does, and return its last line."""

@@ -3,8 +3,9 @@
 import functools
 import html
 import inspect
+import shlex
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -192,3 +193,29 @@ def output(text: str) -> ui.html:
 def lines(text: str) -> str:
     """Return lines as a terminal would show them, in HTML."""
     return f'<pre class="out" tabindex="0">{html.escape(text.strip())}</pre>'
+
+
+def points(texts: Sequence[str]) -> None:
+    """Show texts as a list."""
+    with ui.element("ul").classes("list-disc q-pl-md"):
+        for text in texts:
+            with ui.element("li"):
+                ui.label(text)
+
+
+class Command:
+    """The same as a command of the shell, to copy."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        with ui.column().classes("w-full gap-1") as self.all:
+            ui.label("The same in the shell, in the folder of the project:")
+            self.shown = ui.html("", sanitize=False)
+            copy = ui.button("Copy the command", on_click=lambda: ui.clipboard.write(self.text))
+            copy.props("flat dense")
+
+    def show(self, own: Sequence[str]) -> None:
+        """Show a command, from its words."""
+        self.text = shlex.join(["gaussnoise", *own]) if own else ""
+        self.shown.content = lines(self.text)
+        self.all.set_visibility(bool(own))

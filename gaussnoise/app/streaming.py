@@ -8,6 +8,8 @@ from ..streams import Stream, Ticks
 from ..tables.release.publish import columns_of
 from .project import LEDGER, SCHEMA, STREAMS, Project
 
+UNFINISHED = ("reserved", "written")  # states of a charge whose result is not published
+
 
 class StreamWish(NamedTuple):
     """The choices for a stream besides what the schema file states."""

@@ -10,6 +10,7 @@ from ..errors import GaussNoiseError, SchemaError
 from ..tables import Attribute, Schema
 from ..tables.schema.planned import load_plan
 from .columns import HELP, KINDS, attribute_of, kind_of, typed
+from .jobs import Job
 from .parts import frame, go, handled, head, mine, outcome, output, refusal, words
 from .project import SCHEMA
 from .schema_file import SchemaFile
@@ -100,9 +101,24 @@ def _file(state: State, schema: Schema | None) -> None:
 
                 ui.button("Only choose this file", on_click=handled(take)).props("outline")
         job = state.jobs.last
-        if job is not None and job.words[0] == "schema" and job.status:
-            outcome(job)
+        if job is not None and job.words[0] == "schema":
+            if job.status:
+                outcome(job)
+            _left(state, job)
         mine("Reading proposes columns. What it proposes is as confidential as the file.")
+
+
+def _left(state: State, job: Job) -> None:
+    """Offer columns that were read while no server was there to take them."""
+    scratch = state.project.inside(job.words[2])
+    if job.status == 0 and scratch.is_file():
+        ui.label("The file was read while the server was stopped.")
+
+        def take() -> None:
+            state.project.replace_schema(scratch, job.words[-1])
+            go("/")
+
+        ui.button("Take its columns, in place of all columns", on_click=handled(take))
 
 
 def _option(name: str, value: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """The whole way in a real browser, and what others on the machine get."""
 
 import re
+import signal
 import socket
 import urllib.error
 import urllib.request
@@ -185,6 +186,26 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     tab.wait_for_function("!document.querySelector('[role=status] .q-linear-progress')")
     assert ledger.charges == 1 + lost
     assert ledger.spent <= 0.25 * (1 + lost)
+
+
+def test_columns_that_were_read_without_a_server_can_be_taken(started, tab, tmp_path):
+    rows(tmp_path / "project", 600)
+    server = started()
+    tab.goto(server.address)
+    connected(tab)
+    tab.get_by_label("File with one row").click()
+    tab.get_by_role("option", name="rows.csv").click()
+    tab.get_by_role("button", name="Read the file").click()
+    while not server.signal(signal.SIGSTOP):  # before it has read them
+        tab.wait_for_timeout(5)
+    assert server.stop().startswith("reading rows.csv goes on")
+    server = started()
+    server.signal(signal.SIGCONT)
+    tab.goto(server.address)
+    tab.get_by_role("button", name="Take its columns").click(timeout=60_000)
+    expect(tab.get_by_text("3 of 3 columns")).to_be_visible()
+    names = {path.name for path in (tmp_path / "project").iterdir()}
+    assert names == {"rows.csv", SCHEMA, ".task"}
 
 
 def test_others_on_the_machine_get_nothing(started, tmp_path):

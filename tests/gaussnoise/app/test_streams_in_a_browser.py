@@ -114,7 +114,8 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
 
     expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("week-1.csv")
     expect(tab.get_by_text("Columns: sex, age, id")).to_be_visible()
-    expect(tab.get_by_text("at most 1 row is counted in each of at most 3 ticks")).to_be_visible()
+    persons = tab.get_by_text("Persons: The budget protects one person (column 'id')")
+    expect(persons).to_contain_text("at most 1 row is counted in each of at most 3 ticks")
     tab.get_by_role("button", name="Add tick 1").dblclick()  # one tick
     is_done(tab, 1)
     assert len(gn.streams.Stream.open(project / PLACE)) == 1
@@ -123,6 +124,7 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     add(tab, 2, "week-1.csv")  # rows that were counted
     expect(tab.get_by_role("alert")).to_contain_text("was counted at tick 1", timeout=60_000)
     is_done(tab, 1)
+    expect(tab.get_by_label("File with the rows of tick 2")).to_have_value("week-1.csv")
     add(tab, 2, "week-2.csv")
     is_done(tab, 2)
     tab.reload()  # nothing is lost

@@ -1,0 +1,237 @@
+"""The choices for a new stream, and its plan, which follows them."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+
+from ..errors import GaussNoiseError, ParameterError
+from ..privacy.ledger import Ledger
+from ..streams.files import rules_of
+from ..tables import Schema
+from ..tables.release.formats import FORMATS
+from ..tables.schema.workload import load_workload
+from .asked import asked_of
+from .ledger_page import begin_ledger
+from .parts import (
+    Command,
+    go,
+    handled,
+    head,
+    outcome,
+    output,
+    points,
+    refusal,
+    words,
+)
+from .project import LEDGER, STREAMS, check_name
+from .state import State
+from .streaming import UNFINISHED, StreamWish
+
+_WORKLOADS = {
+    "totals": "all rows so far",
+    "periods": "the rows of each tick",
+    "both": "both",
+}
+_LATE = {"refuse": "refuse the file", "carry": "count them in the tick at hand"}
+_UNPLANNED = "ParameterError: plan:"  # a refusal of the tables that are asked for
+
+
+def start_stream(state: State) -> None:
+    """Draw the choices for a new stream, its plan, and the button that starts it."""
+    project = state.project
+    try:
+        if not project.schema.exists():
+            return refusal("There are no columns yet.", "/")
+        try:
+            Schema.load(project.schema).check_confirmed("start")
+        except GaussNoiseError:
+            return refusal(
+                "The columns were read off the data, and are not confirmed as public knowledge: "
+                "no stream can be started.",
+                "/",
+            )
+        if any(one.within is not None for one in load_workload(project.schema)):
+            return refusal("A stream takes a budget, and no targets for its tables.", "/questions")
+        asked, ledger = asked_of(project.schema), project.budget()
+    except GaussNoiseError as error:
+        return refusal(str(error), "/budget")
+    if asked.privacy is None:
+        return refusal("A stream takes a budget.", "/budget")
+    if ledger is None:
+        return begin_ledger(state, asked.privacy.to_zcdp().rho, "/streams")
+    _Form(state, ledger, asked.options.get("person"), asked.privacy.to_zcdp().rho)
+
+
+class _Form:
+    """The choices for a new stream, and its plan, which follows them."""
+
+    def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:
+        self.state, self.person = state, person
+        self.planning: asyncio.Task[None] | None = None
+        self.planned: list[str] | None = None  # words of the plan that is shown
+        known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
+        place = state.project.folder / STREAMS
+        begun = [
+            entry.id
+            for entry in ledger.entries()
+            if entry.state in UNFINISHED
+            and Path(entry.target).parent.parent == place
+            and entry.target.endswith("stream.json")
+        ]
+        free = next(own for k in itertools.count(1) if (own := f"stream-{k}") not in known)
+        with ui.card():
+            head("Time and persons", 2)
+            ticks = ui.number("Number of ticks, at most", value=12, min=1, precision=0)
+            reports = ui.number("Ticks in which one person has rows, at most", min=1, precision=0)
+            ui.label(
+                "The noise grows with this number. As many as there are ticks is always true; "
+                "fewer are your own assurance, and nothing checks it"
+                + (", unless the stream leaves out the other rows." if person else ".")
+            )
+            apart = ui.number(
+                "How far these ticks are apart, at least (1: they may follow each other)",
+                value=1,
+                min=1,
+                precision=0,
+            )
+            enforced = ui.checkbox(
+                "Leave out rows of a person in more ticks, or in nearer ones: a private registry "
+                "of persons sees to it"
+            )
+            enforced.set_visibility(person is not None)
+            period = ui.input("Column with the number of each row's tick (may be empty)")
+            late = ui.select(_LATE, value="refuse", label="Rows of earlier ticks")
+            late.bind_visibility_from(period, "value", bool)
+            workload = ui.select(_WORKLOADS, value="totals", label="The least error for")
+            for field in (period, late, workload, ticks, reports, apart):
+                field.classes("w-full")
+        with ui.card():
+            head("Its plan", 2)
+            self.plan = ui.column().classes("w-full").props('role="status"')
+            self.rules = ui.column()
+        with ui.card():
+            head("What will be charged", 2)
+            words(
+                f"ρ = {rho:.6g} of the {ledger.remaining:.6g} that are left in the *ledger* "
+                f"{LEDGER}: once, when the stream starts, for all its ticks. No rows are read yet."
+            )
+            if rho > ledger.remaining:
+                refusal("This is more than is left.", "/budget")
+            if (last := ledger.entries(1)) != ():
+                ui.label(
+                    f"All that was charged so far protects {last[0].protects}. Costs of another "
+                    "unit do not add up: such a stream takes a project folder of its own."
+                )
+            for own in [] if state.jobs.is_busy else begun:
+                ui.label(
+                    f"{own} was interrupted when it was started: start it under this name with "
+                    "the same choices to go on."
+                )
+            name = ui.input("Name of the stream", value=next(iter(begun), free))
+            format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes(
+                "w-48"
+            )
+            purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
+            by = ui.input("Requested by (may be empty)").classes("w-full")
+            self.command = Command()
+            self.button = ui.button("Start the stream", on_click=handled(self.start))
+            job = state.jobs.last
+            if job is not None and job.words[:2] == ("stream", "start") and job.status:
+                outcome(job)
+        self.fields: dict[str, Any] = {
+            "id": name,
+            "ticks": ticks,
+            "reports": reports,
+            "apart": apart,
+            "enforced": enforced,
+            "workload": workload,
+            "period": period,
+            "late": late,
+            "format": format,
+            "purpose": purpose,
+            "requested_by": by,
+        }
+        for field in self.fields.values():
+            field.on_value_change(self.changed)
+        ui.context.client.on_delete(self.stop)
+        self.changed()
+
+    def wish(self) -> StreamWish:
+        """Return the choices.
+
+        Raises:
+            ParameterError: a number is missing.
+        """
+        given: dict[str, Any] = {name: field.value for name, field in self.fields.items()}
+        for number, what in {
+            "ticks": "the number of ticks",
+            "reports": "in how many ticks one person has rows, at most",
+            "apart": "how far these ticks are apart, at least",
+        }.items():
+            if given[number] is None:
+                raise ParameterError(f"Say {what}.")
+            given[number] = int(given[number])
+        if not given["period"]:
+            given["late"] = "refuse"
+        for text in ("id", "period", "purpose", "requested_by"):
+            given[text] = given[text] or ""
+        return StreamWish(**given)
+
+    def changed(self) -> None:
+        """Show the command and the plan of the choices."""
+        try:
+            wish = self.wish()
+            rules = rules_of(wish.over)
+        except GaussNoiseError as error:
+            missing = str(error)
+            self.stop()
+            self.planned = None
+            self.command.show([])
+            return self.say(lambda: output(missing))
+        self.command.show(wish.words())
+        if wish.plan_words() == self.planned:  # another name has the same plan
+            return
+        self.stop()
+        self.planned = wish.plan_words()
+        self.say(lambda: output("Planning …"))
+        self.rules.clear()
+        with self.rules:
+            points(rules)
+        self.planning = asyncio.create_task(self.show(wish))
+
+    async def show(self, wish: StreamWish) -> None:
+        """Show the plan that the shell shows."""
+        said, warned = await self.state.jobs.shown(*wish.plan_words())
+        page = "/questions" if _UNPLANNED in warned else ""
+        self.say(lambda: output(said) if said else refusal(warned.strip(), page))
+
+    def say(self, draw: Callable[[], object]) -> None:
+        """Draw something in place of the plan."""
+        self.plan.clear()
+        with self.plan:
+            draw()
+
+    def stop(self) -> None:
+        """End the planning of choices that have changed."""
+        if self.planning is not None:
+            self.planning.cancel()
+
+    def start(self) -> None:
+        """Start the stream: charged once."""
+        wish, project = self.wish(), self.state.project
+        check_name("stream", wish.id)
+        if wish.id in project.streams():
+            raise ParameterError(f"{wish.id} was started before: choose another name.")
+        _ = wish.over  # refused before anything is written
+        self.button.disable()  # until the page is drawn anew
+        try:
+            project.inside(STREAMS).mkdir(exist_ok=True)
+            self.state.jobs.start(f"start of {wish.id}", *wish.words())
+        except GaussNoiseError:
+            self.button.enable()
+            raise
+        go(f"/streams?stream={wish.id}")
