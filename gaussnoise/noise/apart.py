@@ -15,11 +15,11 @@ least of any noise that does. Total variances of blocks add up. Hence the least 
 the root of the sum of the blocks' squared optima. Entries of counts and sums share a root mean
 square at other orders, where blocks are not apart: those are refused.
 
-Persons of at most k rows, whose budget grows with the sums V_j of the numbers in their rows: counts
-are at most k times as long as a point of K_0, and sums at most V_j/T_j times as long as one of K_j, by
-the triangle inequality. Both are reached by k rows in one cell, of which one has the whole sum. So
-the points are ``(k k_0, u_1 k_1, …) / √(1 + |u|²)``: k times those of rows with the scales T_j/k,
-whose noise is k times as large. Its optimum is theirs.
+Persons of at most k rows, whose budget grows with the sums V_j of the numbers in their rows: by the
+triangle inequality, counts are at most k times as long as a point of K_0, and sums at most V_j/T_j
+times as long as one of K_j. Both are reached by k rows in one cell, of which one has the whole sum.
+So the points are ``(k k_0, u_1 k_1, …) / √(1 + |u|²)``: k times those of rows with the scales
+T_j/k, whose noise is k times as large. Its optimum is theirs.
 
 The measure behind it has the part ``f_j² / Σ f²`` of its probability in block j, distributed there
 as the measure of that block, whose lower end is f_j: the trace of its root is ``√(Σ f²)``.

@@ -7,7 +7,15 @@ import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.per_record import holds_text
-from ..tables.planning.facts import CLOSED, Facts, drawn_text, gap_text, marginal_name, public_text
+from ..tables.planning.facts import (
+    CLOSED,
+    EVERY_ROW,
+    Facts,
+    drawn_text,
+    gap_text,
+    marginal_name,
+    public_text,
+)
 from ..tables.planning.text import draft_text, head_lines, hours_text
 from ..text import number_of
 
@@ -67,14 +75,6 @@ def plan_text(plan: "StreamPlan") -> str:
             if over.period is not None
             else []
         ),
-        *(
-            [
-                f"corrections  rows with -1 in column {over.corrections!r} are subtracted at the "
-                "tick in which they arrive"
-            ]
-            if over.corrections is not None
-            else []
-        ),
         *draft_text(plan.schema),
         "",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  "
@@ -110,8 +110,11 @@ def facts_of_stream(plan: "StreamPlan") -> Facts:
 
 
 def _counted_text(plan: "StreamPlan") -> str:
+    if plan.over.corrections is not None:
+        taken = f"rows with -1 in column {plan.over.corrections!r} are subtracted"
+        return f"{EVERY_ROW}; {taken} in the tick in which they arrive"
     if plan.person is None:
-        return "every row"
+        return EVERY_ROW
     more = "; rows of a person in other ticks than may count are left out: how many is private"
     return drawn_text(plan.rows_per_person, each_tick=True) + more * plan.over.enforced
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..schema.schema import Attribute
     from .plan import Plan
 
+EVERY_ROW = "every row"
 CLOSED = 1e-3  # a smaller certified gap is called optimal
 EPSILON_METHOD = "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice"
 
@@ -205,7 +206,7 @@ def counted_text(plan: "Plan") -> str:
             "one record of each person in each group of their rows, with "
             f"{' and '.join(numbers)}; of persons in more groups, {most} drawn at random"
         )
-    return "every row" if plan.person is None else drawn_text(plan.rows_per_person)
+    return EVERY_ROW if plan.person is None else drawn_text(plan.rows_per_person)
 
 
 def persons_text(plan: "Plan", name: str) -> str:

@@ -18,7 +18,7 @@ from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Schema
-from .facts import Facts, facts_of, marginal_name
+from .facts import EVERY_ROW, Facts, facts_of, marginal_name
 from .ranges import ranges_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = No
         "neighbours": relation,
         "budget": facts.budget,
         "noise": noise,
-        "counted": None if plan.person is None else facts.counted,
+        "counted": None if facts.counted == EVERY_ROW else facts.counted,
     }
     return [f"{what:<12} {said}" for what, said in lines.items() if said is not None]
 

@@ -53,7 +53,7 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
     counted = f"the tables count {re.split('[:;]', counted_text(plan))[0]}"
     reduced, most = bool(plan.per_person), plan.rows_per_person * times
     title = _of_title(plan)
-    found = {}
+    found: dict[str, Noun] = {}
     if title is not None:
         names = [name.lower() for a in plan.schema.attributes for name in (a.name, a.title or "")]
         is_amount = title in _AMOUNTS or any(title.removesuffix("s") in name for name in names)

@@ -88,7 +88,7 @@ def companies(n=8000):
     """Return rows with numbers of which 64 bits do not hold the sum, which is in one cell."""
     rng, largest = np.random.default_rng(1), 2.0**52 / 100 - 1
     worth = rng.choice([0.0, 0.29, 1e6, largest], n, p=[0.1, 0.1, 0.1, 0.7])
-    rows = people(n).assign(worth=worth)
+    rows = people(n).assign(worth=worth, who=np.arange(n) // 2)
     rows.loc[rows["worth"] == largest, ["sex", "region"]] = "F", "a"
     return rows
 
@@ -183,14 +183,19 @@ def few_cells(most=16, piece=7):
     return {"MOST_CELLS": most, "_PIECE_CELLS": piece, "_GROUP_CELLS": (12, 12)}
 
 
-def firms(*marginals):
-    return gn.plan(FIRMS, [*marginals], gn.PerRecord(gn.zCDP(1.0), scale={"worth": 1e6}))
+def firms(*marginals, **options):
+    privacy = gn.PerRecord(gn.zCDP(1.0), scale={"worth": 1e6})
+    return gn.plan(FIRMS, [*marginals], privacy, **options)
 
 
 PLANS = {
     "numbers of any size": lambda: firms(("sex", "worth"), ("region", "worth"), PREFIXES),
-    "large, numbers of any size": lambda: firms(
-        ("sex", "region", "worth"), ("region", "age"), PREFIXES
+    "large, numbers of any size, of persons": lambda: firms(
+        ("sex", "region", "worth"),
+        ("region", "age"),
+        PREFIXES,
+        person="who",
+        rows_per_person=2,
     ),
     "public attributes": lambda: gn.plan(
         SCHEMA,
