@@ -376,7 +376,7 @@ class Plan(AbstractPlan):
         5.2058 1.0521
         """
         noise = self.noise
-        # a person without any row may be exchanged too
+        # the replaced person may have no row
         if self._exchanges_persons and noise.gamma == 0:
             noise = noise_of(self.domain, noise.p, "add-remove", _COMPARED)
         bound = bound_of(noise, self.privacy, None, rows=self.rows_per_person)
@@ -418,8 +418,7 @@ class Plan(AbstractPlan):
         The best noise has the same shape at every budget, and standard deviations fall as 1/√ρ.
 
         Raises:
-            ParameterError: noise for the budget cannot be drawn, or finding the plan's ranges has
-                spent more.
+            ParameterError: noise for the budget cannot be drawn, or the plan's ranges cost more.
             NotAvailableError: budgets of rows grow with their numbers, which changes the shape.
 
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])

@@ -49,7 +49,7 @@ def parts(source: Opened, column: str) -> Iterator[Column]:
     if source.engine != nw.Implementation.DASK:
         yield from (own for (own,) in batches(source, [], [column]))
         return
-    for part in source.frame.to_native()[[column]].to_delayed():  # dataframes of pandas
+    for part in source.frame.to_native()[[column]].to_delayed():  # each part is a pandas dataframe
         yield nw.from_native(part.compute(), eager_only=True)[column]
 
 

@@ -52,8 +52,7 @@ class Moments(NamedTuple):
         gram: X'X, shape (d, d).
         products: X'y, shape (d,).
         squares: y'y; NaN where squares are not released.
-        covariance: the covariance of all moments: first the distinct entries of X'X, then X'y, then
-            y'y.
+        covariance: covariance of all moments: the distinct entries of X'X, X'y, and y'y.
         places: the index of each entry of X'X among these moments, shape (d, d).
     """
 
@@ -399,5 +398,5 @@ def _check_clear(release: AbstractRelease, moments: Moments) -> None:
 def _bias(moments: Moments, beta: Array) -> Array:
     """Return the bias of least squares to first order: noise of X'X times that of the residual."""
     inverse = np.linalg.inv(moments.gram)
-    both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # (j, k, l)
+    both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # axes (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

@@ -162,7 +162,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
 
     Raises:
         NotAvailableError: ``mbi`` is not installed; the message says how to install it.
-        ParameterError: n is not a positive integer, or a number has no upper end.
+        ParameterError: n is not a positive integer, or a number has no upper bound.
 
     Source: McKenna, Sheldon & Miklau (2019), see :func:`to_mbi`.
     """

@@ -46,7 +46,7 @@ EXPECTED_BASE = (
 
 
 def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base that ``value`` stands for, or raise SchemaError.
+    """Return the base for ``value``, or raise SchemaError.
 
     Bases with ordered cells leave out the catch-all, which is the last cell.
     """
@@ -66,7 +66,7 @@ def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
 
 def _unknown(value: object, attribute: "Attribute") -> str:
-    """Return the error message for a value that stands for no base."""
+    """Return the error message for a value that describes no base."""
     known = (*named_classes(AbstractBase), *level_names(attribute))
     name = value.get("kind") if isinstance(value, Mapping) else value
     hint = ""
@@ -252,7 +252,7 @@ def degrees_of(base: AbstractBase, attribute: "Attribute") -> dict[str, int]:
     own = _inner(base)
     degrees = own.degrees if isinstance(own, Moments | Clipped) else ()
     labels = query_labels(base, attribute) if degrees else ()
-    return dict(zip(labels, degrees, strict=False))  # a last one may count the catch-all
+    return dict(zip(labels, degrees, strict=False))  # a further label may be for the catch-all
 
 
 def _moment(degree: int, source: str, without: str) -> str:

@@ -126,7 +126,7 @@ def as_unit(name: str, unit: object) -> float:
 
 def units_in(name: str, scale: float, unit: float) -> int:
     """Return the scale of a budget divided by the unit of its number, or raise ParameterError."""
-    count = Fraction(repr(scale)) / Fraction(repr(unit))  # as they are written in decimals
+    count = Fraction(repr(scale)) / Fraction(repr(unit))  # exact decimal values
     if count.denominator > 1 or count > _MOST_SCALE:
         raise ParameterError(
             f"plan: expected a scale of {name!r} that is a multiple of its unit {unit:.15g}, and "

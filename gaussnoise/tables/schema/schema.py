@@ -633,7 +633,7 @@ def parsed_toml(text: str, name: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))  # missing at the end of the file
+        line = re.search(r"at line (\d+)", str(error))  # not in errors at the end of the file
         where = line[1] if line else len(text.splitlines()) or 1
         raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
     except (RecursionError, ValueError):  # Python's limits on nesting and on digits
