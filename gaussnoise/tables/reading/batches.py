@@ -83,7 +83,7 @@ def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Colu
 def _of_duckdb(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterator[list[Column]]:
-    """Yield columns of a relation in batches. The user's connection computes only casts."""
+    """Yield columns of a relation in batches. On the user's connection, only casts are computed."""
     import pyarrow as pa
 
     written = [_written(source, name, True) for name in numbers]

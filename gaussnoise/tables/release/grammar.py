@@ -54,7 +54,7 @@ from .question import (
 from .shorter import question_text
 from .words import COMPARED, Reader, grammar, patterns
 
-# matches the next character that is no space
+# a character that is no space
 _SOLID = re.compile(r"\S")
 
 

@@ -280,9 +280,9 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """Return B, whose answers have independent noise of variance one, if counts have noise E.
+    """Return B, the contrasts scaled to independent noise of variance one; None for counts.
 
-    It is None for the projection.
+    For counts, the projection of :class:`ZeroSumQuery` is used.
     """
     if not isinstance(strategy, SolvedStrategy):
         return None

@@ -86,7 +86,7 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
     if base.size != attribute.size:
         included = "" if other is None else ", the catch-all included"
         return f"expected queries over {attribute.size} cells{included}, got {base.size}"
-    # moments over all cells would need a number for the catch-all too
+    # moments over all cells would need a number that represents the catch-all
     if base.is_ordered and other is not None and not isinstance(base, Moments):
         ordered = _numeric(attribute)
         more = ", ..." if len(inspect.signature(type(base)).parameters) > 1 else ""

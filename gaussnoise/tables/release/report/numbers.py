@@ -144,7 +144,7 @@ class Numbers:
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
-        """Draw a line for each cell; cells between largest and smallest are only counted."""
+        """Draw a line for each cell; ``hidden`` other cells are only mentioned."""
         others = self.table.others if isinstance(self.table, ComparisonTable) else {}
         pairs = others.items()
         aside = [
