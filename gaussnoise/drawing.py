@@ -123,7 +123,7 @@ def _keep_scale(
 
 
 def dotted_height(rows: int) -> float:
-    """Return the height in inches that so few or many lines need."""
+    """Return the height in inches that this number of lines needs."""
     return 1.4 + 0.24 * rows
 
 

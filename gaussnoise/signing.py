@@ -281,7 +281,7 @@ def _digests(place: Path) -> dict[str, str]:
     names = {name for name in files_in(place) if name != SIGNATURE}
     if (place / _STREAM).is_file():
         ticks = {tick[0] for tick in map(_TICK.match, names) if tick and tick[0] + RECORD in names}
-        names -= {tick + SIGNATURE for tick in ticks}  # a tick may be signed by itself
+        names -= {tick + SIGNATURE for tick in ticks}  # signatures of single ticks are not signed
         names = {name for name in names if not name.startswith(_PRIVATE)}
     for name in sorted(names):
         if (place / name).is_symlink():

@@ -124,7 +124,7 @@ def guarantee_text(privacy: Mapping[str, object], private: bool) -> str:
     names = list(privacy)
     after = names[names.index("definition") + 1 :] if "definition" in names else []
     numbers = list(takewhile(lambda name: isinstance(privacy[name], int | float), after))
-    if not numbers:  # a record whose keys have another order
+    if not numbers:  # the record has another order of keys
         known = [name for name in ("epsilon", "delta", "mu", "alpha") if name in privacy]
         numbers = known or [name for name in ("rho",) if name in privacy]
     said = [str(privacy.get("definition", "no privacy guarantee on record"))]

@@ -13,9 +13,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     status = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            number, signal.SIG_IGN
-        )  # there is nothing left to stop, and an exception during shutdown might abort it
+        signal.signal(number, signal.SIG_IGN)  # a signal now could only disturb the shutdown
     sys.exit(status)
 
 

@@ -62,7 +62,7 @@ def show_categories(
 ) -> None:
     """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
     check_new("categories", out)
-    # checked by the function
+    # discover_categories checks these values
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}
     written = dialect_of(Dialect(), delimiter, decimal, encoding, quote, thousands=thousands)
     categories = discover_categories(

@@ -34,8 +34,8 @@ def combine_releases(
     the combined tables, and all commands read it as they read a release.
     """
     check_new("combine", out, *folders)
-    rule: Any = same_rows  # checked by the function
-    wanted: Any = format  # checked when the files are written
+    rule: Any = same_rows  # combine checks it
+    wanted: Any = format  # save checks it
     releases = [published(folder, None) for folder in folders]
     combine(releases, same_rows=rule, all_rows_fit=all_rows_fit).save(out, wanted)
     if as_json:

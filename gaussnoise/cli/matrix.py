@@ -86,6 +86,6 @@ def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
             return sparse.load_npz(file)
     except OSError:
         raise
-    except _UNREADABLE as error:  # the messages of these errors may quote the file
+    except _UNREADABLE as error:  # not shown, since these errors may quote the file
         raise ParameterError(f"{expected} ({type(error).__name__})") from None
     raise ParameterError(f"{expected}; hint: scipy.sparse.save_npz, or numpy.savez of one array")

@@ -56,7 +56,7 @@ def ticks_of(text: str) -> tuple[int, int]:
 
 
 def say_aside(release: AbstractRelease) -> None:
-    """Ask whether the table was the right one, if few rows were where the schema expects them."""
+    """Ask whether the right table was counted, if few rows are where the schema expects them."""
     for found in rows_aside(release):
         say(
             f"warning: {found}, by the released numbers; was this the right table, and the right "

@@ -43,7 +43,7 @@ def _leaves(group: Any) -> Iterator[Any]:
 
 
 def in_shell(text: str, options: Mapping[str, str]) -> str:
-    """Return a message with the shell's options in place of arguments with these names.
+    """Return a message with the shell's options instead of the arguments with these names.
 
     >>> in_shell('release: hint: on_outside="drop"', {"on_outside": "--on-outside"})
     'release: hint: --on-outside drop'

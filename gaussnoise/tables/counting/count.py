@@ -362,7 +362,7 @@ class _Tables:
                 cells += places[i]
             if len(flat) > len(cells):
                 np.add.at(flat, cells, unit)
-            else:  # several times faster than add.at
+            else:  # bincount is several times faster than add.at
                 flat += unit * np.bincount(cells, minlength=len(flat))
 
 

@@ -248,7 +248,7 @@ def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
 
 def _portion(part: Any, share: Any, whole: Any) -> Any:
     """Return ``part · share / whole``, rounded to the nearest integer; 0 if whole is 0."""
-    # Spark divides doubles: these have at most 40 bits, and quotients of 20 bits are not rounded up
+    # Spark divides doubles, exactly enough: dividends have at most 40 bits, and quotients 20
     divisor = whole if isinstance(whole, int) else _when(whole > 0, whole, 1)
     return (part * share + whole // 2) // divisor
 

@@ -49,7 +49,7 @@ class Draft(NamedTuple):
     Attributes:
         attributes: the attributes of the columns that can be attributes.
         left_out: {name: why the column cannot be an attribute}, for the other columns.
-        reasons: {name: why the attribute is as it is}; also for those in ``instead``.
+        reasons: {name: why it has these categories or bins}; also for those in ``instead``.
         instead: {name: possible attribute of a column that was left out}.
         file: the dialect in which the table was read.
     """
@@ -151,14 +151,14 @@ def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str
     if dtype in words or dtype.is_numeric() or (dtype == nw.Datetime and not is_zoned(dtype)):
         return None
     if dtype in (nw.Object, nw.Unknown) and form is Form.UNTYPED:
-        return None  # whether it can be one depends on the values
+        return None  # the values decide
     hint = zone_hint(frame.implementation) if is_zoned(dtype) else "drop or cast it"
     wanted = "text, integers, booleans, numbers or dates"
     return f"expected {wanted}, got {type_name(dtype)}; hint: {hint}"
 
 
 def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
-    """Return an attribute for a column, and why it is as it is."""
+    """Return an attribute for a column, and the reason for its categories or bins."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
     catch_all = _catch_all(column)

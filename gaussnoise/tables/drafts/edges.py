@@ -25,7 +25,7 @@ def log_edges(low: float, high: float) -> list[float]:
     first = math.floor(math.log10(low)) if low > 0 else last - _MOST_DECADES
     first = max(first, last - _MOST_DECADES, -300)
     digits = (1, 2, 5) if last - first < _FINE_DECADES else (1,)
-    # through decimal text, so that edges are exactly the doubles of round numbers
+    # from decimal text, so that edges are the doubles nearest to round numbers
     edges = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
     return [edge for edge in edges if edge < math.inf]
 
@@ -38,7 +38,7 @@ def round_edges(low: float, high: float) -> list[float]:
     power = math.floor(math.log10(width))
     digit = next(d for d in (1, 2, 5, 10) if d * 10.0**power >= width)
     step = digit * 10.0**power
-    # through decimal text, so that 3 × 0.1 is 0.3
+    # from decimal text, so that 3 × 0.1 is 0.3
     multiples = (
         float(f"{k * digit}e{power}")
         for k in range(math.ceil(low / step), math.floor(high / step) + 1)

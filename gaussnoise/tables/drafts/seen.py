@@ -108,7 +108,7 @@ class Seen:
         self._separated = 0  # rows of numbers with marks of thousands or a decimal comma
         self.like_dates: set[str] = set()
         self._dated = 0  # rows of texts that resemble dates
-        self._sizes: Counter[int] = Counter()  # rows of numbers, by their leading 16 bits
+        self._sizes: Counter[int] = Counter()  # rows of numbers, by _leading bits
         self._labels: dict[tuple[Kind, Hashable], str] = {}
         self._measured: list[tuple[float, int]] = []  # numbers and their rows, not yet in _sizes
 
@@ -227,8 +227,8 @@ class Seen:
             self.words.add(text, rows)
         elif kind == "numbers" and not abs(value) < INEXACT:
             self._nulls = True  # it cannot be a category, since a float may have rounded it
-        elif not self.words.many:  # equal values have one label
-            own = "numbers" if kind == "truths" else kind  # True is 1
+        elif not self.words.many:  # equal values share one label
+            own = "numbers" if kind == "truths" else kind  # True equals 1 in pandas
             self.words.add(self._labels.setdefault((own, value), text), rows)
         if kind == "texts":
             self.texts.add(text, rows)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Set
 
 import numpy as np
 
-# 99, 98 and 97, 88, 77, and the like with more digits; of negative numbers, also -9 to -1
+# 97, 98, 99, 88, 77, and the like with more digits; of negative numbers, also -9 to -1
 _DIGITS = range(2, 9)
 _USUAL = {int(digit * k) for digit in "789" for k in _DIGITS} | {
     10**k - below for k in _DIGITS for below in (2, 3)

@@ -83,7 +83,7 @@ def _proven(
     from .plan import Plan
 
     if "targets" in asked or path is None or not path.exists():
-        return None  # targets set weights by solving
+        return None  # with targets, weights are found by solving again
     check_gaussian("load", asked["privacy"], stacklevel=2).stated()
     domain = workload_domain(schema, workload, weights, asked["privacy"].scales)
     try:

@@ -67,8 +67,7 @@ class Budgets:
     Attributes:
         plan: the optimum, at ρ = 1.
         rhos: the budgets to show.
-        delta: the δ of every (ε, δ), and the largest probability that a belief is larger than
-            shown.
+        delta: the δ of every (ε, δ), and the probability of a belief that is larger than shown.
         least: the ρ at which every 95 % interval has a half-width of one row at most. For w rows, ρ
             is ``least / w²``. It is 0 if no noise is needed.
 
@@ -127,8 +126,7 @@ class Budgets:
         return min(gaussian, _gaussian_power(rho, FALSE_ALARMS + far) + far)
 
     def posterior(self, rho: float) -> float:
-        """Return the largest posterior belief that one row (or person) was in the data; the prior
-        is 50 %.
+        """Return the largest posterior belief that one row (or person) was there; prior 50 %.
 
         It is exceeded with probability at most :attr:`delta`; see
         :func:`gaussnoise.privacy.most_posterior`.

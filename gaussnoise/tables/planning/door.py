@@ -118,11 +118,11 @@ def plan(
             cells are still released, with the least noise in the answers to these queries.
         privacy: :class:`zCDP`, :class:`ApproxDP` or another guarantee, for the whole release. With
             ``targets`` it may be omitted: the plan then takes the least ρ that meets them.
-        neighbors: "add-remove" for one row more or less; the number of rows is private. "replace"
-            for one row exchanged for another; the number of rows is public.
+        neighbors: "add-remove" for one row added or removed; the number of rows is private.
+            "replace" for one row replaced by another; the number of rows is public.
         p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the
-            largest variance. Queries other than counts enter with the root mean square of their
-            entry.
+            largest variance. For queries other than counts, each entry's root mean square deviation
+            is taken.
         weights: one positive number per marginal, by which its cells' standard deviations are
             multiplied in the error. It sets priorities only; released tables are plain counts.
         targets: for marginals of the workload, within how many rows their cells (or all answers
@@ -144,32 +144,32 @@ def plan(
             have more. Equal values in this column are the same person. In CSV they are compared
             byte by byte, and empty text means that a row belongs to no person. Such rows are
             outside the schema: see ``on_outside`` of :meth:`Plan.release`. With "replace" one
-            person is exchanged for another, who may have more or fewer of these rows: the number of
+            person is replaced by another, who may have more or fewer of these rows: the number of
             rows is private there too.
-        per_person: for means over persons instead of rows, the function that makes one number of a
-            person's own: "mean", "sum", "max", or "count" for the number of their rows that have
-            one; or a mapping from each clipped number to its function. A person then has one record
-            in each of their groups, at most in ``rows_per_person`` of them. A group is a
+        per_person: for means over persons instead of rows, the function that makes one number of
+            all numbers of a person: "mean", "sum", "max", or "count" for how many rows of the
+            person have a number; or {clipped number: function}. A person then has one record in
+            each group of the person's rows, at most in ``rows_per_person`` groups. A group is a
             combination of all attributes of the tables that are not clipped numbers. Numbers are
-            clipped before their mean is taken. For sums, which are clipped themselves, the interval
-            must begin at 0.
+            clipped before their mean is taken. Sums of a person are clipped too, so for "sum" the
+            interval must begin at 0.
         public: attributes whose joint table is to be published exactly, under replacement, for
             counts and queries about them, but not for clipped numbers. The guarantee is then for a
-            row exchanged for another with the same values of these attributes. So which combination
-            of these values a row has gets NO protection: use it only for what may be known to
-            all, like totals that the law fixes. Tables of these attributes have no noise, and the
-            others have less. Each marginal of the workload that has some of these attributes
-            publishes the exact table of those that it has.
+            row replaced by another with the same values of these attributes. So the combination of
+            these values in a row has NO protection: use this only for what may be known to all,
+            like totals that the law fixes. Tables of these attributes have no noise, and the others
+            have less. Each marginal of the workload with some of these attributes publishes their
+            exact table.
         ranges: the ranges that :func:`~gaussnoise.estimators.column_means` found for clipped
-            numbers; a part of the budget is already spent on them. Other plans have none.
+            numbers; a part of the budget is already spent on them. Other plans have no ranges.
         title: one line that says what the tables are about, like "Income by region, 2024". It is
             public: the text of the plan shows it, and so do the record, the text and the page of
             its release.
         source: one line that says where the rows come from, shown with the title.
-        over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
-            of new rows comes in, and the tables of its rows and of all rows so far go out, on one
-            budget. ``rows_per_person`` and ``person`` are then per tick. In how many ticks a person
-            has rows, ``Ticks(reports=)``, remains an assumption that is not checked.
+        over: :class:`~gaussnoise.streams.Ticks`, for a continual release: at every tick, a table of
+            new rows is counted, and tables of the new rows and of all rows so far are published, on
+            one budget. ``rows_per_person`` and ``person`` are then per tick. In how many ticks a
+            person has rows, ``Ticks(reports=)``, remains an assumption that is not checked.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
@@ -208,7 +208,7 @@ def plan(
             "NoneType; hint: targets={...} finds the least budget"
         )
     if privacy is not None:
-        check_gaussian("plan", privacy, stacklevel=2).stated()  # raises if no file can hold it
+        check_gaussian("plan", privacy, stacklevel=2).stated()  # raises if files cannot store it
     names = [public] if isinstance(public, str) else public
     if not isinstance(names, list | tuple):
         raise ParameterError(
@@ -308,9 +308,9 @@ def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
             "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"
         )
     # The weights are 1 / target, so weighted deviations at unit sensitivity are ratios to the
-    # targets. Where an entry asks for more than cells, its worst query decides. Gaussian noise
-    # at unit sensitivity is 1/2-zCDP (Bun & Steinke 2016, Proposition 1.6), and ρ grows with
-    # the square of the ratio that noise is divided by.
+    # targets. If an entry asks for more than cells, its worst query decides. Gaussian noise at unit
+    # sensitivity is 1/2-zCDP (Bun & Steinke 2016, Proposition 1.6), and dividing it by a ratio
+    # multiplies ρ by the square of this ratio.
     whole = asked.domain.is_cells and None not in goals and covariance is noise.covariance
     ratio = noise.gamma if whole else largest_ratio(covariance, goals)
     most = 1.0 if asked.weight is None else asked.weight.most

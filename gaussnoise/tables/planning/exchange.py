@@ -64,7 +64,7 @@ def least_error(noise: OptimalNoise, covariance: TableCovariance) -> float:
     their variances add up.
     """
     if not noise.gamma:
-        return covariance.error(noise.p)  # only the number of rows is asked about
+        return covariance.error(noise.p)  # the queries are about the number of rows only
     if not covariance.domain.is_cells:
         return noise.gamma_lower
     number = _with_variances(covariance, {(): 1.0}).error(noise.p)

@@ -37,8 +37,8 @@ def independent_deviations(plan: "Plan") -> Array:
     if isinstance(plan.noise.certificate, ApartCertificate):
         return _apart(plan, plan.noise.certificate.blocks)
     if plan.domain.is_cells:
-        # The least variance for one marginal alone at unit sensitivity. Replacing a row keeps the
-        # sum of its cells, and the sums over each public combination, which lowers it from 2.
+        # The least variance of a cell of one marginal alone, at unit sensitivity. It would be 2,
+        # but replacing a row keeps the sum of all cells, and the sums over each public combination.
         public = plan.noise.problem.public
         subsets = plan.domain.subsets if public else ()
         known = [float(plan.domain.cells([i for i in S if i in public])) for S in subsets] or 1.0
@@ -123,7 +123,7 @@ def _alone(
     single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
     several = [(i, base) for i, base in term if base.size > 1]
     bases = [base for _, base in several]
-    if neighbors == "add-remove":  # the optimum of a product is the product of optima
+    if neighbors == "add-remove":  # the optimum for a product is the product of optima
         return single * math.prod(_least_variance((base,), neighbors) for base in bases)
     known = tuple([k for k, (i, _) in enumerate(several) if i in public])
     if len(known) == len(bases):

@@ -376,7 +376,7 @@ class Plan(AbstractPlan):
         5.2058 1.0521
         """
         noise = self.noise
-        # a person without any row may be exchanged too
+        # the replaced person may have no row
         if self._exchanges_persons and noise.gamma == 0:
             noise = noise_of(self.domain, noise.p, "add-remove", _COMPARED)
         bound = bound_of(noise, self.privacy, None, rows=self.rows_per_person)
@@ -418,8 +418,7 @@ class Plan(AbstractPlan):
         The best noise has the same shape at every budget, and standard deviations fall as 1/√ρ.
 
         Raises:
-            ParameterError: noise for the budget cannot be drawn, or finding the plan's ranges has
-                spent more.
+            ParameterError: noise for the budget cannot be drawn, or the plan's ranges cost more.
             NotAvailableError: budgets of rows grow with their numbers, which changes the shape.
 
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -562,14 +561,14 @@ class Plan(AbstractPlan):
                 whole release; "drop" leaves out the row, so that it counts in no table. A refusal
                 reveals something about the rows, and a schema can be written to cause it; with
                 "drop" the outcome does not depend on a value. A table that is malformed as a whole
-                is refused in both cases, with any schema: CSV with fields missing, quotes out of
-                place or bytes that are no text, and a column whose declared type cannot hold the
+                is refused in both cases, with any schema: CSV with fields missing, misplaced quotes
+                or bytes that are no text, and a column whose declared type cannot hold the
                 attribute. In pandas and dask, where types depend on rows, such values have no cell
                 instead, and numbers from 2^53 on are no person. How many rows are dropped is
                 private: give attributes a catch-all to count them with noise. Under replacement
                 every attribute needs a catch-all, and no combination may be impossible, unless
                 planned with ``person``: rows of no person are dropped then too, and no dropped row
-                takes a place among a person's counted rows.
+                is among a person's counted rows.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total; False for silence. By default a bar is drawn after two seconds, on a
                 terminal.
@@ -583,7 +582,7 @@ class Plan(AbstractPlan):
                 and ``out`` on a file system that all of them share and that has hard links: a local
                 disk for Spark on one machine, NFS or the like for several; object stores have no
                 hard links. The dataframe must have the same rows each time Spark computes it. Every
-                residual, or piece of a large one, is drawn once: the first task that finishes
+                residual, or block of a large one, is drawn once: the first task that finishes
                 commits it, and tables are made of committed residuals, even if tasks are tried
                 again, run twice or are killed. Under a ledger, call it again after the driver was
                 killed: the release goes on, and is charged once. The format is "parquet": a dataset
@@ -595,8 +594,8 @@ class Plan(AbstractPlan):
             A :class:`TableRelease`.
 
         Raises:
-            DomainTooLargeError: too large for one machine, without ``executors``; with it, a
-                table that cannot be cut into pieces of 2^26 numbers.
+            DomainTooLargeError: too large for one machine, without ``executors``; with it, a table
+                that cannot be split into blocks of 2^26 numbers.
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
             ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger,

@@ -308,7 +308,7 @@ class Request(PickledByArguments):
         terms, attributes = self.domain.terms, self.schema.attributes
         bases = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
         written = zip(itertools.chain(*bases), itertools.chain(*terms), strict=True)
-        # a matrix has zeros for the catch-all, and needs no such note
+        # matrices need no note, since they have zeros for the catch-all
         if any(isinstance(b, Leading) and not isinstance(value, list) for value, (_, b) in written):
             return {"bases": bases, "catch-alls": "in no query that takes cells in order"}
         return {"bases": bases}
@@ -386,7 +386,7 @@ def _target(value: dict[str, Any]) -> Target:
     return Target(**value)
 
 
-# in the order of stored records, so that equal requests have equal files
+# in the order of stored records, so that equal requests give equal files
 _OPTIONS = (
     Option("schema", Schema.to_toml, _text),
     Option("workload"),

@@ -49,7 +49,7 @@ def parts(source: Opened, column: str) -> Iterator[Column]:
     if source.engine != nw.Implementation.DASK:
         yield from (own for (own,) in batches(source, [], [column]))
         return
-    for part in source.frame.to_native()[[column]].to_delayed():  # dataframes of pandas
+    for part in source.frame.to_native()[[column]].to_delayed():  # each part is a pandas dataframe
         yield nw.from_native(part.compute(), eager_only=True)[column]
 
 
@@ -83,7 +83,7 @@ def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Colu
 def _of_duckdb(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterator[list[Column]]:
-    """Yield columns of a relation in batches. The user's connection computes only casts."""
+    """Yield columns of a relation in batches. On the user's connection, only casts are computed."""
     import pyarrow as pa
 
     written = [_written(source, name, True) for name in numbers]

@@ -111,7 +111,7 @@ def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iter
 @final
 @dataclass(frozen=True, eq=False)
 class Streamed(Generic[Batch]):
-    """Rows in batches; each iteration reads them again by the engine."""
+    """Rows in batches, which the engine reads again at each iteration."""
 
     engine: nw.Implementation
     read: Callable[[], Iterator[Batch]]

@@ -230,7 +230,7 @@ def _untyped_arrow(values: Arrow) -> Untyped:
 
 
 def objects_of_arrow(values: Arrow) -> list[Any]:
-    """Return Python objects of an arrow array; for times, numpy's, as Python lacks some of them."""
+    """Return the values of an arrow array as Python objects; times, as numpy's."""
     import pyarrow as pa
 
     kind = values.type
@@ -258,7 +258,7 @@ def _is_text(series: "pd.Series") -> bool:
 
 
 def _objects(values: "pd.Series | pd.Index") -> list[Any]:
-    """Return the objects of a series or index; for times, not those of pandas, which lacks some."""
+    """Return the values of a series or index as objects; times, not as those of pandas."""
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):

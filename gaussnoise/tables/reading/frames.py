@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from narwhals.typing import EagerAllowed
 
-# of any engine
+# frames and columns of any engine
 Lazy: TypeAlias = nw.LazyFrame[Any]
 Frame: TypeAlias = nw.DataFrame[Any] | Lazy
 Column: TypeAlias = nw.Series[Any]

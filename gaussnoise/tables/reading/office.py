@@ -264,7 +264,7 @@ def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
         try:
             moment = origin + datetime.timedelta(seconds=value * seconds)
         except OverflowError:
-            return cell_text(value)  # it is outside of Python's calendar
+            return cell_text(value)  # outside of Python's calendar
         return moment.date().isoformat() if day else moment.isoformat(" ")
 
     return date

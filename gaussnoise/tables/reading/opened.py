@@ -153,7 +153,7 @@ def _kind(frame: Frame, name: str) -> str:
         kind = native.collect_schema()[name]
     elif frame.implementation == nw.Implementation.PYARROW:
         kind = native.schema.field(name).type
-        kind = getattr(kind, "extension_name", kind)  # arrow.json
+        kind = getattr(kind, "extension_name", kind)  # its name, for arrow.json
     elif frame.implementation == nw.Implementation.IBIS:
         kind = native.schema()[name]
         kind = re.sub(r"unknown\(.*kind=", "", str(kind))

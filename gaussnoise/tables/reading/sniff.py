@@ -60,7 +60,7 @@ def _date_format(table: Files, stated: Dialect) -> str:
         return stated.date_format
     try:
         relation = open_table(table).to_native()
-    except DataError:  # a draft raises it
+    except DataError:  # the draft will raise it
         return stated.date_format
 
     def found() -> dict[str, int]:

@@ -34,7 +34,7 @@ class Answer:
         meaning: the same question, spelled out.
         attributes: names, one per axis; none if the answer is one number.
         labels: the labels of the answers along every axis.
-        estimate: shape (labels…); NaN where there is no estimate, such as the share of an empty
+        estimate: shape (labels…); NaN if there is no estimate, such as the share of an empty
             group. Quantiles of dates are dates, or NaT.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
         low: lower bounds of intervals, each for itself, or for ``compared`` numbers together.

@@ -172,7 +172,7 @@ def discover_categories(
         column: a column of text or integers. Nulls are ignored. Values of a CSV file are text, byte
             by byte: 3 and 03 are two values.
         privacy: the budget for everything here.
-        neighbors: neighbouring data sets: one person more or less, or one exchanged for another.
+        neighbors: neighbouring data sets: one person added or removed, or one replaced by another.
         rows_per_person: the most rows that one person has, which the data holder states about the
             table; with ``person``, the number of rows that are counted of each person.
         person: the column that says which person a row belongs to, text or integers. From a person
@@ -286,7 +286,7 @@ def _found(
         shown = {
             v: n for v, n in shown.items() if not (isinstance(v, str) and v.startswith(_FORMULA))
         }
-    # in pandas both may be shown, where 1 and "1" are the same value: categories are of one kind
+    # pandas may give both 1 and "1", which are one value: so categories become text
     if any(isinstance(value, str) for value in shown):
         shown = {str(value): count for value, count in shown.items()}
     order = sorted(shown)  # pyright: ignore[reportArgumentType] (all of one kind)

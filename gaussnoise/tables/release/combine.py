@@ -335,7 +335,7 @@ def _measured(
     exact: dict[Subset, Array] = {}
     gaps: list[_Gap] = []
     for release in releases:
-        rounding = ROUNDED * abs(float(release[()].estimate))  # rounding of floating-point numbers
+        rounding = ROUNDED * abs(float(release[()].estimate))  # floating-point rounding error
         for names, estimate, deviation in release.measurements():
             order = sorted(range(len(names)), key=lambda k: at[names[k]])
             T = tuple(at[names[k]] for k in order)
@@ -352,7 +352,7 @@ def _measured(
             if T in totals:
                 gap, scale = estimate - totals[T] / precisions[T], 1.0
                 for axis, own in enumerate([strategies[i] for i in T]):
-                    # E⁺ is a multiple of C'C
+                    # the length by E⁺, the pseudoinverse of E, is proportional to that of C x
                     gap, scale = own.contrast(gap, axis), scale * own.unit / own.square
                 variance = deviation**2 + 1 / precisions[T] + rounding**2
                 free = math.prod(strategies[i].size - 1 for i in T)

@@ -49,8 +49,7 @@ class ComparisonTable(AbstractEstimates):
         names: names for the first and the second table.
         first: the table that is compared.
         second: the table that is subtracted, or divided by.
-        covariance: the covariance of each cell's two estimates, to first order; zero for two
-            releases.
+        covariance: covariance of each cell's two estimates, to first order; 0 for two releases.
         others: {attribute: catch-all}; pictures choose their scale without these cells.
 
     >>> import pyarrow as pa

@@ -88,7 +88,7 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
     query = release.query
     # shares[k]: the value of combination k if one row is spread evenly over all cells
     estimates, shares = np.zeros((2, len(combinations)))
-    pulled: dict[Subset, Array] = {}  # by T, a row for each combination
+    pulled: dict[Subset, Array] = {}  # {T: a row of weights for each combination}
     sizes: dict[Subset, Array] = {}  # norms of the same arrays, for the absolute weights
     for row, weights in enumerate(combinations):
         for names, given in weights.items():

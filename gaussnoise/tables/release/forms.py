@@ -190,7 +190,7 @@ class CellForms:
         return Function([*tops, *bottoms], values)
 
     def __deepcopy__(self, memo: object) -> "CellForms":
-        return self  # immutable
+        return self  # immutable, so it may be shared
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CellForms, (None, self.top, self.bottom, self.shift, self.scale, self.ticks)

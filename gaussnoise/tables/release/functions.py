@@ -328,7 +328,7 @@ def _numbers(
         check_no_number(release, "function", table)
         table = release[table]
     forms = table.at(list(np.ndindex(table.estimate.shape))).forms
-    own: Any = table.forms  # there, or no cells would have been found
+    own: Any = table.forms  # not None, since cells were found
     if any(source is not release for source, _ in forms):
         raise ParameterError(
             "function: expected tables of this release, got one of another; hint: combine([…]) or "

@@ -55,7 +55,7 @@ from .question import (
 from .shorter import question_text
 from .words import COMPARED, Reader, grammar, patterns
 
-# words that stand before names of the same spelling have priority 2
+# a character that is no space
 _SOLID = re.compile(r"\S")
 
 
@@ -175,7 +175,7 @@ class _Meaning(Transformer):
             second = replace(first, given={**first.given, **second.of}, at=second.at)
         else:
             if first.is_count and second.is_count and not first.given:
-                given |= second.given  # the last groups are those of both
+                given |= second.given  # the last groups apply to both parts
                 second = replace(second, given={})
             first, second = (
                 replace(part, given=self._joined(part.given, _Read(given, part.at)))

@@ -8,25 +8,24 @@ nI − 11', tables determine only its projection. So for a correct release, the 
 independent and χ² distributed with Π (n_i − 1) degrees of freedom.
 
 Formal guarantees:
-    * A correct release fails with probability at most ``level``. Half of it is divided evenly
-      among all Q_T, half is for their sum; half of each part is for values that are too large,
-      half for values that are too small. Integers are discrete Gaussians: the bound on their
-      distance from rounded normals
-      (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted from the level.
+    * A correct release fails with probability at most ``level``. Half of it is divided evenly among
+      all Q_T, half is for their sum; half of each part is for values that are too large, half for
+      values that are too small. Integers are discrete Gaussians: the bound on their distance from
+      rounded normals (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted
+      from the level.
     * If a person has more records than are counted, the choice among them is unknown, and the
-      recount has its expectation. With P such persons, of k records each, the difference has
-      a further part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person
-      differ by R_T at most, 2k lengths of the longest column of the query (0 for the number of
-      rows). So with probability 1 − β, the length of this part is at most
-      ``R (√(P/2) + √(P ln(1/β) / 2))``: its mean by E‖X − E X‖² <= R²/2, the rest by McDiarmid
-      (1989). Half of the level for too large values is for β, and √Q may exceed its quantile by
-      this length. The test for too small values is unchanged: given this part, Q is a
-      noncentral χ², which is stochastically larger than χ².
+      recount has its expectation. With P such persons, of k records each, the difference has a
+      further part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person differ by
+      R_T at most, 2k lengths of the longest column of the query (0 for the number of rows). So with
+      probability 1 − β, the length of this part is at most ``R (√(P/2) + √(P ln(1/β) / 2))``: its
+      mean by E‖X − E X‖² <= R²/2, the rest by McDiarmid (1989). Half of the level for too large
+      values is for β, and √Q may exceed its quantile by this length. The test for too small values
+      is unchanged: given this part, Q is a noncentral χ², which is stochastically larger than χ².
 
-The table of tick t of a stream is that of a release with noise of scale σ |row t of C⁻¹|: it
-combines the measurements of all ticks so far, whose integers are all subject to that distance.
+The table of tick t of a stream, with strategy matrix C, is that of a release with noise of scale
+σ |row t of C⁻¹|: it combines the integers of all ticks so far, to which that distance applies too.
 
-Counts in this test are exact, and so the verdict is private: it is for the owner of the data alone.
+The counts of the test are exact, so the verdict is private: for the owner of the data alone.
 """
 
 import math

@@ -68,7 +68,7 @@ class Likeness(NamedTuple):
     @property
     def is_inside(self) -> bool | None:
         """Whether ``synthetic`` is in the interval; None if either is missing."""
-        value: Any = self.synthetic  # a date is a text, as both ends then are
+        value: Any = self.synthetic  # dates are texts, also in low and high
         ends: Any = self.low, self.high
         return None if None in (value, *ends) else ends[0] <= value <= ends[1]
 

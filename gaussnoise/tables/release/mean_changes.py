@@ -29,8 +29,7 @@ class MeanChange:
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, which are independent.
-        sampling: half-width due to sampling at both times; the interval is shorter on the side of
-            rare numbers.
+        sampling: half-width due to sampling at both times; shorter on the side of rare numbers.
         bias: bound on the bias of clipping of both means, and on all rounding.
         reason: why there is no change, and what would help; empty if there is one.
 
@@ -62,8 +61,7 @@ class MeanChanges:
 
     Attributes:
         changes: one for each column and group that both releases have.
-        mean_of: the units over which means are taken, in words: rows, or persons with one number
-            each.
+        mean_of: the units over which means are taken: rows, or persons with one number each.
         level: confidence level of each interval alone.
 
     >>> import pyarrow as pa

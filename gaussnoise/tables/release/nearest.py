@@ -37,7 +37,7 @@ def projected(release: AbstractRelease) -> Mapping[tuple[str, ...], BiasedTable]
     >>> print(len(tables), min(table.estimate.min() for table in tables.values()) >= 0)
     3 True
     """
-    domain = Marginals(release.plan.schema.sizes, release.plan.tables.subsets)  # all weights 1
+    domain = Marginals(release.plan.schema.sizes, release.plan.tables.subsets)  # with all weights 1
     stacked = np.concatenate([np.ravel(release.tables[S]) for S in domain.subsets])
     rows = max(float(np.sum(release.tables[domain.subsets[0]])), 0.0)
     nearby = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)

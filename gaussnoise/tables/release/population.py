@@ -287,8 +287,7 @@ class ColumnMeans:
 
     @property
     def count_of(self) -> str:
-        """The meaning of ``count``, in words: it is an estimate, and does not count the whole
-        group.
+        """The meaning of ``count``, in words: an estimate that leaves out part of the group.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -345,7 +344,7 @@ class ColumnMeans:
 
     @property
     def rules(self) -> list[str]:
-        """Sentences about groups: in how many a person is counted, and which have no mean."""
+        """Sentences about groups: how many count a person, and which have no mean."""
         plan: Any = self.release.plan
         few: dict[str, list[ColumnMean]] = {}
         for mean in self.means:

@@ -43,8 +43,8 @@ class QuantileTable:
     half the error probability, by ``(rows below x) - p (all rows)``: it has Gaussian noise of known
     deviation, and under the condition, a mean of known sign. The interval runs from the first bin
     that is not rejected to the last one. It covers the quantile of the counted rows at least as
-    often as its level says, for any distribution of the rows; it does not say where inside a bin
-    the rows are.
+    often as its level says, for any distribution of the rows; it does not show where in a bin rows
+    are.
 
     Attributes:
         attributes: names of the groups' attributes, then ``"NAME quantile"``.
@@ -108,7 +108,7 @@ class QuantileTable:
         reach = z * self.deviations
         held = np.moveaxis(self.differences <= reach, -2, -1)
         reached = np.moveaxis(self.differences >= -reach, -2, -1)
-        whole = np.ones((*held.shape[:-1], 1), dtype=bool)  # no row is beyond the outer ends
+        whole = np.ones((*held.shape[:-1], 1), dtype=bool)  # all rows are within the outer edges
         possible = np.concatenate([whole, held], -1) & np.concatenate([reached, whole], -1)
         low = self.bins.low[possible.argmax(-1)]
         high = self.bins.high[::-1][possible[..., ::-1].argmax(-1)]

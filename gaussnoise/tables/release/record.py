@@ -201,7 +201,7 @@ def measurement_records(release: AbstractRelease) -> list[dict[str, object]]:
 def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[str, object]]:
     """Return the record's entry for every set of attributes that is measured."""
     return [
-        # as text, because they exceed 64 bits where budgets are extreme
+        # as text, since multipliers exceed 64 bits for extreme budgets
         {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
         for T, multiplier in query.multipliers.items()
     ]

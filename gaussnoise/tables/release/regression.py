@@ -55,8 +55,7 @@ class Moments(NamedTuple):
         gram: X'X, shape (d, d).
         products: X'y, shape (d,).
         squares: y'y; NaN where squares are not released.
-        covariance: the covariance of all moments: first the distinct entries of X'X, then X'y, then
-            y'y.
+        covariance: covariance of all moments: the distinct entries of X'X, X'y, and y'y.
         places: the index of each entry of X'X among these moments, shape (d, d).
     """
 
@@ -429,5 +428,5 @@ def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]
 def _bias(moments: Moments, beta: Array) -> Array:
     """Return the bias of least squares to first order: noise of X'X times that of the residual."""
     inverse = np.linalg.inv(moments.gram)
-    both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # (j, k, l)
+    both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # axes (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

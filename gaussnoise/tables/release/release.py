@@ -49,8 +49,7 @@ class TableRelease(AbstractRelease):
     Attributes:
         plan: the plan of the release.
         private: False for simulations, whose numbers must not be published.
-        rho_charged: the ρ that OpenDP's privacy map charges for all noise drawn; at most the
-            planned ρ.
+        rho_charged: the ρ that OpenDP's privacy map charges for the noise; at most the planned ρ.
         covariance: the covariance of the noise over all cells of the planned marginals, in the
             order of the plan, each marginal in C order.
         query: the integer query that was answered with noise.
@@ -129,7 +128,7 @@ class TableRelease(AbstractRelease):
         >>> gn.plan(schema, 1, gn.zCDP(0.1)).release(people).inspect(people).passed
         True
         """
-        from .inspection import inspect  # imported here: it uses what makes releases
+        from .inspection import inspect  # imported here, since it imports releases
 
         return inspect(self, table, level)
 
@@ -223,7 +222,7 @@ class TableRelease(AbstractRelease):
         >>> "<h1>A survey</h1>" in page
         True
         """
-        # imported here: only a page needs what pages are made of
+        # imported here, since only pages need these
         from .report.answers import answers_of
         from .report.combined import save_combined_report
         from .report.pages import save_report

@@ -32,10 +32,10 @@ def even_shares(n: int, column: int) -> Array:
 
 
 def exponential(means: Array, shares: Array) -> Array:
-    r"""Return quantiles of the shapes of largest entropy with these means.
+    r"""Return quantiles of the distributions on [0, 1] of largest entropy with these means.
 
-    Its density is proportional to :math:`e^{λt}` on [0, 1]: flat for a mean of 1/2, and the steeper
-    the nearer the mean is to 0 or 1. A mean of 0 or 1 gives this number itself.
+    A density is proportional to :math:`e^{λt}`: flat for a mean of 1/2, and the steeper the nearer
+    the mean is to 0 or 1. A mean of 0 or 1 gives this number itself.
 
     Args:
         means: in [0, 1], shape (n,).

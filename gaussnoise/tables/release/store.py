@@ -173,7 +173,7 @@ def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) ->
     for name in (second, *expected):
         own, wanted = got[name], expected[name]
         same = (own == wanted) | (np.isnan(own) & np.isnan(wanted))
-        with np.errstate(invalid="ignore"):  # the difference of infinite ends
+        with np.errstate(invalid="ignore"):  # infinite bounds have no difference
             near = np.abs(own - wanted) <= _ROUNDING * size
         if not (same | near).all():
             return name
@@ -206,7 +206,7 @@ def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
     from pyarrow import parquet
 
     names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
-    # each text is decoded once, since a long text in all rows takes little room in the file
+    # decode each distinct text once, as a long text in all rows is short in the file
     with (
         _read_errors(path),
         opened(path) as stored,

@@ -87,8 +87,7 @@ class MeanTable(AbstractEstimates):
         standard_deviation: standard deviations to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         name: the number whose means these are.
-        clip: the interval to which values are clipped; if its upper bound is infinite, nothing is
-            clipped.
+        clip: the interval to which values are clipped; not clipped if it is unbounded.
         weighted: the column that rows are weighted by, or None.
         over: the units over which means are taken, in words: rows, or persons with one number each.
         counts: the count of every group, without records that have no number.
@@ -97,8 +96,7 @@ class MeanTable(AbstractEstimates):
         variance: variance of ``above``.
         count_variance: variance of ``counts``.
         covariance: covariance of ``above`` and ``counts``.
-        ends: the numbers of the first and last virtual cell; the bounds of ``clip`` if it is
-            finite.
+        ends: the numbers of the first and last virtual cell; the bounds of a finite ``clip``.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -281,7 +279,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
     base = _clipped(release, i)
     t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
     rows = np.zeros((4, base.size))
-    # the weights of the last virtual cell, of the first, their sum, and their difference
+    # weights at the upper and the lower bound (half of a middle cell), their sum, difference
     rows[:, : len(t)] = t, 1 - t, np.ones_like(t), 2 * t - 1
     (_, _, counts, above), (upper, lower, count_variance, variance) = _rows(
         release, {i: rows}, group, S

@@ -162,7 +162,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
 
     Raises:
         NotAvailableError: ``mbi`` is not installed; the message says how to install it.
-        ParameterError: n is not a positive integer, or a number has no upper end.
+        ParameterError: n is not a positive integer, or a number has no upper bound.
 
     Source: McKenna, Sheldon & Miklau (2019), see :func:`to_mbi`.
     """
@@ -280,9 +280,9 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """Return B, whose answers have independent noise of variance one, if counts have noise E.
+    """Return B, the contrasts scaled to independent noise of variance one; None for counts.
 
-    It is None for the projection.
+    For counts, the projection of :class:`ZeroSumQuery` is used.
     """
     if not isinstance(strategy, SolvedStrategy):
         return None

@@ -58,8 +58,7 @@ class AbstractEstimates(abc.ABC):
         estimate: estimates of all cells, shape (sizes…).
         standard_deviation: standard deviation of every cell, same shape.
         private: False for simulations, whose numbers must not be published.
-        forms: the linear forms of released cells from which these cells are computed; None if
-            unknown.
+        forms: linear forms of released cells that determine these cells; None if unknown.
     """
 
     attributes: tuple[str, ...]
@@ -440,16 +439,14 @@ class ProportionTable(AbstractEstimates):
         attributes: names, one per axis.
         labels: cell names along every axis.
         estimate: shares, shape (sizes…); NaN where a group's count is not positive.
-        standard_deviation: standard deviation of every cell to first order; NaN if the estimate is
-            NaN.
+        standard_deviation: of every cell, to first order; NaN if the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         given: names of the attributes that define the groups.
         counts: the count of every cell.
         groups: the count of every cell's group.
         variance: the variance of each count; this array and the two below broadcast to the table.
         group_variance: variance of the count of every cell's group.
-        share: the covariance of a cell's count and its group's count, divided by
-        ``group_variance``: the share of the group's noise in the cell.
+        share: covariance of the cell's and the group's count, divided by ``group_variance``.
         steps: for cumulative shares, the values of the last attribute at which they are reached:
             numbers or dates, or else indices. None for other shares.
 

@@ -27,8 +27,8 @@ _HOW = (
     "depends on exact counts too: that is for the office alone as well."
 )
 _MOST_NAMED = 8
-_HARDLY = 0.1  # a smaller probability of noticing wrong noise is stated as none
-_NEXT_TO_NONE = 0.01  # a smaller share of the stated scale of noise is stated as none
+_HARDLY = 0.1  # below this probability, wrong noise is "hardly noticed"
+_NEXT_TO_NONE = 0.01  # a smaller factor of the noise's scale is not mentioned
 
 
 @final

@@ -387,7 +387,7 @@ class Reader:
             self._texts[place] = dict(zip(map(str, level.labels), level.cells, strict=True))
         elif place not in self._texts:
             labels = list(enumerate(self.schema.attributes[i].labels))
-            # booleans also as files write them
+            # booleans also in lower case, as files have them
             lower = {str(one).lower(): (k,) for k, one in labels if isinstance(one, bool)}
             self._texts[place] = lower | {str(one): (k,) for k, one in reversed(labels)}
         return self._texts[place]

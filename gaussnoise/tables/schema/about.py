@@ -6,7 +6,7 @@ from typing import final
 from ...errors import SchemaError
 from ...text import printable
 
-_LONGEST_LINE = 1000  # characters, far fewer than a record may have
+_LONGEST_LINE = 1000  # characters, so that records stay short
 
 
 @final

@@ -46,7 +46,7 @@ EXPECTED_BASE = (
 
 
 def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base that ``value`` stands for, or raise SchemaError.
+    """Return the base for ``value``, or raise SchemaError.
 
     Bases with ordered cells leave out the catch-all, which is the last cell.
     """
@@ -66,7 +66,7 @@ def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
 
 def _unknown(value: object, attribute: "Attribute") -> str:
-    """Return the error message for a value that stands for no base."""
+    """Return the error message for a value that describes no base."""
     known = (*named_classes(AbstractBase), *level_names(attribute))
     name = value.get("kind") if isinstance(value, Mapping) else value
     hint = ""
@@ -86,7 +86,7 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
     if base.size != attribute.size:
         included = "" if other is None else ", the catch-all included"
         return f"expected queries over {attribute.size} cells{included}, got {base.size}"
-    # moments over all cells would need a number for the catch-all too
+    # moments over all cells would need a number that represents the catch-all
     if base.is_ordered and other is not None and not isinstance(base, Moments):
         ordered = _numeric(attribute)
         more = ", ..." if len(inspect.signature(type(base)).parameters) > 1 else ""
@@ -252,7 +252,7 @@ def degrees_of(base: AbstractBase, attribute: "Attribute") -> dict[str, int]:
     own = _inner(base)
     degrees = own.degrees if isinstance(own, Moments | Clipped) else ()
     labels = query_labels(base, attribute) if degrees else ()
-    return dict(zip(labels, degrees, strict=False))  # a last one may count the catch-all
+    return dict(zip(labels, degrees, strict=False))  # a further label may be for the catch-all
 
 
 def _moment(degree: int, source: str, without: str) -> str:

@@ -12,7 +12,7 @@ Code: TypeAlias = str | int | float
 
 EXPECTED_CODES = 'a list of codes that mean no answer, numbers or text, like [999, "refused"]'
 _MOST = 20  # because engines compare each value with each code
-_EXACT = 2**53  # doubles cannot hold every integer from this one on
+_EXACT = 2**53  # doubles cannot hold every integer that is not below this one
 _NUMBER = re.compile(r"\s*[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?\s*")
 
 

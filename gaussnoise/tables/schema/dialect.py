@@ -21,7 +21,7 @@ _NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
 @final
 @dataclass(frozen=True)
 class Dialect:
-    """The dialect of CSV and TSV files, where it is not RFC 4180 with commas in UTF-8.
+    """The dialect of CSV and TSV files, if it is not RFC 4180 with commas in UTF-8.
 
     Every part is stated once and holds for all rows; no part is guessed from them. A schema holds
     a dialect in ``file`` (in TOML, a table ``[file]`` with the same keys) for all files that its

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .schema import Attribute, Schema
 
 STEPS = 2**20
-MOST_PARTS = 64  # virtual cells of all numbers in one table; a record adds to each
+MOST_PARTS = 64  # most products of virtual cells, in a table of several numbers
 # floats hold all whole numbers up to this one; a number with a unit is below this many units
 MOST_UNITS = 2.0**52
 _MOST_SCALE = 2**40  # units in a budget's scale, so that noise is coarser than rounding
@@ -84,7 +84,7 @@ class Weight:
 
 
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
-    """Return the number of integer units in which counts of these attributes express one record."""
+    """Return how many integer units one record adds to counts of these attributes, at most."""
     return STEPS if weight is not None or any(a.is_summed for a in attributes) else 1
 
 
@@ -126,7 +126,7 @@ def as_unit(name: str, unit: object) -> float:
 
 def units_in(name: str, scale: float, unit: float) -> int:
     """Return the scale of a budget divided by the unit of its number, or raise ParameterError."""
-    count = Fraction(repr(scale)) / Fraction(repr(unit))  # as they are written in decimals
+    count = Fraction(repr(scale)) / Fraction(repr(unit))  # exact decimal values
     if count.denominator > 1 or count > _MOST_SCALE:
         raise ParameterError(
             f"plan: expected a scale of {name!r} that is a multiple of its unit {unit:.15g}, and "
@@ -141,7 +141,7 @@ def unit_for(low: float, high: float) -> float:
 
 
 def clipped_base(value: object, attribute: "Attribute") -> Clipped:
-    """Return the base that ``value`` stands for, for a clipped number, or raise SchemaError.
+    """Return the base of a clipped number that ``value`` describes, or raise SchemaError.
 
     Whether there are virtual cells for squares is decided by the attribute's own base.
     """

@@ -70,7 +70,7 @@ class Attribute:
             ``2020-01-31 08:30:00``; all other values, and those with an offset, are outside.
         other: label of a catch-all for nulls and values outside; without it, a release refuses such
             values.
-        base: the queries about this attribute where a workload does not say: "identity" (counts,
+        base: the queries about this attribute if a workload does not state any: "identity" (counts,
             the default), "prefix" (the cumulative counts of its cells in order), "ranges" (all runs
             of cells), "arcs" (all runs around a circle, as of hours), ``{"kind": "bins", "widths":
             [2, 4]}``, ``{"kind": "windows", "width": 3}``, ``{"kind": "moments", "degrees":
@@ -96,13 +96,13 @@ class Attribute:
             its groups, "hierarchy" for all levels, all cells and the total in one optimum. Counts
             of groups are exact sums of released cells. Kept as nested tuples.
         missing: codes that mean "no answer", like ``[999, "refused"]``: numbers or text. Such a
-            value is treated as a null is, also inside the edges or the interval, in every engine,
-            and :meth:`Plan.check` counts it apart. Numbers are compared as doubles. Kept as a
+            value is treated like a null, even inside the edges or the interval, in every engine;
+            :meth:`Plan.check` counts it separately. Numbers are compared as doubles. Kept as a
             tuple.
-        title: the name that readers see in place of the column's, like "Length of stay": on
-            pages, in pictures and tables, and in the formats that have a place for it. Questions
-            know it as another name. Like all of the schema, it is public knowledge.
-        measured_in: the unit of its numbers for readers, like "days"; it stands after the title.
+        title: the name that readers see instead of the column's, like "Length of stay": on pages,
+            in pictures and tables, and in formats that can hold it. Questions accept it as another
+            name. Like all of the schema, it is public knowledge.
+        measured_in: the unit of its numbers for readers, like "days"; written after the title.
 
     Raises:
         SchemaError: not exactly one of categories, edges, clip and unit, or a rule above is broken.
@@ -315,7 +315,7 @@ class Schema:
             refused, or the row is left out of all its tables. A rule applies if all its attributes
             are in tables of the release. Nothing else changes: such cells are released, with noise
             like all others.
-        file: the dialect of the CSV files that plans of this schema read, where it is not RFC 4180
+        file: the dialect of the CSV files that plans of this schema read, if it is not RFC 4180
             with commas in UTF-8.
         is_draft: whether the schema was drafted from data and no person has confirmed it: see
             :meth:`draft`. Such a schema can be planned with, but no release can be made. In TOML,
@@ -512,8 +512,8 @@ class Schema:
 
         Args:
             table: a dataframe, or paths of files, as for :meth:`Plan.release`. It is read once, in
-                pieces. Records of Spark and ibis come to this process: of a large table there, give
-                a sample. For CSV, the dialect is found from the rows too, unless
+                batches. Records of Spark and ibis are loaded into this process: for a large table
+                there, give a sample. For CSV, the dialect is found from the rows too, unless
                 :meth:`Dialect.table` states it.
 
         Raises:
@@ -634,7 +634,7 @@ def parsed_toml(text: str, name: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))  # missing at the end of the file
+        line = re.search(r"at line (\d+)", str(error))  # not in errors at the end of the file
         where = line[1] if line else len(text.splitlines()) or 1
         raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
     except (RecursionError, ValueError):  # Python's limits on nesting and on digits

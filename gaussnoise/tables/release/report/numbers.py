@@ -81,8 +81,7 @@ class Numbers:
         table: the numbers.
         title: a title that says what the numbers are.
         anchor: the name of their picture.
-        heading: whether the title is written above the numbers; not if that of the section
-            suffices.
+        heading: whether the title is written above the numbers; else the section has it.
         kind: "cells" for counts of disjoint groups; "mean"; "share"; "changes"; "behind" for sums
             and counts from which means are computed; or "answers".
         file: the file with all of the numbers, or None.
@@ -124,7 +123,7 @@ class Numbers:
         if size + groups <= MOST_LINES:
             words = "One line for each number, in the order of the table below, which has them all."
             return [self._intervals(cells_of(table, range(size)), words)]
-        if self.kind != "changes":  # which have two signs
+        if self.kind != "changes":  # since changes have two signs
             if len(shape) in (2, 3) and size <= _MOST_COLOURED and min(shape) <= _MOST_PANELS:
                 return self._colours()
         low, high = (np.ravel(end) for end in table.confidence_interval())
@@ -145,7 +144,7 @@ class Numbers:
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
-        """Draw a line for each cell; cells between largest and smallest are only counted."""
+        """Draw a line for each cell; ``hidden`` other cells are only mentioned."""
         others = self.table.others if isinstance(self.table, ComparisonTable) else {}
         pairs = others.items()
         aside = [
