@@ -1,4 +1,4 @@
-"""The fidelity of a product measure for products of queries, without a matrix over the records."""
+"""The lower bound that a product measure proves for products of queries, without listed records."""
 
 import copy
 import itertools
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 Subset = tuple[int, ...]
 Places = NDArray[np.intp]
-Choice = tuple[tuple[int, int], ...]  # pairs: a class, and which of its bases is asked for
+Choice = tuple[tuple[int, int], ...]  # pairs of a class and the index of one of its bases
 
-# Numbers of directions per attribute that stay coupled; they are tried in this order.
+# Numbers of directions per attribute that stay coupled, tried in this order.
 _KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)
-_DENSE = 700  # number of coordinates of a matrix whose eigenvalues are computed
-# number of coordinates that may be left for dense algebra once the largest tables are eliminated
+_DENSE = 700  # largest number of rows of a matrix whose eigenvalues are computed
+# largest number of rows of a dense matrix that is left after the largest tables are eliminated
 _MOST_LEFT = 2500
-_MOST_CHOICES = 16  # choices of bases tried one by one, where all together are too large
-_MOST_CELLS = 2**24  # number of cells of a table that is eliminated
-_THIN = 1e-13  # share of the largest eigenvalue: smaller ones may be rounding
+_MOST_CHOICES = 16  # if all choices of bases together are too large, up to this many are tried
+_MOST_CELLS = 2**24  # largest number of cells of a table that is eliminated
+_THIN = 1e-13  # eigenvalues below this fraction of the largest one may be rounding
 SLACK = 1e-9  # far more than rounding can add to the sums below
 
-# √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor
-# of at most 1 ± 4/(e^a − 1), a = 2π²/step by Poisson summation: in units of √k, the transform of
-# the integrand is 2π at 0, and below π/cosh πω at the multiples ω of 2π/step. The part beyond the
-# ends is positive and omitted. So the rule, divided by 1 + 4/(e^a − 1), is below √k.
+# √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step has a relative
+# error of at most 4/(e^a − 1), a = 2π²/step, by Poisson summation: in units of √k, the transform of
+# the integrand is 2π at 0, and below π/cosh πω at the multiples ω of 2π/step. The integrand beyond
+# the range is positive, and omitted. So the rule divided by 1 + 4/(e^a − 1) is below √k.
 _STEP = 1.25
 _EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
 _ENDS = (-42.0, 22.0)  # range of s, relative to the logarithm of the trace
@@ -49,15 +49,17 @@ _ENDS = (-42.0, 22.0)  # range of s, relative to the logarithm of the trace
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One base of one class under dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis led by √λ.
+    """One base of one class under dual weights: ``Λ^½ G Λ^½`` in a basis whose first vector is √λ.
+
+    λ are the weights of categories, Λ is their diagonal matrix, and G the Gram matrix of the base.
 
     Attributes:
         own: the (√λ, √λ) entry of this matrix.
         cross: the rest of its first column, shape (k,).
         inner: the matrix without its first row and column, shape (k, k).
         apart: the trace of the root of the part that was split off.
-        is_scalar: whether the cross part is zero and the inner part a multiple of the identity,
-            exactly; the inner part is then stored as a matrix of one entry.
+        is_scalar: whether ``cross`` is exactly zero, and ``inner`` exactly a multiple of the
+            identity; ``inner`` is then stored as a matrix of one entry.
     """
 
     own: float
@@ -79,11 +81,11 @@ class _Side:
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The side in a basis that makes ``inner`` diagonal, the most coupled directions first."""
+        """The side in a basis that makes ``inner`` diagonal, most coupled directions first."""
         values, axes = np.linalg.eigh(self.inner)
         live = (
             values > _THIN * values[-1]
-        )  # directions that may be rounding are set to zero, which only lowers the bound
+        )  # entries that may be rounding are set to zero, which only lowers the bound
         values, cross = np.where(live, values, 0.0), np.where(live, axes.T @ self.cross, 0.0)
         order = np.argsort(
             -np.divide(cross**2, values, out=np.zeros_like(cross), where=values > 0), kind="stable"
@@ -92,14 +94,15 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The same inner part without coupling, and what it leaves of √λ (a Schur complement)."""
+        """The side with zero ``cross``, and the rest of ``own`` as a Schur complement."""
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
-        """Return the side with the first ``kept`` coordinates, and what the others leave of √λ.
+        """Return the side with the first ``kept`` directions, and a Schur complement for others.
 
-        With the matrix as Y Y', the block of Y that couples the others with √λ is dropped. This
-        pinching can only lower the nuclear norm of Y, and leaves a Schur complement in ``own``.
+        Write the matrix as Y Y'. The block of Y that couples the other directions with √λ is
+        dropped: this pinching can only lower the nuclear norm of Y, and leaves a Schur complement
+            in ``own``.
         """
         values = np.diag(self.inner)
         rest, cross = values[kept:], self.cross[kept:]
@@ -139,15 +142,17 @@ class Blocks:
             self.kappa = self._moved(witness)
 
     def _moved(self, witness: "ProductCertificate") -> dict[Type, float]:
-        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i). Values x ≠ y of attribute i have the joint
-        law λλ' + r(Λ − λλ').
+        """Return ``κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i)`` for each type of set T.
+
+        π_D is the probability that exactly the attributes in D differ. Values x ≠ y of attribute i
+        have the joint distribution ``λλ' + r_i (Λ − λλ')``.
         """
         weights = witness.pattern_weights / (
             math.fsum(witness.pattern_weights) * (1 + CANCELLATION)
         )
         classes = self.workload.moving.classes
-        # r is as negative as is possible without negative probabilities of x = y; for uniform
-        # weights it is −1/(n−1), so that x ≠ y always
+        # r is the least number for which no probability of x = y is negative; for uniform weights
+        # it is −1/(n−1), so that x ≠ y always
         least = [float(cells.min()) / math.fsum(cells) for cells in witness.cell_weights]
         moved = {}
         for T in self.workload.residuals:
@@ -191,7 +196,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return the total weight of tables around a set of type R, by their bases in R."""
+        """Return the total weight of tables that contain a set of type R, by their bases in R."""
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -200,7 +205,7 @@ class Blocks:
             bases, value = dict(table), weight
             for k in set(S):
                 rest = S.count(k) - R.count(k)
-                # the number of ways to choose the attributes in S∖R, and the factor of each
+                # number of ways to choose the attributes in S∖R, and the factor of each
                 value *= math.comb(len(self.workload.orbits.classes[k]) - R.count(k), rest)
                 value *= self.sides[k][bases[k]].own ** rest
             choice = tuple(sorted((k, bases[k]) for k in set(R)))
@@ -208,7 +213,7 @@ class Blocks:
         return sums
 
     def groups(self) -> "Iterator[tuple[float, _Group]]":
-        """Yield groups of blocks that no coupling joins, each with the number of its copies."""
+        """Yield independent groups of blocks, each with the number of its copies."""
         classes = self.workload.orbits.classes
         alone = {part for T in self.workload.residuals for part in self._apart(T)}
         for Q in sorted(alone):
@@ -222,7 +227,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _apart(self, T: Type) -> set[Type]:
-        """Return the possible uncoupled parts of T: what never couples, with any of the rest."""
+        """Return the types of possible uncoupled parts of a set of type T."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -261,7 +266,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Drop the fewest couplings that keep the run time in seconds; return the root trace."""
+        """Return the trace after dropping the fewest couplings for a run time of seconds."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -271,7 +276,7 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the root trace of one T of each type when all its directions are split off."""
+        """Return the root trace of one T of each type if all its directions are split off."""
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
@@ -282,7 +287,7 @@ class Blocks:
 
 
 class _Group:
-    """Blocks that share the uncoupled attributes Q, over all sets T of the other attributes."""
+    """Blocks of all sets Q ∪ T with the same set Q of uncoupled attributes."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -322,35 +327,35 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Subset]:
-        """The sets that are inside no other set."""
+        """The sets that are not contained in another set."""
         return [T for T in self.sets if not any(set(T) < set(U) for U in self.sets)]
 
     @cached_property
     def left(self) -> list[Subset]:
-        """The sets that are inside another set."""
+        """The sets that are contained in another set."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
     @property
     def is_dense(self) -> bool:
-        """Whether all blocks together are small."""
+        """Whether all blocks together are a small matrix."""
         return sum(map(self._dim, self.sets)) <= _DENSE
 
     @property
     def is_uncoupled(self) -> bool:
-        """Whether only blocks on the diagonal are left."""
+        """Whether all blocks off the diagonal are zero."""
         return not any(
             side.cross.any() for k in self.kinds.values() for side in self.blocks.sides[k]
         )
 
     @property
     def has_several(self) -> bool:
-        """Whether some attribute has several bases, whose matrices have no common eigenvectors."""
+        """Whether an attribute has several bases, whose matrices have no common eigenvectors."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
     def is_small(self) -> bool:
-        """Whether :meth:`root_trace` takes at most seconds."""
+        """Whether :meth:`root_trace` takes seconds at most."""
         if self.is_uncoupled:
             return True
         if len(self.sets) > _MOST_LEFT:
@@ -361,7 +366,7 @@ class _Group:
         )
 
     def root_trace(self) -> float:
-        """Return a lower bound on the trace of the group's root."""
+        """Return a lower bound on the trace of the root of the group's matrix."""
         if self.is_uncoupled:
             return math.fsum(self.traces().values())
         if self.is_dense or self.has_several:
@@ -395,7 +400,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Subset, U: Subset, bases: Mapping[int, int]) -> Array:
-        """Return the product of ``inner`` on T∩U and ``cross`` elsewhere; axes of T come first."""
+        """Return the product of ``inner`` on T∩U and ``cross`` elsewhere, axes of T first."""
         tensor, axes = np.ones(()), []
         for i in sorted({*T, *U}):
             side = self._side(i, bases)
@@ -416,8 +421,8 @@ class _Group:
     def _by_determinants(self) -> float:
         """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on ``tr K^{1/2}``.
 
-        Blocks of the largest tables are diagonal: the determinant is their product times that of
-        the Schur complement on the other blocks.
+        Blocks of the largest tables are diagonal: the determinant is the product of their entries
+        and of the determinant of their Schur complement.
         """
         K, left = self._dense(self.left), self.left
         values = {
@@ -496,7 +501,7 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return the log determinant of a matrix that is at least 1, or the lower bound zero."""
+    """Return the log determinant of a matrix that is at least I, or the lower bound zero."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:
@@ -505,7 +510,7 @@ def _log_determinant(matrix: Array) -> float:
 
 
 def _root_trace(matrix: Array) -> float:
-    """Return ``tr matrix^{1/2}`` of a positive semidefinite matrix, minus a bound on rounding."""
+    """Return ``tr matrix^½`` of a positive semidefinite matrix, minus a bound on rounding."""
     if not len(matrix):
         return 0.0
     values = np.linalg.eigvalsh(matrix)
@@ -514,10 +519,10 @@ def _root_trace(matrix: Array) -> float:
 
 
 def _together(squares: Iterable[float]) -> float:
-    """Return a lower bound on the root trace of a sum, from the ``(tr √A)²`` of its terms A.
+    """Return a lower bound on the root trace of a sum of matrices A, from all ``(tr √A)²``.
 
     ``(tr √A)² = min tr(AX) tr(X⁻¹)`` over positive definite X is concave and homogeneous in A. So
-    its value for a sum is at least the sum of its values, with equality for multiples of one
-    matrix.
+    its value for a sum is at least the sum of its values, with equality if the A are multiples of
+    one matrix.
     """
     return math.sqrt(math.fsum(squares))
