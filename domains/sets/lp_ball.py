@@ -109,7 +109,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return a bracket for 1 < q < 2: the best of several ascents, the lesser of two bounds.
+        """Return bounds for 1 < q < 2: the best of several ascents, and the lesser of two bounds.
 
         An ascent repeats ``x ← support point at H(x − c)``.
         """

@@ -76,7 +76,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         exponents: binary exponents of ``steps``, which are powers of two, shape (d,).
         live: whether the body has a positive extent along each axis, shape (d,).
         box: least and largest coordinates, shape (2, d); records outside it are refused without
-        further tests.
+            further tests.
         radius: the largest length of w, as described above.
         bits: exponent of the power of two that is the number of lattice steps per unit of w.
         query: the integer query with its sensitivity and budget.
@@ -233,7 +233,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return list(zip(exact, lows.tolist(), strict=True))
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
-        """Return the vectors w of all rows, up to rounding."""
+        """Return w (see the class) for each row of integers ``grid``, up to rounding."""
         return np.ldexp(grid * 1.0, self._powers) @ self.whitening.T
 
     @property

@@ -78,8 +78,8 @@ class GaussianMechanism(PickledByArguments):
 
     Args:
         noise: the result of :func:`optimal_noise` or :func:`gamma`, which includes the domain and
-        the neighbouring relation; or a :class:`Covariance` of your own. The mechanism chooses its
-        scale, and ``.noise`` then states its gap to the optimum.
+            the neighbouring relation; or a :class:`Covariance` of your own. The mechanism chooses
+            its scale, and ``.noise`` then states its gap to the optimum.
         privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
         n: public number of records: required under replacement (means), forbidden under add/remove
             (sums).
@@ -262,9 +262,9 @@ class GaussianMechanism(PickledByArguments):
             rows: another name for ``data``.
             indices: instead of data, the index of each record's listed point, shape (n,).
             on_outside: the rule for a record that is none of the listed points, or outside the
-            body; NaN and infinity are outside. With "project" and "drop", no release is refused
-            because of the values of records, but the answer is biased, and the size of the bias
-            is private:
+                body; NaN and infinity are outside. With "project" and "drop", no release is refused
+                because of the values of records, but the answer is biased, and the size of the bias
+                is private:
 
                 * "refuse" the whole release: the fact that it was refused then depends on the
                 data;

@@ -133,7 +133,7 @@ class LocalMechanism:
 
     Raises:
         ParameterError: the privacy guarantee is not LocalDP, ε is too small, the randomizer is
-        unknown or only for segments, the domain is one point, or p < 2.
+            unknown or only for segments, the domain is one point, or p < 2.
         DomainTooLargeError: the domain has more than 4096 coordinates.
 
     Warns:
@@ -229,7 +229,7 @@ class LocalMechanism:
         Raises:
             OutputError: the file cannot be read.
             CertificateError: the file is of another kind, or the noise in it does not pass
-            :meth:`OptimalNoise.verify`.
+                :meth:`OptimalNoise.verify`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -403,15 +403,15 @@ class LocalMechanism:
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.
             on_outside: the rule for a record outside K: "refuse"; "project" it into a body, as
-            :meth:`GaussianMechanism.release` does; or "drop", which sends a message for v
-            instead. "project" and "drop" bias the mean, and refuse no record for its values.
+                :meth:`GaussianMechanism.release` does; or "drop", which sends a message for v
+                instead. "project" and "drop" bias the mean, and refuse no record for its values.
 
         Returns:
             A message of :attr:`message_bytes` bytes.
 
         Raises:
             DataError: ``record`` is not a record, not finite, or outside K; the error shows no
-            value. Others can see that this user reports nothing.
+                value. Others can see that this user reports nothing.
             NotAvailableError: "project" is chosen, but no map into the domain is known.
         """
         given = as_array("report", record)

@@ -31,7 +31,10 @@ _EXACT_PAIR_ENTRIES = 2**21
 @final
 @dataclass(frozen=True, eq=False)
 class PointLattice(AbstractLattice, PickledByArguments):
-    """The integer strategy ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
+    """An integer vector for each point: ``strategy[i] ≈ 2^bits · b_i``.
+
+    Point i is ``origins[i] + L b_i``, for a factor L of the noise's covariance.
+    """
 
     strategy: list[list[int]]
     bits: int

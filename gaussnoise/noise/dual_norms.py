@@ -132,8 +132,8 @@ class DualNorm:
         p: the norm of the error.
         value: the lower bound ``Σ A_ij <left_i, right_j>``, which ``left`` and ``right`` attain.
         upper: the upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` over the rows and columns of A that are not
-        zero. It bounds factorization norms from below: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for
-        every B.
+            zero. It bounds factorization norms from below: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for
+            every B.
         left: vectors u_i as rows, shape (queries, k); the p-norm of their lengths is at most one.
         right: vectors v_j as rows, shape (cells, k), of length at most one.
         query_weights: w, shape (queries,), as in :class:`Witness`; zero for zero rows.

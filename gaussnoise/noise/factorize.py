@@ -76,7 +76,7 @@ def factorize(
         ParameterError: A is not a finite real matrix of at least one row and column, has entries
             beyond 1e±300, the error is unknown, or tol is outside (0, 1).
         CovarianceError: the queries are dependent, and differ so much in size (1e5 and more) that
-        the rounding of a large one is more than a small one.
+            the rounding of a large one is more than a small one.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``.
@@ -122,10 +122,10 @@ class Witness:
 
     Attributes:
         query_weights: w, the diagonal of W, shape (queries,), nonnegative: all ones at p = 2, with
-        sum one at p = ∞, with norm ``‖w‖_{p/(p−2)} = 1`` otherwise. Queries with large weights
-        cause most of the error.
+            sum one at p = ∞, with norm ``‖w‖_{p/(p−2)} = 1`` otherwise. Queries with large weights
+            cause most of the error.
         cell_weights: λ, the diagonal of Λ, shape (cells,), a probability vector. Records in cells
-        with large weights need most of the noise.
+            with large weights need most of the noise.
 
     >>> witness = gn.factorize(np.eye(3)).witness
     >>> print(witness.cell_weights.round(6).tolist(), f"{witness.lower_bound(np.eye(3)):.4f}")
@@ -348,7 +348,7 @@ class Factorization(PickledByArguments):
 
 
 def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
-    """Warn a public function's caller if ``gap > tol``, and of what is ``certain`` nevertheless."""
+    """Warn a public function's caller of a gap above ``tol``; ``certain`` names a proven fact."""
     if gap > tol:
         message = (
             f"{function}: certified gap {gap:.2g}, wider than tol={tol:g}; {certain} all the same"

@@ -169,7 +169,7 @@ def covariance_of_cells(
     strategies: tuple[AbstractStrategy, ...],
     variances: Mapping[Subset, float],
 ) -> TableCovariance:
-    """Return the covariance of tables of counts, whichever strategies measure their attributes."""
+    """Return the covariance of tables of counts, for any strategies of their attributes."""
     if all(isinstance(own, IdentityStrategy) for own in strategies):
         return MarginalCovariance(tables, variances)
     return ProductCovariance(tables, strategies, variances)

@@ -40,8 +40,7 @@ def participations(
     Raises:
         ParameterError: ``participation`` is not a pattern of participation.
         InvalidDomainError: the workload has another shape, a zero on the diagonal, or another
-            number
-        of ticks.
+            number of ticks.
 
     Source: Choquette-Choo et al. (2023), "Multi-epoch matrix factorization". New here: the
     semidefinite programme for one pattern, the proof that it is exact for disjoint patterns, and

@@ -23,7 +23,7 @@ class Problem:
         p: the exponent of the error's norm, in [2, ∞].
         neighbors: the neighbouring relation to protect.
         shifted: whether M covers K − v for some v (the paper's γ_p(K)) instead of the differences
-        of neighbours.
+            of neighbours.
     """
 
     domain: AbstractDomain

@@ -45,7 +45,7 @@ class Block(NamedTuple):
         return self.number, self.scale, own.sizes, own.terms, own.weights
 
     def own(self, T: Subset) -> Subset:
-        """Return the attribute set in the whole tables for attribute set T of this block."""
+        """Return the set T of a block's attributes, plus the block's number if it has one."""
         return T if self.number is None else tuple(sorted((*T, self.number)))
 
     def covariance(self, whole: TableCovariance, numbers: tuple[int, ...]) -> TableCovariance:

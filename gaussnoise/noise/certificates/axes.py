@@ -33,7 +33,7 @@ class AxesCertificate(Certificate):
     Attributes:
         domain: the tensor power, of base d and even order.
         kind: the bound uses the covariance of the measure (``gamma``), or its second moment
-        (``replace``).
+            (``replace``).
         share: the probability of 0 (``gamma``), or of the powers themselves (``replace``).
         scale: the factor by which the set is larger than the tensor power.
     """

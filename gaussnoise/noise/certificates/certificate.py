@@ -18,13 +18,13 @@ class Verification:
     """The bounds that :meth:`OptimalNoise.verify` recomputed.
 
     Attributes:
-        gamma: upper end, from the row norms of the stored factor.
-        gamma_lower: lower end, from the dual witness.
-        enclosure: largest z' M⁺ z over the set that M must enclose (the sensitivity set, or K −
+        gamma: upper bound on the least error, from the row norms of the stored factor.
+        gamma_lower: lower bound on the least error, from the certificate.
+        enclosure: largest z' M⁺ z over the set that M must cover (the sensitivity set, or K −
             center).
         sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
-        rounding: the share of ``gamma_lower`` that was subtracted for the worst case of rounding,
-            and for members that may lie outside a body by 1e-9 of its size.
+        rounding: the fraction of ``gamma_lower`` that was subtracted for the worst case of
+            rounding, and for points that may lie outside a body by 1e-9 of its size.
 
     >>> checked = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove").verify()
     >>> print(f"{checked.gamma_lower:.4f} {checked.gamma:.4f} {checked.sensitivity_squared:.4f}")
@@ -50,7 +50,7 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def lower_bound(self) -> float:
-        """Return ``tr((W^½ C W^½)^½)``, a lower bound on γ; C is the measure's covariance."""
+        """Return ``tr((W^½ C W^½)^½)`` <= γ, for weights W and the measure's covariance C."""
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:

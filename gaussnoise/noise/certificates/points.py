@@ -38,16 +38,16 @@ class PointCertificate(Certificate):
     """A measure on listed points.
 
     Attributes:
-        points: shape (k, d), points of the sensitivity set (one of each pair ±x), or of K itself
-        if ``centered``.
+        points: shape (k, d), points of the sensitivity set (one of each pair ±x), or of K itself if
+            ``centered``.
         weights: shape (k,), positive, summing to one.
         coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
         rows: for each point its index in the domain's list, shape (k, 1), or the two indices whose
-        difference it is, shape (k, 2); None for a domain that is known by oracles.
+            difference it is, shape (k, 2); None for a domain that is known by oracles.
         centered: whether the bound uses the measure's covariance, as for γ_p(K), instead of its
-        second moment.
+            second moment.
         origin: shape (d,); ``points`` are in K − origin, so that a large distance of K from zero
-        causes no rounding. None if they are in K.
+            causes no rounding. None if they are in K.
     """
 
     points: Array

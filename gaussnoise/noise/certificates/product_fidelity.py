@@ -276,7 +276,7 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the root trace of one T of each type if all its directions are split off."""
+        """Return the root trace of one attribute set per type, if no directions are coupled."""
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts

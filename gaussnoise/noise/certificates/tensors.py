@@ -37,7 +37,7 @@ class TensorCertificate(Certificate):
             :func:`~gaussnoise.solvers.bodies.harmonics.traces_below`.
         weights: shape (n,), their probabilities.
         kind: for ``gamma``, the measure is on K and the bound uses its covariance; for
-        ``add-remove`` and ``replace``, it is on K ∪ −K or K − K, with its second moment.
+            ``add-remove`` and ``replace``, it is on K ∪ −K or K − K, with its second moment.
         scale: the factor by which the set is larger than the tensor power.
     """
 

@@ -26,9 +26,9 @@ class TableCertificate(Certificate):
         p: the exponent of the error's norm.
         protected: "gamma" (K about its center), "add-remove" or "replace".
         shares: for each type of table, the sum of the dual weights of its tables, in the order of
-        :attr:`Workload.tables`.
+            :attr:`Workload.tables`.
         patterns: for each pattern, the number of differing attributes in each class of alike
-        attributes with more than one category, shape (k, classes).
+            attributes with more than one category, shape (k, classes).
         pattern_weights: the probabilities of the patterns, shape (k,).
         public: attributes that never differ.
     """
