@@ -248,10 +248,7 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Return sizes d of coordinates about ``center``, and a bound on ``‖(x − center)/d‖`` over K.
-
-    The largest size is one.
-    """
+    """Return sizes d of coordinates, at most 1, and a bound on ``‖(x − center)/d‖`` over K."""
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)

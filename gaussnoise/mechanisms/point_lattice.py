@@ -31,10 +31,7 @@ _EXACT_PAIR_ENTRIES = 2**21
 @final
 @dataclass(frozen=True, eq=False)
 class PointLattice(AbstractLattice, PickledByArguments):
-    """An integer vector for each point: ``strategy[i] ≈ 2^bits · b_i``.
-
-    Point i is ``origins[i] + L b_i``, for a factor L of the noise's covariance.
-    """
+    """The integers ``strategy[i] ≈ 2^bits · b_i`` for all points origins[i] + L b_i."""
 
     strategy: list[list[int]]
     bits: int

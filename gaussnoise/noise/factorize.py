@@ -445,10 +445,7 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """Return the Kronecker product, of at most a gigabyte.
-
-    Powers of two are factored out first, so that 1e200 ⊗ 1e−200 does not overflow.
-    """
+    """Return the Kronecker product, up to a gigabyte; 1e200 ⊗ 1e−200 does not overflow."""
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)

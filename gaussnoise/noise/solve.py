@@ -259,10 +259,7 @@ def _part_by_part(
 def _count_noise(
     function: str, problem: Problem, domain: CountParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best known noise for numbers in [0, 1] whose sets of ticks cannot be listed.
-
-    A number in [0, 1] is a vector of norm at most one, so that noise for vectors covers it.
-    """
+    """Return noise for vectors, which covers numbers in [0, 1] too, if sets cannot be listed."""
     who = domain.who
     if isinstance(who, Apart) and not who.are_disjoint:
         noise = apart_noise(problem, domain, who, tol)

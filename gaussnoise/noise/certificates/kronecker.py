@@ -42,8 +42,7 @@ class KroneckerCertificate(Certificate):
     ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' traces, and the
     norm of a product of weights is the product of their norms: so lower bounds multiply. The
     product of covariances covers ``±(K_1 ⊗ K_2) = (±K_1) ⊗ (±K_2)``, and its error is the product
-    of the
-    errors: so upper bounds multiply.
+    of the errors: so upper bounds multiply.
 
     Attributes:
         parts: one certificate for each part.
