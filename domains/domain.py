@@ -24,7 +24,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class QuadraticMax:
-    """A bracket on ``sup_{x in K} (x - c)' H (x - c)`` with its witness.
+    """A lower and an upper bound on ``sup_{x in K} (x - c)' H (x - c)``, and a point of K.
 
     Nikolov & Tang (2023), Definition 29.
 
@@ -98,7 +98,7 @@ class AbstractDomain(Storable, abc.ABC):
 
     @abc.abstractmethod
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """Return a bracket on the largest (x - center)' form (x - center) over K."""
+        """Return bounds on the largest (x - center)' form (x - center) over x in K."""
 
     @property
     def is_symmetric(self) -> bool:
@@ -204,7 +204,7 @@ class AbstractDomain(Storable, abc.ABC):
         return None
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return a bracket on the largest (Ax)' form (Ax) over x in K; the maximizer is in K."""
+        """Return bounds on the largest (Ax)' form (Ax) over x in K; the maximizer is in K."""
         pulled = A.T @ form @ A
         return self._max_quadratic((pulled + pulled.T) / 2, np.zeros(self.dim))
 
@@ -403,7 +403,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """Return the method with a check that every returned bracket is consistent."""
+    """Return the method with a check that returned bounds are consistent."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:

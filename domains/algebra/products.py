@@ -248,10 +248,7 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Return sizes d of coordinates about ``center``, and a bound on ``‖(x − center)/d‖`` over K.
-
-    The largest size is one.
-    """
+    """Return sizes d of coordinates, at most 1, and a bound on ``‖(x − center)/d‖`` over K."""
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)
@@ -442,7 +439,7 @@ class Kronecker(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [found.maximizer])
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return the bracket, computed on factors stretched to like size in all directions."""
+        """Return the bounds, computed on factors stretched to similar size in all directions."""
         if self._pieces is not None:
             return super()._max_pulled(A, form)
         first, second = self._frames
@@ -518,7 +515,7 @@ def _width(K: AbstractDomain, theta: Array) -> float:
 
 
 def _ends(K: AbstractDomain, theta: Array) -> tuple[float, float]:
-    """Return the value that K attains in this direction, and an upper bound on the support."""
+    """Return lower and upper bounds on the largest <theta, x> over x in K."""
     value = float(theta @ K._support_point(theta))
     return value, value + K._support_gap(theta)
 

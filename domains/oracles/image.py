@@ -148,7 +148,7 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w, (batch, k), on the rows that maximize ``Σ_i θ_i √(w·rows)_i``, concave."""
+    """Return weights w of rows, (batch, k), that maximize ``Σ_i θ_i √(w·rows)_i``, concave in w."""
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
@@ -269,7 +269,7 @@ class ConvexImage:
         return self.offsets[0] + x @ columns.T
 
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """Return a bracket on the largest (x − center)' form (x − center).
+        """Return bounds on the largest (x − center)' form (x − center).
 
         It is exact for points, for one Euclidean ball, for boxes in a plane, and for boxes of up to
         22 columns (21 if ``center`` is not the center of the box). It is also exact if A' form A is

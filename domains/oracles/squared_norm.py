@@ -354,10 +354,7 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """Return h_T(λy) and λy for the least λ with diag(λy) ⪰ G'G; y >= 0.
-
-    This is λ = λ_max(Σ g_j g_j'/y_j).
-    """
+    """Return h_T(λy) and λy, y >= 0, for the least λ with diag(λy) ⪰ G'G."""
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
     factor = float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square))

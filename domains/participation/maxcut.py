@@ -29,7 +29,7 @@ class MaxCut:
 
 
 def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
-    """Return brackets of relative width near ``tol`` for every symmetric matrix of X (m, k, k).
+    """Return bounds of relative gap near ``tol`` for every symmetric matrix of X (m, k, k).
 
     A barrier method minimises ``t Σ y − log det(diag(y) − X)`` over y, and Z = (diag(y) − X)⁻¹ / t.
     """

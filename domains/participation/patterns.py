@@ -135,8 +135,8 @@ class Epochs(_Listed):
     Args:
         n: ticks.
         k: rounds.
-        b: number of ticks from one round to the next; ⌈n/k⌉ if omitted, so that each tick is in
-        one set only.
+        b: number of ticks from one round to the next; ⌈n/k⌉ if omitted, so that each tick is in one
+            set only.
         kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
 
     Raises:

@@ -22,7 +22,7 @@ class FiniteSet(AbstractFiniteDomain):
 
     Args:
         points: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64. Duplicates are
-        kept, so that row i stays row i.
+            kept, so that row i stays row i.
 
     Raises:
         InvalidDomainError: not two-dimensional, empty, NaN or infinite.
@@ -51,7 +51,7 @@ class FiniteSet(AbstractFiniteDomain):
 
         Args:
             W: shape (queries, cells); a record in cell j contributes column j. A scipy.sparse
-            matrix is converted to a dense array.
+                matrix is converted to a dense array.
 
         Raises:
             InvalidDomainError: not a matrix of finite real numbers.

@@ -109,10 +109,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return a bracket for 1 < q < 2: the best of several ascents, the lesser of two bounds.
-
-        An ascent repeats ``x ← support point at H(x − c)``.
-        """
+        """Return bounds for 1 < q < 2: the best of several ascents, the lesser of two bounds."""
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
         ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
             form, center
@@ -171,9 +168,6 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _fuzz(form: Array, center: Array, radius: float) -> float:
-    """Return a bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius.
-
-    The bound is large if terms of the sum H c cancel.
-    """
+    """Return a bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius."""
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -166,10 +166,7 @@ class Polytope(AbstractPolytope):
         return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
 
     def _opposite(self) -> tuple[Array, Array] | None:
-        """Return the vertices x, and their mirror images 2c − x in the same order.
-
-        Return None unless 2c is, in exact arithmetic, the same for all pairs.
-        """
+        """Return the vertices x and their mirror images 2c − x; None if 2c is not exact."""
         points = np.unique(self._vertices + 0.0, axis=0)
         mirrored = points[::-1]  # reflection reverses the lexicographic order
         with np.errstate(over="ignore", invalid="ignore"):

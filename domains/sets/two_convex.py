@@ -132,7 +132,7 @@ def _below_squares(squares: Array, X: Array) -> Array:
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0
     rows = squares[:, used] / widths[used] ** 2
-    # the mixture is at least the squares x², and its weights sum to one
+    # find a mixture of rows that is at least x² in every coordinate, with weights of sum one
     system = np.block([[rows.T, -np.eye(used.sum())], [np.ones((1, k)), np.zeros((1, used.sum()))]])
 
     def reach(x: Array) -> Array:

@@ -352,7 +352,7 @@ class Bins(AbstractRuns):
     Args:
         size: number of categories.
         widths: one entry for every level: the width of all bins (the last may be narrower), or a
-        tuple with the first category of every bin except the first.
+            tuple with the first category of every bin except the first.
 
     >>> Bins(3, [1, 2]).toarray()
     array([[1., 0., 0.],
@@ -668,7 +668,7 @@ class Base(AbstractBase):
 
     Args:
         matrix: shape (queries, categories), finite; copied to read-only float64. A scipy.sparse
-        matrix is converted to a dense one, up to a gigabyte.
+            matrix is converted to a dense one, up to a gigabyte.
 
     >>> Base([[1, -1, 0], [0, 1, -1]])
     Base(2 queries of 3 categories)

@@ -33,7 +33,7 @@ class Marginals(AbstractTables):
     Args:
         sizes: number of categories of every attribute, each >= 1.
         subsets: attribute subsets, each an iterable of attribute indices; ``()`` is the total.
-        Stored as sorted tuples in the caller's order, without duplicates.
+            Stored as sorted tuples in the caller's order, without duplicates.
         weights: error priority of every subset, positive and finite; ones if omitted. They scale
             the coordinates of the set, never the tables that are released.
 

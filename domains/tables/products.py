@@ -32,14 +32,15 @@ class Products(AbstractTables):
         bases: one per attribute: :class:`Identity`, :class:`Prefix`, :class:`Ranges`,
             :class:`Bins`, :class:`Windows`, :class:`Moments`, or any matrix as a :class:`Base`.
         subsets: attribute subsets, each an iterable of attribute indices, or a mapping from indices
-        to bases that replace those in ``bases``; ``()`` is the total. Stored as ``terms``: sorted
-        pairs of an attribute and its base, without attributes whose base is :class:`Total`.
+            to bases that replace those in ``bases``; ``()`` is the total. Stored as ``terms``:
+            sorted pairs of an attribute and its base, without attributes whose base is
+            :class:`Total`.
         weights: error priority of every subset, positive and finite; ones if omitted. They scale
             the coordinates of the set, never the answers that are released.
 
     Raises:
         InvalidDomainError: no attributes, no subsets, a subset twice, an unknown attribute, bases
-        of different sizes for one attribute, bad weights.
+            of different sizes for one attribute, bad weights.
 
     >>> K = Products([Prefix(3), Identity(2)], [(0, 1), {0: Ranges(3)}])
     >>> K.sizes, K.dim, K.cardinality

@@ -112,7 +112,7 @@ def is_part(domain: AbstractDomain) -> bool:
 def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
     """Return the Kronecker product of finite sets, one of them a workload over time, or None.
 
-    A :class:`Products` with few queries becomes a finite set, which gives a narrower bracket.
+    A :class:`Products` with few queries becomes a finite set, which gives narrower bounds.
     """
     parts: list[AbstractFiniteDomain] = []
     for domain in domains:

@@ -55,26 +55,26 @@ def certify(
 
     Args:
         strategy: C, shape (outputs, cells), of any scale and rank, since its sensitivity is
-        computed. Or the first column of a lower-triangular Toeplitz matrix, shape (k,), k <=
-        cells; or an object with ``materialize(n)``, ``materialize()`` or ``toarray()``, such as
-        the matrices of jax_privacy. Or measured tables of counts: ``{("age", "sex"):
-        standard_deviation}``, with a list for a table that was measured several times; a list of
-        mbi's ``LinearMeasurement``; a contingency table of OpenDP. The noise of these tables is
-        assumed to be Gaussian.
+            computed. Or the first column of a lower-triangular Toeplitz matrix, shape (k,), k <=
+            cells; or an object with ``materialize(n)``, ``materialize()`` or ``toarray()``, such as
+            the matrices of jax_privacy. Or measured tables of counts: ``{("age", "sex"):
+            standard_deviation}``, with a list for a table that was measured several times; a list
+            of mbi's ``LinearMeasurement``; a contingency table of OpenDP. The noise of these tables
+            is assumed to be Gaussian.
         workload: A, shape (queries, cells), in the row space of C; or an object with ``toarray()``.
-        For measured tables: the attribute sets of the tables that are estimated, by default
-        all measured ones.
+            For measured tables: the attribute sets of the tables that are estimated, by default all
+            measured ones.
         neighbors: "add-remove", "replace" or a policy graph on the cells, as in
             :func:`optimal_noise`. If the number of records is public, estimates use it.
         participation: for data that arrive over time, the ticks that one person may occupy. A is
-        then lower triangular, (n, n), with no zero on the diagonal, and column i of A and of C
-        belongs to tick i. Whether the answer at tick t needs later outputs is not checked. If
-        omitted and the strategy is a generator from :func:`~gaussnoise.streams.noise`, the
-        participation of that generator.
+            then lower triangular, (n, n), with no zero on the diagonal, and column i of A and of C
+            belongs to tick i. Whether the answer at tick t needs later outputs is not checked. If
+            omitted and the strategy is a generator from :func:`~gaussnoise.streams.noise`, the
+            participation of that generator.
         domain: the set K of records, whose coordinates are the columns of both matrices; if
             omitted, a record is in one cell.
-        standard_deviation: of the noise of all outputs, or of each, shape (outputs,). The
-        relative accuracy of outputs and ``rho`` depend on it.
+        standard_deviation: of the noise of all outputs, or of each, shape (outputs,). The relative
+            accuracy of outputs and ``rho`` depend on it.
         sizes: for measured tables alone, the number of categories of every attribute: a mapping, a
             :class:`Schema`, or a domain of mbi.
         p: error norm in [2, ∞].

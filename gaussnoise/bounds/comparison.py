@@ -248,10 +248,7 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """Return ``‖sd‖_p`` of answers computed from noisy counts of the points, at unit variance.
-
-    If the number of records is public, only differences of points matter: the mean is subtracted.
-    """
+    """Return ``‖sd‖_p`` from noisy counts of points; if n is public, means are subtracted."""
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
     points = domain.to_finite_set().points

@@ -56,7 +56,7 @@ class TableCertificate(AbstractStrategyCertificate):
         neighbors: "add-remove" or "replace".
         optimal: the best known noise, with the certificate behind ``lower``.
         covariance: of the least-squares tables, in the order of ``names``; its matrix is formed
-        only if it is asked for.
+            only if it is asked for.
         names: the attributes of each table of the workload.
         tables: the least-squares tables, by their attributes, if the measurements have values and
             records are added or removed; else empty.

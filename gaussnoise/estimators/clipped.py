@@ -133,8 +133,8 @@ def clipped_mean(
         center: center of a ball, a number or shape (d,).
         radius: radius of that ball.
         domain: a set in R^d, such as a ball, box or ellipsoid, into which a map of records is
-            known,
-        as for ``on_outside="project"`` of :class:`GaussianMechanism`; Gaussian noise only.
+            known, as for ``on_outside="project"`` of :class:`GaussianMechanism`; Gaussian noise
+            only.
         p: norm of the error that the noise minimises, 2 to infinity; Gaussian noise only.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             are moved to the boundary of a box or ball, NaN to its center.

@@ -198,7 +198,7 @@ class Plan:
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """The scales to try: of a ball, and of the ellipsoid with the least noise and bias."""
+        """The scales to try: equal ones, and the ones with the least noise and bias."""
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
@@ -296,7 +296,7 @@ def coinpress_mean(
             stands for a multiple of the identity, or shape (d, d), positive definite. By default,
             the identity.
         beta: probability that an early step clips a record, or that its result is too far from the
-        mean.
+            mean.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             are moved to the boundary of the clipping set, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.

@@ -95,43 +95,43 @@ def column_means(
     Args:
         table: a dataframe of any kind, or the path of a CSV or Parquet file; for CSV in another
             dialect, :meth:`Dialect.table`. The table is read several times.
-        columns: names of numeric columns, at least one; each search for a range gets an equal
-        share of the budget.
+        columns: names of numeric columns, at least one; each search for a range gets an equal share
+            of the budget.
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another guarantee that Gaussian noise
             satisfies.
         by: the public categories of each grouping column, or an :class:`Attribute` for each; groups
-        are all combinations of categories.
+            are all combinations of categories.
         person: name of the column that identifies the person of each row.
         per_person: as in :func:`plan`: with "mean", each person counts with the mean of their own
-        numbers in a group, with "max" by the largest one. "sum" and "count" need ``between``. Or
-        one of these for each column, ``{"stay": "mean", "visits": "count"}``. None for means over
-        rows.
+            numbers in a group, with "max" by the largest one. "sum" and "count" need ``between``.
+            Or one of these for each column, ``{"stay": "mean", "visits": "count"}``. None for means
+            over rows.
         rows_per_person: the largest number of groups in which a person counts; if ``per_person`` is
-        None, the largest number of rows of a person. Of more, these are drawn at random.
+            None, the largest number of rows of a person. Of more, these are drawn at random.
         neighbors: the relation, for one person or row; under "replace", the number of rows is
             public.
         between: the public bounds ``(low, high)`` of some columns; None for an unknown bound, as in
-        ``{"income": (0, None)}``. Numbers beyond a bound are clipped to it.
+            ``{"income": (0, None)}``. Numbers beyond a bound are clipped to it.
         weight: the sample weights of rows: means are weighted sums over weighted counts. All
-        columns need both public bounds, since a search counts rows, not their weights. The
-        interval is for the weighted mean of the counted rows themselves, as the plan counts
-        them (clipped, and rounded to steps of ``most / 2**20``), and its noise is known exactly.
-        How weighted means vary from sample to sample depends on the sampling design, and on
-        squares that plans do not release, so the interval says nothing about a population:
-        ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
+            columns need both public bounds, since a search counts rows, not their weights. The
+            interval is for the weighted mean of the counted rows themselves, as the plan counts
+            them (clipped, and rounded to steps of ``most / 2**20``), and its noise is known
+            exactly. How weighted means vary from sample to sample depends on the sampling design,
+            and on squares that plans do not release, so the interval says nothing about a
+            population: ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
         spread: the factor in the assumption above; 0.5 if it is less.
         order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
         level: confidence level of each interval (not of all together), in (0, 1).
         on_outside: the treatment of a row without a number in a column, without a listed category,
-        or without a person: "drop" leaves it out; "refuse" refuses the whole call, which is not
-        private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
-        missing: codes of columns that mean "no answer", as in :class:`Attribute`:
-            ``{"income": [999]}``.
+            or without a person: "drop" leaves it out; "refuse" refuses the whole call, which is not
+            private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
+        missing: codes of columns that mean "no answer", as in :class:`Attribute`: ``{"income":
+            [999]}``.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
         about: the title, source, period, publisher and contact, for readers of the release.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn; it requires ``out``
-        and ``id``.
+            and ``id``.
         id: the name of these means in the ledger.
 
     Returns:

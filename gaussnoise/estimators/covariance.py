@@ -61,7 +61,7 @@ class CovariancePlan:
       removes at most ``E[(v·w)² (1 − q/‖g‖²)₊]`` along v, which by symmetry is ``vᵀΣv · E(‖g‖² −
       q)₊/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
-    at most ``(1 + √(d/n) + z/√(2n))²`` times.
+      at most ``(1 + √(d/n) + z/√(2n))²`` times.
     * The least eigenvalue of the noise is at least −(√(2d) + z − √2) deviations.
 
     The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1; in

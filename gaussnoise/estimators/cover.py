@@ -374,8 +374,8 @@ def _proven(
       With ``threshold = δ + bias + dev + 2 radius · shortfall/n``, more than ``shortfall`` people
       must change for the candidate to lose: each changes the mean by at most ``2 radius/n``.
     * Far: for a candidate at a distance of ``error`` or more, the mean is at least ``g = error ·
-    alignment`` away in some direction. Clipping is monotone, so that the expectation grows with
-    this distance, and ``g − bias >= threshold + dev`` gives the candidate a score of zero.
+      alignment`` away in some direction. Clipping is monotone, so that the expectation grows with
+      this distance, and ``g − bias >= threshold + dev`` gives the candidate a score of zero.
 
     So the chosen candidate is not far.
     """

@@ -32,7 +32,7 @@ class Estimate(AbstractLoaded):
         noise_deviation: standard deviation of the noise of the last step, known exactly, shaped
             like the estimate.
         sampling_deviation: bound on the standard deviation of the mean of n records without noise,
-        under the given assumptions; shaped like the estimate.
+            under the given assumptions; shaped like the estimate.
         bias_bound: bound on the bias of clipping and on all rounding, shaped like the estimate,
             under the given assumptions and except with probability ``beta``.
         beta: probability that an earlier step failed, so that the last step clips too much.

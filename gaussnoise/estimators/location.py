@@ -109,7 +109,7 @@ class Search:
 
     @property
     def request(self) -> dict[str, object]:
-        """The range, in the form that a ledger compares."""
+        """The range, as numbers that a ledger compares with those of other releases."""
         radius = None if math.isinf(self.radius) else self.radius
         return {"radius": radius, "center": self.center.tolist()}
 
@@ -125,7 +125,7 @@ class Search:
 
     @property
     def error(self) -> float:
-        """The largest error of an answer per coordinate, before rounding, except with ``beta``."""
+        """A bound on each coordinate's error, before rounding; false with probability ``beta``."""
         return _SHAPES[self.shape][1] * (self.deviation + self._blur)
 
     @property

@@ -21,9 +21,9 @@ def population_means(
 
     Args:
         release: the release, also one that was loaded; or :func:`gaussnoise.difference` of two such
-        releases, from two samples that were drawn independently. If one sample was asked twice,
-        sampling errors are not independent, and intervals of changes do not hold. The two
-        releases may have different ranges.
+            releases, from two samples that were drawn independently. If one sample was asked twice,
+            sampling errors are not independent, and intervals of changes do not hold. The two
+            releases may have different ranges.
         level: confidence level of each interval (not of all together).
 
     Returns:
@@ -31,7 +31,7 @@ def population_means(
 
     Raises:
         ParameterError: a release has no found ranges; or ranges may be wrong more often than 1 −
-        level allows; or, for changes, no common column, different groups, or weights.
+            level allows; or, for changes, no common column, different groups, or weights.
 
     Source: intervals of changes combine the distances of both means from the ends of their own
     intervals (Zou & Donner 2008).

@@ -66,7 +66,7 @@ class Range:
         bias: bound on the bias of clipping.
         assumed: the assumption, in words; empty if both ends are public.
         least: a number below which there is no number, public or assumed; None if there is none, or
-        both ends are public.
+            both ends are public.
         most: a number above which there is no number, likewise.
     """
 

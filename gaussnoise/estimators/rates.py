@@ -50,8 +50,7 @@ def rates(
             * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
             * "normal": the mean of N(μ, radius²) in one dimension, μ unbounded up to logarithms;
             * "person": a population mean from m records of each of n people, with bounded moments
-              of
-            order k in every direction;
+              of order k in every direction;
             * "density": a Lipschitz density on [0, 1]^d, integrated squared error;
             * "support": the parameter θ of records that are uniform on [0, θ], θ <= radius.
         n: number of records, or people.

@@ -49,7 +49,7 @@ class Commits:
             write(own)
             sync(own)
             target = self.folder / name
-            # do not create ``self.folder``: if it is missing, this process is too late
+            # do not create ``self.folder``: if it is missing, another process has ended this commit
             for folder in reversed(Path(name).parents[:-1]):
                 (self.folder / folder).mkdir(exist_ok=True)
             with contextlib.suppress(FileExistsError):

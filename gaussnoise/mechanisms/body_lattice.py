@@ -45,10 +45,10 @@ class BodyLattice(AbstractLattice, PickledByArguments):
     coordinate) and ``size`` (near scale) are powers of two.
 
     * A record x becomes ``z(x) = rint((x − o) / steps)``, clipped to ±2⁵¹: one subtraction, one
-    scaling and one rounding for each coordinate. There is no matrix product, so the result
-    does not depend on other records.
+      scaling and one rounding for each coordinate. There is no matrix product, so the result does
+      not depend on other records.
     * ``Z = Σ z(x)`` is exact, and so is ``Q = rint(2^bits · W (steps ∘ Z) / size)``, computed from
-    the stored W in Python integers.
+      the stored W in Python integers.
 
     Sensitivity. Rounding Q changes each coordinate by at most 1/2, so neighbours differ by at most
     ``2^bits · sup ‖w‖ + √r``, where w is ``W (steps ∘ z)/size`` of the record added or removed, or
@@ -56,12 +56,12 @@ class BodyLattice(AbstractLattice, PickledByArguments):
     one of two conditions:
 
     * If the body has a center, or sums are released, the w of the record must be in the ball of
-    ``radius``. Then 2·radius (``radius`` for sums) bounds the difference, even if the domain's
-    oracles are wrong.
+      ``radius``. Then 2·radius (``radius`` for sums) bounds the difference, even if the domain's
+      oracles are wrong.
     * Otherwise, w must be within ``radius`` of W (K − o)/size, or within the slack of membership.
-    The stored ``sensitivity_squared`` of the noise bounds differences of members; twice the
-    larger of the two distances is added. This requires oracles of the domain that are right up
-    to rounding of numbers of the size that :func:`magnitudes` returns.
+      The stored ``sensitivity_squared`` of the noise bounds differences of members; twice the
+      larger of the two distances is added. This requires oracles of the domain that are right up to
+      rounding of numbers of the size that :func:`magnitudes` returns.
 
     If records are dropped (sums only), a record that is not a member, or whose w is longer than
     ``radius``, gets z = 0, so its w is in the same ball. Both conditions are checked record by
@@ -76,7 +76,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         exponents: binary exponents of ``steps``, which are powers of two, shape (d,).
         live: whether the body has a positive extent along each axis, shape (d,).
         box: least and largest coordinates, shape (2, d); records outside it are refused without
-        further tests.
+            further tests.
         radius: the largest length of w, as described above.
         bits: exponent of the power of two that is the number of lattice steps per unit of w.
         query: the integer query with its sensitivity and budget.
@@ -233,7 +233,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return list(zip(exact, lows.tolist(), strict=True))
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
-        """Return the vectors w of all rows, up to rounding."""
+        """Return w (see the class) for each row of integers ``grid``, up to rounding."""
         return np.ldexp(grid * 1.0, self._powers) @ self.whitening.T
 
     @property

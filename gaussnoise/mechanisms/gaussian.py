@@ -78,8 +78,8 @@ class GaussianMechanism(PickledByArguments):
 
     Args:
         noise: the result of :func:`optimal_noise` or :func:`gamma`, which includes the domain and
-        the neighbouring relation; or a :class:`Covariance` of your own. The mechanism chooses its
-        scale, and ``.noise`` then states its gap to the optimum.
+            the neighbouring relation; or a :class:`Covariance` of your own. The mechanism chooses
+            its scale, and ``.noise`` then states its gap to the optimum.
         privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
         n: public number of records: required under replacement (means), forbidden under add/remove
             (sums).
@@ -262,20 +262,19 @@ class GaussianMechanism(PickledByArguments):
             rows: another name for ``data``.
             indices: instead of data, the index of each record's listed point, shape (n,).
             on_outside: the rule for a record that is none of the listed points, or outside the
-            body; NaN and infinity are outside. With "project" and "drop", no release is refused
-            because of the values of records, but the answer is biased, and the size of the bias
-            is private:
+                body; NaN and infinity are outside. With "project" and "drop", no release is refused
+                because of the values of records, but the answer is biased, and the size of the bias
+                is private:
 
-                * "refuse" the whole release: the fact that it was refused then depends on the
-                data;
+                * "refuse" the whole release: the fact that it was refused then depends on the data;
                 * "project" every such record to a point of the body: to the nearest one for boxes
-                and Euclidean balls, else (ℓ_q balls, ellipsoids) to the one on the ray to the
-                center; a record with a NaN becomes the center;
+                  and Euclidean balls, else (ℓ_q balls, ellipsoids) to the one on the ray to the
+                  center; a record with a NaN becomes the center;
                 * "drop" every such record from a sum, under add/remove. The guarantee remains: a
-                dropped record adds zero, so all terms are in K ∪ {0}, and the sensitivity of sums,
-                ``sup ‖x‖`` in the noise's norm, is the same over this set as over K. "drop" is
-                available for listed points, and for bodies with a known map into them. It is not
-                available for means, because the public n counts all records.
+                  dropped record adds zero, so all terms are in K ∪ {0}, and the sensitivity of
+                  sums, ``sup ‖x‖`` in the noise's norm, is the same over this set as over K. "drop"
+                  is available for listed points, and for bodies with a known map into them. It is
+                  not available for means, because the public n counts all records.
             ledger: a :class:`Ledger` or its path. The release is first charged to the ledger's
             budget, then drawn once, and stored beside the ledger. A second run with the same
             arguments reads the stored release, even if the first run was interrupted.
@@ -486,10 +485,7 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Return the mean of the records' origins; every component of the policy has one origin.
-
-        The policy declares the number of records in each component as public.
-        """
+        """Return the mean of the records' origins, one per component: a policy makes it public."""
         points = self._points.points
         rows = origin_rows(points, self.noise.neighbors)
         if rows is None:

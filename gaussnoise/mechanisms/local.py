@@ -111,19 +111,19 @@ class LocalMechanism:
     − 1, at (r, ε) = (2, 8), (3, 2), (10, 4), (100, 1):
 
         * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere;
-        the limit N → ∞ is PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018). It has the
-        least variance of the first three at every r >= 2 and ε that we computed; for r = 1 it is
-        randomised response.
+          the limit N → ∞ is PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018). It has the
+          least variance of the first three at every r >= 2 and ε that we computed; for r = 1 it is
+          randomised response.
         * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates; the limit is
-        PrivUnitG (Asi, Feldman & Talwar 2022). "privunit" and "privunitg" are within 1 % of their
-        limits up to an ε of about 8 in hundreds of dimensions, and 4 in thousands. The stated
-        covariance is exact for the finite N.
+          PrivUnitG (Asi, Feldman & Talwar 2022). "privunit" and "privunitg" are within 1 % of their
+          limits up to an ε of about 8 in hundreds of dimensions, and 4 in thousands. The stated
+          covariance is exact for the finite N.
         * "point-release": 1.47, 5.90, 15.1, 731. One bit about a random direction (Duchi, Jordan &
-        Wainwright 2018; Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023,
-        Theorem 17), with α = β. Its variance is near that of "privunit" for small ε, and hardly
-        decreases beyond ε = 4.
+          Wainwright 2018; Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023,
+          Theorem 17), with α = β. Its variance is near that of "privunit" for small ε, and hardly
+          decreases beyond ε = 4.
         * "randomized-response": one bit, for segments only. Its variance is ``coth²(ε/2) − y²``
-        times M. At the ends of the segment, y² = 1, this is the least possible, 1/sinh²(ε/2).
+          times M. At the ends of the segment, y² = 1, this is the least possible, 1/sinh²(ε/2).
 
     Args:
         domain: K, with at most 4096 coordinates.
@@ -133,7 +133,7 @@ class LocalMechanism:
 
     Raises:
         ParameterError: the privacy guarantee is not LocalDP, ε is too small, the randomizer is
-        unknown or only for segments, the domain is one point, or p < 2.
+            unknown or only for segments, the domain is one point, or p < 2.
         DomainTooLargeError: the domain has more than 4096 coordinates.
 
     Warns:
@@ -229,7 +229,7 @@ class LocalMechanism:
         Raises:
             OutputError: the file cannot be read.
             CertificateError: the file is of another kind, or the noise in it does not pass
-            :meth:`OptimalNoise.verify`.
+                :meth:`OptimalNoise.verify`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -403,15 +403,15 @@ class LocalMechanism:
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.
             on_outside: the rule for a record outside K: "refuse"; "project" it into a body, as
-            :meth:`GaussianMechanism.release` does; or "drop", which sends a message for v
-            instead. "project" and "drop" bias the mean, and refuse no record for its values.
+                :meth:`GaussianMechanism.release` does; or "drop", which sends a message for v
+                instead. "project" and "drop" bias the mean, and refuse no record for its values.
 
         Returns:
             A message of :attr:`message_bytes` bytes.
 
         Raises:
             DataError: ``record`` is not a record, not finite, or outside K; the error shows no
-            value. Others can see that this user reports nothing.
+                value. Others can see that this user reports nothing.
             NotAvailableError: "project" is chosen, but no map into the domain is known.
         """
         given = as_array("report", record)

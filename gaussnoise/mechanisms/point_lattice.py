@@ -31,7 +31,7 @@ _EXACT_PAIR_ENTRIES = 2**21
 @final
 @dataclass(frozen=True, eq=False)
 class PointLattice(AbstractLattice, PickledByArguments):
-    """The integer strategy ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
+    """The integers ``strategy[i] ≈ 2^bits · b_i`` for all points origins[i] + L b_i."""
 
     strategy: list[list[int]]
     bits: int

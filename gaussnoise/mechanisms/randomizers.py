@@ -108,7 +108,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def along(self) -> float:
-        """The moment E⟨u, y⟩²/scale² >= ``across``; equal to it for one pair on the sphere."""
+        """E⟨u, y⟩²/scale² for the sent u and the record's unit vector y; at least ``across``."""
         return self._chosen_square / self.scale**2
 
     @cached_property
@@ -187,7 +187,7 @@ class Codebook(PickledByArguments):
         return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
 
     def _words_of(self, token: bytes, pair: int) -> bytes:
-        """Return the random words from which one u_j is computed."""
+        """Return the random words from which candidate u_j of a token is computed, j = ``pair``."""
         block, place = divmod(pair, self._together)
         size = 8 * self.dim
         return _words(token, block, self._together * self.dim)[place * size : (place + 1) * size]

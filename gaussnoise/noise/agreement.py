@@ -1,4 +1,4 @@
-"""Replacement of a record that keeps some attributes, whose joint table is published exactly."""
+"""Replacement of a record by one with equal public attributes, whose joint table is published."""
 
 from dataclasses import dataclass
 from typing import final
@@ -11,17 +11,18 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class ReplaceWithin:
-    """The relation of data sets that differ in one record, which keeps its public attributes.
+    """The relation of data sets that differ in one record, whose public attributes are equal.
 
     The number of records with each combination of public attributes is published exactly, and the
-    combination of a single record is not protected at all.
+    public attributes of a record are not protected at all.
 
     This is the policy graph that joins records with equal public attributes. For marginals the
-    optimum has a closed form; for products of other bases the same residuals are used. Two records
-    x, y that agree on the public attributes differ in their measurements by ``Σ_T a_T q_T(x, y)``,
-    where q_T >= 0 depends on the other attributes of T and a_T is at most the longest columns of
-    the public ones. So patterns of differing attributes have no public ones. Residuals of public
-    attributes alone, which no exchange changes, are published exactly.
+    optimum has a closed form; for products of other bases the same residuals are used. Let records
+    x, y agree on the public attributes. The squared difference of their measurements is the sum of
+    ``a_T q_T(x, y)`` over attribute sets T: q_T >= 0 depends on the other attributes of T, and a_T
+    is the product of the squared columns of the public ones, largest where these are longest. So
+    the worst case depends on which other attributes differ. Residuals of public attributes alone
+    are equal for x and y, so they are published exactly.
 
     Attributes:
         public: sorted positions of the public attributes.
@@ -59,5 +60,5 @@ class ReplaceWithin:
 
 
 def public_of(relation: object) -> tuple[int, ...]:
-    """Return the attributes that a relation keeps."""
+    """Return the attributes that neighbouring records have in common under a relation."""
     return relation.public if isinstance(relation, ReplaceWithin) else ()

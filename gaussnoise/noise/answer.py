@@ -1,4 +1,4 @@
-"""The step from a solver's result to an answer: both ends of the bracket, and the status."""
+"""The step from a solver's result to an answer: both bounds on the error, and the status."""
 
 import warnings
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def answer(
     trace: Sequence[Progress],
     tol: float,
 ) -> OptimalNoise:
-    """Build an answer; ``unsolved`` is its status if the gap is wider than ``tol``."""
+    """Return the answer to a problem; its status is ``unsolved`` if the gap exceeds ``tol``."""
     if not lower <= upper:
         raise CertificateError(
             f"expected a lower end below the upper one, got {lower!r} > {upper!r}; "
@@ -55,20 +55,20 @@ def answer(
 
 
 def upper_end(covariance: FactorCovariance, p: float, outside: float) -> float:
-    """Return the error of noise that also covers a box with sides of sum ``outside``."""
-    # covering a box costs at most the sum of its sides (Minkowski sum)
+    """Return the error of noise for an ellipsoid plus a box whose sides sum to ``outside``."""
+    # the error for a Minkowski sum of ellipsoid and box is at most the error plus the sum of sides
     return float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
 
 
 def steps_seen(trace: Sequence[Progress], steps: int, lower: float, upper: float) -> list[Progress]:
-    """Return the bracket after each step that had one; the last one is from the final checks."""
+    """Return the bounds after each step that proved a lower one, and then the final bounds."""
     if not steps:
         return []
     return [*(now for now in trace if now.lower > 0), Progress(steps, lower, upper)]
 
 
 def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
-    """Return the status of a solve of at most ``most`` steps that missed the tolerance."""
+    """Return the reason why a solve of at most ``most`` steps missed its tolerance."""
     if design.interrupted:
         return Status.INTERRUPTED
     if design.inexact:
@@ -77,7 +77,7 @@ def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
 
 
 def warned(noise: OptimalNoise, tol: float) -> OptimalNoise:
-    """Return the noise; warn the caller of the public function if its gap is wider than ``tol``."""
+    """Return ``noise``; warn the public function's caller if its gap exceeds ``tol``."""
     if not noise.gap <= tol:
         spent = f" after {noise.steps} steps" if noise.steps else ""
         warnings.warn(

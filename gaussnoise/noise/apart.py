@@ -1,19 +1,19 @@
-"""Counts, and sums of numbers without an upper end, measured apart: the optimum, with its proof.
+"""The optimum for counts and sums of unbounded numbers, measured independently, with its proof.
 
-A row x with the numbers v_j adds e_x to counts and v_j e_x to the sums of number j, and may cost
-``ρ (1 + Σ_j (v_j/T_j)²)``. Let K_0 be the set of the counts of single rows, and K_j that of their
-sums of number j where v_j = T_j. With u_j = v_j/T_j, the points that noise at unit sensitivity must
-cover are ``(k_0, u_1 k_1, u_2 k_2, …) / √(1 + |u|²)``, where k_0 ∈ K_0, k_j ∈ K_j and u_j >= 0. For
-one number, the factors ``(1, u) / √(1 + u²)`` are a quarter of a circle.
+A row is a category x with numbers v_1, v_2, …. It adds one to cell x of the counts, and v_j to cell
+x of the sums of number j. It may cost ``ρ (1 + Σ_j (v_j/T_j)²)``, for a given scale T_j. Let K_0 be
+the set of the counts of single rows, and K_j that of their sums of number j where v_j = T_j. With
+u_j = v_j/T_j, noise at unit sensitivity must cover the points ``(k_0, u_1 k_1, …) / √(1 + |u|²)``,
+for all k_0 ∈ K_0, k_j ∈ K_j and u_j >= 0. Counts are block 0, sums of number j are block j.
 
-Upper end: let noise be independent between blocks, with a covariance M_j that covers ±K_j in block
-j. It covers all points, as ``(k_0' M_0⁺ k_0 + Σ_j u_j² k_j' M_j⁺ k_j) / (1 + |u|²) <= 1``.
+Upper bound: let noise be independent between blocks, with a covariance M_j that covers ±K_j in
+block j. It covers all points, as ``(k_0' M_0⁺ k_0 + Σ_j u_j² k_j' M_j⁺ k_j) / (1 + |u|²) <= 1``.
 
-Lower end: where u = 0, a point is in block 0 alone; for u_j → ∞, points tend to k_j in block j. So
-noise that covers all points covers ±K_j in block j, and its total variance there is at least the
-least of any noise that does. Total variances of blocks add up. Hence the least error at p = 2 is
-the root of the sum of the blocks' squared optima. Entries of counts and sums share a root mean
-square at other orders, where blocks are not apart: those are refused.
+Lower bound: for u = 0 the points are those of K_0 in block 0, and zero in all other blocks; for
+u_j → ∞ they tend to those of K_j in block j. So noise that covers all points covers ±K_j in block
+j, and its total variance there is at least that of the best noise for ±K_j. Total variances of
+blocks add up: the least error at p = 2 is the root of the sum of the blocks' squared optima. Other
+p are refused: there, the error of a table is the root mean square of its counts and sums together.
 
 Persons of at most k rows, whose budget grows with the sums V_j of the numbers in their rows: by the
 triangle inequality, counts are at most k times as long as a point of K_0, and sums at most V_j/T_j
@@ -21,8 +21,9 @@ times as long as one of K_j. Both are reached by k rows in one cell, of which on
 So the points are ``(k k_0, u_1 k_1, …) / √(1 + |u|²)``: k times those of rows with the scales
 T_j/k, whose noise is k times as large. Its optimum is theirs.
 
-The measure behind it has the part ``f_j² / Σ f²`` of its probability in block j, distributed there
-as the measure of that block, whose lower end is f_j: the trace of its root is ``√(Σ f²)``.
+A probability measure proves the lower bound: it has probability ``f_j² / Σ f²`` in block j, where
+f_j is the block's lower bound, and is distributed there as the measure that proves f_j. The trace
+of the root of its second moment is ``√(Σ f²)``.
 """
 
 import numpy as np
@@ -44,7 +45,7 @@ from .proportion import AddInProportion
 from .table_covariance import covariance_of_tables
 from .tables import tables_optimum
 
-# Beside the total, the weight of a number's last cell alone: the sum, apart from the count.
+# The strategy for a number's two cells, of which the last has the sum: it measures the sum alone.
 SUM = SolvedStrategy(np.array([[0, 1]]))
 
 

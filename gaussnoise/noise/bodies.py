@@ -1,4 +1,4 @@
-"""The optimal covariance of a domain that cannot be listed, through its oracles."""
+"""The optimal covariance of a domain whose points cannot be listed, by its oracles."""
 
 import math
 from dataclasses import replace
@@ -30,15 +30,15 @@ from .optimal_noise import OptimalNoise
 from .problem import Problem
 from .tensors import axes_noise, tensor_noise
 
-# Points that together carry less than this share of the tolerance are left out of the certificate.
+# The lightest points are left out of the certificate: their total weight, per unit of tolerance.
 _SPARED = 1e-2
-_SHARE = 0.7  # share of the tolerance for the solver; the checks may widen the gap by the rest
+_SHARE = 0.7  # the solver's part of the tolerance; the rest is for rounding and the final checks
 
 
 def body_noise(
     function: str, problem: Problem, tol: float, method: str, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for a set known through oracles; errors name ``function``."""
+    """Return the best noise for a set known by its oracles; errors name ``function``."""
     if problem.p == 2 and method == "auto":
         known = tensor_noise(problem, tol)
         if known is not None:
@@ -57,14 +57,14 @@ def body_noise(
     covered = still - still if protected == "replace" else still
     center = still._center() if shifted else np.zeros(domain.dim)
     symmetric = center is not None
-    # without a known center, a member is the origin, which keeps the rounding of coordinates small
+    # without a known center, a point of the set becomes the origin, to keep rounding small
     origin = covered.support_point(np.zeros(domain.dim)) if center is None else center
     body, size = unit_body(covered, origin)
     design, points, rank = _design(body, p, tol, method, watch.scaled(size), centered=not symmetric)
     members = origin + size * points
     center = np.zeros(domain.dim)
     if shifted:
-        # use the center as it will be stored, with its rounding
+        # use the center as it will be stored, rounded
         center = shift + (origin if symmetric else origin + size * design.center)
         body = about(covered, center - shift, size, domain._drift(shift))
     factor, longest, outside = _enclosing(design.factor, body)
@@ -74,7 +74,7 @@ def body_noise(
     points, members, weights = points[kept], members[kept], design.weights[kept]
     rows, weights = thinned(points, weights, centered=not symmetric)
     members = members[rows]
-    if shifted and symmetric:  # take the measure together with its mirror image about the center
+    if shifted and symmetric:  # add the mirror image of the measure about the center
         members = np.vstack([members, origin - size * points[rows]])
         weights = np.tile(weights, 2) / 2
     moved = shift if shifted and shift.any() else None
@@ -108,7 +108,7 @@ def body_noise(
 
 
 def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> OptimalNoise:
-    """Return the answer for K ∪ −K = K with this factor in place of its own."""
+    """Return the answer for a symmetric set K, with ``factor`` in place of its own."""
     body, size = unit_body(noise.domain, np.zeros(noise.domain.dim))
     factor, longest, outside = _enclosing(factor / size, body)
     covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN))
@@ -129,7 +129,7 @@ def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> 
 
 
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
-    """Return which points to keep: the lightest, of total weight below ``spared``, are left out."""
+    """Return which points to keep: all but the lightest, of total weight below ``spared``."""
     order = np.argsort(weights)
     light = np.cumsum(weights[order]) < spared * weights.sum()
     kept = np.ones(len(weights), dtype=bool)
@@ -138,7 +138,7 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """Return a factor, the scale at which it encloses the body, and how far the body sticks out."""
+    """Return a factor, the scale at which it covers the body, and the body's part off its range."""
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -151,7 +151,7 @@ def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
 def _design(
     body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
 ) -> tuple[Design, Array, int]:
-    """Return the best known design, the points of the body that carry it, and the rank."""
+    """Return the best known design, the points of the body with its weights, and the rank."""
     if method == "auto" and not centered:
         known = closed_form(body, p)
         if known is not None:
@@ -192,7 +192,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """Return the solution for one factor of a product; steps are reported on top of ``spent``."""
+    """Return the design for one factor of a product; its steps are numbered from ``spent`` on."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

@@ -1,4 +1,4 @@
-"""The words in pictures of an answer: the problem, the bracket, and the names of drawn sets."""
+"""The words in plots of an answer: the problem, the bounds, and the names of drawn sets."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -33,7 +33,7 @@ def _order(p: float) -> str:
 
 
 def bracket_text(noise: "OptimalNoise") -> str:
-    """Return both ends, rounded outwards to as many digits as their gap justifies."""
+    """Return both bounds in words, rounded outwards to as many digits as their gap justifies."""
     if noise.gamma == 0:
         return "γ = 0"
     digits = (
@@ -45,7 +45,7 @@ def bracket_text(noise: "OptimalNoise") -> str:
 
 
 def set_name(noise: "OptimalNoise") -> str:
-    """Return the covered set in words."""
+    """Return the name of the covered set."""
     if noise.shifted:
         name = "K"
     elif isinstance(noise.neighbors, PolicyGraph):
@@ -57,7 +57,7 @@ def set_name(noise: "OptimalNoise") -> str:
 
 
 def ball_name(noise: "OptimalNoise", radii: tuple[float, float] | None) -> str:
-    """Return the least ball in words, with its cost relative to the optimum."""
+    """Return the name of the least ball, with its cost relative to the optimum."""
     if radii is None:
         return "plain spherical noise: no bound at this size"
     name = f"plain spherical noise: ball of radius {radii[1]:.3g}"
@@ -76,7 +76,7 @@ def _times(ratio: float) -> str:
 
 
 def certificate_name(certificate: Certificate) -> str:
-    """Return the certificate in words; they say why no points are drawn if it lists none."""
+    """Return the certificate's name, or the reason why it has no points to draw."""
     if isinstance(certificate, PointCertificate):
         shares = np.cumsum(np.sort(certificate.weights)[::-1]) / certificate.weights.sum()
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))
@@ -89,7 +89,7 @@ def certificate_name(certificate: Certificate) -> str:
 
 
 def coordinate_name(domain: AbstractDomain, coordinate: int) -> str:
-    """Return the name of a coordinate, for the axis."""
+    """Return the name of a coordinate, for an axis of the plot."""
     if not isinstance(domain, Marginals):
         return f"coordinate {coordinate}"
     S, cell = cell_of(domain, coordinate)
@@ -99,7 +99,7 @@ def coordinate_name(domain: AbstractDomain, coordinate: int) -> str:
 
 
 def cell_of(domain: Marginals, coordinate: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the subset whose table holds a coordinate, and the codes of its cell."""
+    """Return the attributes of the table that has a coordinate, and its cell's codes."""
     starts = np.cumsum([0, *map(domain.cells, domain.subsets)])
     k = int(np.searchsorted(starts, coordinate, side="right")) - 1
     S = domain.subsets[k]

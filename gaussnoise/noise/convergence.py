@@ -1,4 +1,4 @@
-"""The picture of a solver's bracket, step by step."""
+"""The plot of a solver's lower and upper bounds, step by step."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 _MOST_MARKERS = 60
-_HIGHEST = 2.5  # top of the frame, in units of the answer: first steps may be far higher
+_HIGHEST = 2.5  # top of the plot, as a multiple of the answer; bounds of first steps may be higher
 
 
 def plot_convergence(noise: "OptimalNoise") -> "Figure":
-    """Draw both certified ends at every step of the solver, beside the gap between them.
+    """Draw the certified lower and upper bounds at every step of the solver, and their gap.
 
     Args:
-        noise: an answer of an iterative method, with its trace.
+        noise: the answer of an iterative method, with its trace.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
@@ -50,7 +50,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
             "hint: solve again by an iterative method"
         )
     steps = np.array([now.steps for now in noise.trace])
-    # a bound that was proven at a step holds at all later ones
+    # a bound that was proven at one step holds at all later ones
     lower = np.maximum.accumulate([now.lower for now in noise.trace])
     upper = np.minimum.accumulate([now.upper for now in noise.trace])
     figure = Figure(figsize=(10, 5.2), layout="constrained")
@@ -71,7 +71,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
 
 
 def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: Array) -> None:
-    """Draw both ends relative to the answer; the first steps may lie outside the frame."""
+    """Draw both bounds divided by the answer; those of first steps may lie outside the plot."""
     known = np.isfinite(upper)
     axes.fill_between(
         steps[known], lower[known], upper[known], step="post", color=OURS, alpha=0.12, lw=0
@@ -88,7 +88,7 @@ def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: A
 def _draw_gaps(
     axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array
 ) -> None:
-    """Draw the relative gap, and the part that is due to each end, on a logarithmic axis."""
+    """Draw the relative gap, and the parts due to the lower and upper bound, on a log axis."""
     with np.errstate(divide="ignore"):
         gaps = {
             "gap": (upper / lower - 1, "0.6", "-", 4),
@@ -110,11 +110,11 @@ def _draw_gaps(
         axes.axhline(noise.gap, color="0.5", lw=0.8, ls=":", label=f"final gap {noise.gap:.1e}")
         shown.append(noise.gap)
     axes.set_yscale("log")
-    if shown:  # for equal numbers, matplotlib's own limits would coincide after rounding
+    if shown:  # if all are equal, matplotlib's own limits would coincide after rounding
         axes.set_ylim(min(shown) / 2, max(shown) * 2)
     axes.set_ylabel("relative gap")
 
 
 def _steps(count: int) -> dict[str, Any]:
-    """Return the style of a line that is constant between steps, with markers if steps are few."""
+    """Return the style of a line that is constant between steps; few steps are marked by dots."""
     return {"drawstyle": "steps-post", "marker": "o" if count <= _MOST_MARKERS else "", "ms": 3}

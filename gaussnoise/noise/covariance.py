@@ -1,4 +1,4 @@
-"""Covariance matrices, stored by their parts: feasibility is checked on these numbers."""
+"""Covariance matrices, stored as factors or parameters; these stored numbers are verified."""
 
 import abc
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, an
 
 
 class AbstractCovariance(abc.ABC):
-    """A positive semidefinite matrix M of shape (dim, dim), which is written out only on request.
+    """A positive semidefinite matrix M of shape (dim, dim), whose entries are computed on request.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove")
     >>> noise.covariance.toarray().round(6).tolist()
@@ -92,7 +92,7 @@ class AbstractCovariance(abc.ABC):
     def decode(
         cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        """Return the covariance that :meth:`encode` wrote, which still must be checked."""
+        """Return the covariance that :meth:`encode` wrote; it must still be verified."""
         raise CovarianceError(f"load: expected a covariance that can be stored, got {cls.__name__}")
 
     def _check_dense(self, entries: int) -> None:
@@ -105,9 +105,9 @@ class AbstractCovariance(abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(AbstractCovariance, PickledByArguments):
-    """A covariance ``M = scale² · L @ L.T``, where no entries of L are huge, nor all tiny.
+    """A covariance ``M = scale² · L @ L.T``, where the largest entries of L are of moderate size.
 
-    The separate scale avoids under- and overflow for sizes of 1e±150.
+    The separate scale avoids under- and overflow for standard deviations of 1e±150.
 
     >>> FactorCovariance(np.array([[3.0], [4.0]]), 2.0).standard_deviation()
     array([6., 8.])

@@ -1,4 +1,4 @@
-"""The dual norms γ₂* and γ_F*: Grothendieck's programme by cvxpy, certified without it."""
+"""The dual norms γ₂* and γ_F*: a semidefinite programme by cvxpy, whose result is then proven."""
 
 import contextlib
 import math
@@ -21,11 +21,11 @@ from .factorize import asked_norm, check_matrix, warn_of_gap
 
 Solver = Literal["clarabel", "scs"]
 
-# Eigenvalues of the solver's Gram matrix below this fraction of the largest come from the solver's
+# Eigenvalues below this fraction of the largest one, in the solver's Gram matrix, are due to its
 # tolerance: their eigenvectors are dropped.
 _NEGLIGIBLE = 1e-12
 _CLARABEL_ORDER, _LARGEST_ORDER = 40, 600
-# SCS stops at 1e-4 on its own; 1e-9 leaves certified gaps of 1e-9 (40 x 30) at little cost.
+# The default tolerance of SCS is 1e-4; 1e-9 gives certified gaps of 1e-9 (40 x 30) at little cost.
 _SETTINGS = {"clarabel": {}, "scs": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 20_000}}
 
 
@@ -39,12 +39,13 @@ def dual_norm(
     r"""Return the dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 }``, certified.
 
     It equals ``max Σ A_ij <u_i, v_j>`` over vectors with ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``.
-    At p = ∞ these are unit vectors: Grothendieck's semidefinite relaxation of ``max Σ ±A_ij±``,
-    within his constant (< 1.7823) of it. Dually, with weights as in :class:`Witness`, ``γ_(p)*(A) =
-    min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm.
+    At p = ∞ all u_i, v_j are unit vectors: this is Grothendieck's semidefinite relaxation of the
+    largest ``Σ A_ij s_i t_j`` over signs s_i, t_j, and at most 1.7823 times as large. By duality,
+    ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm, over weights as in
+    :class:`Witness`.
 
-    The solver only proposes: the lower end is recomputed from the normalised vectors, and the upper
-    end from the weights by singular values.
+    Neither bound relies on the solver's accuracy: the lower one is recomputed from the normalised
+    vectors, and the upper one from the weights by singular values.
 
     Args:
         A: shape (queries, cells).
@@ -54,7 +55,7 @@ def dual_norm(
             and columns together, which then takes a few seconds, and SCS above.
 
     Returns:
-        A :class:`DualNorm`; ``float(...)`` is the lower end, attained by its vectors.
+        A :class:`DualNorm`; ``float(...)`` is the lower bound, attained by its vectors.
 
     Raises:
         ParameterError: A is not a finite real matrix, error or solver is unknown, or tol is outside
@@ -63,10 +64,10 @@ def dual_norm(
         NotAvailableError: cvxpy or the solver is not installed.
 
     Warns:
-        ConvergenceWarning: the gap is wider than ``tol``; both ends are still valid.
+        ConvergenceWarning: the gap is wider than ``tol``; both bounds are still valid.
 
-    Source: Grothendieck (1953); Alon & Naor (2006), Section 2, for the programme; the trace-duality
-    of γ₂ and of Theorem 26 in Nikolov & Tang (2023) for its dual.
+    Source: Grothendieck (1953); Alon & Naor (2006), Section 2, for the programme; for its dual, the
+    trace duality of γ₂, and Theorem 26 in Nikolov & Tang (2023).
 
     >>> # the CHSH game: 2^{3/2} with quantum strategies, 2 without
     >>> bound = gn.dual_norm([[1, 1], [1, -1]])
@@ -97,8 +98,8 @@ def dual_norm(
     gram, proposed = _solve(unit, p, solver)
     U, V = _vectors(unit, gram, p)
     lower = float(np.sum(U * (unit @ V)) * (1 - ROUNDING_MARGIN))
-    # take the better of the solver's weights and those that stationarity gives for its vectors; the
-    # latter are better where weights are tiny
+    # take the better of two weights: the solver's, and those that follow from its vectors, which
+    # are better if some weights are tiny
     queries = np.linalg.norm(unit @ V, axis=1)
     stationary = (
         queries ** ((p - 2) / (p - 1) if p < math.inf else 1.0),
@@ -129,15 +130,15 @@ class DualNorm:
 
     Attributes:
         p: the norm of the error.
-        value: the lower end, ``Σ A_ij <left_i, right_j>``. It is attained.
-        upper: the upper end, ``‖W^{-1/2} A Λ^{-1/2}‖`` over the rows and columns of A that are not
-            zero. Divide by it to bound factorization norms: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for
+        value: the lower bound ``Σ A_ij <left_i, right_j>``, which ``left`` and ``right`` attain.
+        upper: the upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` over the rows and columns of A that are not
+            zero. It bounds factorization norms from below: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for
             every B.
         left: vectors u_i as rows, shape (queries, k); the p-norm of their lengths is at most one.
         right: vectors v_j as rows, shape (cells, k), of length at most one.
         query_weights: w, shape (queries,), as in :class:`Witness`; zero for zero rows.
         cell_weights: λ, shape (cells,), a probability vector; zero for zero columns.
-        solver: the solver that proposed them.
+        solver: the solver that found these vectors and weights.
 
     >>> norm = gn.dual_norm(np.eye(3))
     >>> print(f"{norm.value:.4f} {norm.upper:.4f}")
@@ -159,7 +160,7 @@ class DualNorm:
 
     @property
     def lower(self) -> float:
-        """The lower end, ``value``."""
+        """The lower bound, ``value``."""
         return self.value
 
     @property
@@ -180,11 +181,11 @@ class DualNorm:
 
 
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
-    """Return a Gram matrix of the v_j and weights (d_u, d_v) from the dual programme, as solved.
+    """Return the solver's Gram matrix of the vectors v_j, and its weights (d_u, d_v).
 
-    ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is positive
-    semidefinite; the Gram matrix of all vectors is its multiplier. At p = 2, d_u is constant, and
-    only A'A matters.
+    It solves ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is
+    positive semidefinite. The multiplier of this constraint is the Gram matrix of all u_i and v_j.
+    At p = 2, d_u is constant, and the programme depends on A'A alone.
     """
     cp = cvxpy_with(solver, "dual_norm")
     q, n = A.shape
@@ -192,7 +193,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
     conjugate: Any = dual_order(p)  # cvxpy's type stubs say int
     d_u, d_v = cp.Variable(1 if p == 2 else len(core)), cp.Variable(n)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an inaccurate solution may be used too
+        warnings.simplefilter("ignore")  # an inaccurate solution is used too
         cost = cp.sum(d_u) if p in (2, math.inf) else cp.pnorm(d_u, conjugate)
         diagonal = cp.diag(d_u if p > 2 else d_u * np.ones(len(core)))
         constraint = cp.bmat([[diagonal, -core], [-core.T, cp.diag(d_v)]]) >> 0
@@ -210,7 +211,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return unit vectors v_j from a Gram matrix, and the best u_i for them."""
+    """Return unit vectors v_j with this Gram matrix, and the best u_i for them."""
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]
     V = axes[:, kept] * np.sqrt(eigenvalues[kept])
@@ -219,14 +220,14 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
     V /= np.linalg.norm(V, axis=1)[:, None] * (1 + ROUNDING_MARGIN / 4)
     Y = A @ V
     lengths = np.linalg.norm(Y, axis=1)
-    # by Hölder's inequality the best lengths are proportional to ‖y_i‖^{1/(p−1)}
+    # by Hölder's inequality the best lengths of u_i are proportional to ‖y_i‖^{1/(p−1)}
     sizes = lengths ** (1 / (p - 1))
     sizes /= norm(sizes, p) * (1 + ROUNDING_MARGIN / 4)
     return Y * np.where(lengths > 0, sizes / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None], V
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """Return the bound ``‖W^{-1/2} A Λ^{-1/2}‖``, with the positive, normalised weights used."""
+    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, with the positive, normalised weights used."""
     w, cells = (np.maximum(d, EPS * d.max()) for d in (queries, cells))
     w = w / dual_ball_norm(w, p)
     cells = cells / cells.sum()

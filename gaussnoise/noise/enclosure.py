@@ -10,18 +10,18 @@ from domains.floats import Array
 from ..numerics.feasibility import Whitened, check_range, sticks_out, whiten
 from .sensitivity import Covered, largest_pair
 
-# Points farther than this outside the factor's range, relative to their sizes, show that some rows
-# have too few digits.
+# If points lie farther than this outside the factor's range, relative to their sizes, some of the
+# factor's rows have too few correct digits.
 _ROUGH = 1e-13
 
 
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
-    """Return a factor whose ellipsoid, once scaled, covers the target; and proven lengths."""
+    """Return a factor for the target, improved if need be, and the points in its coordinates."""
     sizes = np.maximum(target.points.max(axis=0), -target.points.min(axis=0))
     whitened = whiten(factor, target.points)
     if (whitened.outside > _ROUGH * sizes).any():
-        # small rows that depend on large ones have lost digits: solve each row again from the
-        # coordinates of the points
+        # small rows that depend on large ones have lost digits: solve for each row again, from the
+        # points' coordinates
         factor = np.asarray(
             np.linalg.lstsq(whitened.coordinates, target.points, rcond=None)[0].T, dtype=np.float64
         )
@@ -35,15 +35,15 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
 
 
 def pair_sensitivity(whitened: Whitened, longest: float) -> float:
-    """Return the squared sensitivity of replacement for noise scaled to the longest point."""
+    """Return the squared sensitivity under replacement of noise scaled to the ``longest`` point."""
     return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 
 
 def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
-    """Return a factor that also covers the small box outside its range, on coordinates ``stuck``.
+    """Return a factor that also covers a box of half-widths ``outside`` on coordinates ``stuck``.
 
-    For t > 0, E(M) + E(D) lies in E((1+t) M + (1+1/t) D), where E(D) is an ellipsoid around the
-    box.
+    Let E(M) be the ellipsoid of the factor, and E(D) one around the box. Their sum lies in
+    ``E((1+t) M + (1+1/t) D)`` for every t > 0.
     """
     t = 1e-8
     box = np.diag(np.where(stuck, outside, 0.0) * math.sqrt(stuck.sum() * (1 + 1 / t)))[:, stuck]

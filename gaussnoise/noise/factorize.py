@@ -1,4 +1,4 @@
-"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with a dual witness."""
+"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with proven bounds."""
 
 import functools
 import math
@@ -30,13 +30,13 @@ from .solve import optimal_noise
 from .streams import is_written_out
 from .structure import Piece, pieces, runs, table
 
-# Uniform weights are called optimal when their certificate's gap is at most this number. Rounding
-# margins alone cause such a gap at order 4096 (1e-11 at 1024), while a Hadamard matrix of order
-# 1024 with one changed sign has a gap of 2e-7.
+# Uniform weights count as optimal if their certificate's gap is at most this. Rounding margins
+# alone cause a gap of 1e-11 at order 1024, more at 4096; a Hadamard matrix of order 1024 with one
+# changed sign has a gap of 2e-7.
 _CLOSED = 1e-10
-# Beyond these sizes, factors and products of norms would over- or underflow.
+# With sizes beyond these, factors and products of norms would over- or underflow.
 _LARGEST, _SMALLEST = 1e300, 1e-300
-_COLUMNS = 512  # number of columns of an extended-precision product computed at a time
+_COLUMNS = 512  # columns of an extended-precision product that are computed at a time
 
 
 def factorize(
@@ -47,44 +47,44 @@ def factorize(
 ) -> "Factorization":
     r"""Return the best factorization ``A = L R``, and a proof that no other is better.
 
-    ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, with ``‖L‖_p`` the p-norm of the row norms of L
-    and ``‖R‖`` the largest column norm of R. Answering the queries A by measuring R with Gaussian
-    noise and decoding with L has error ``γ_(p)(A)/√(2ρ)`` under ρ-zCDP when one record is added or
-    removed, and no Gaussian noise does better.
+    ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, where ``‖L‖_p`` is the p-norm of the row norms of
+    L and ``‖R‖`` the largest column norm of R. To answer the queries A on data x, measure R x with
+    Gaussian noise and multiply by L: the error is ``γ_(p)(A)/√(2ρ)`` under ρ-zCDP when one record
+    is added or removed, and no Gaussian noise has less.
 
     Args:
         A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for
             ``A1 ⊗ ... ⊗ Ak``, which is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products
             of the factors and of the witnesses; or a workload over time, such as
             ``gn.streams.prefix_sums(n)``, also in such a list, or in ``gn.kron``; beyond 1024
-            ticks its factors are known by the weights that make them, and never written out.
+            ticks its factors are stored as the weights that define them, never as matrices.
         error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis),
             "mean" (p = 2: root total variance, γ_F, not divided by anything), or p itself in [2,
             ∞].
         tol: certified relative gap to reach, in (0, 1).
 
     Returns:
-        A :class:`Factorization`; ``float(...)`` is the upper end.
+        A :class:`Factorization`; ``float(...)`` is the upper bound.
 
-    Structure is used when it holds exactly for the stored numbers, and is named in ``.method``:
-    group-circulants ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order, by FFT; matrices
-    of entries 0 and ±c that are Kronecker products (others only as lists: rounded products need not
-    equal their entries); and all matrices whose uniform weights close the certificate, such as
+    Structure that holds exactly for the stored numbers is used, and named in ``.method``: by FFT,
+    group-circulants ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order; matrices of
+    entries 0 and ±c that are Kronecker products (give others as lists, since rounded products may
+    differ from the exact ones); and matrices for which uniform weights are optimal, such as
     Hadamard matrices and orbits of a symmetry group.
 
     Raises:
         ParameterError: A is not a finite real matrix of at least one row and column, has entries
             beyond 1e±300, the error is unknown, or tol is outside (0, 1).
-        CovarianceError: the queries are dependent and differ so much in size (1e5 and more) that
-            rounding of one hides another.
+        CovarianceError: the queries are dependent, and differ so much in size (1e5 and more) that
+            the rounding of a large one is more than a small one.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``.
 
-    Source: Nikolov & Tang (2023), Theorems 23 and 26; Haagerup's characterisation of γ₂ is the case
-    p = ∞. Li, Miklau, Hay, McGregor & Rastogi (2015) for p = 2 and Edmonds, Nikolov & Ullman (2020)
-    for p = ∞ in private query answering. Lee, Shraibman & Špalek (2008) for γ₂ of Kronecker
-    products; their argument holds for every p.
+    Source: Nikolov & Tang (2023), Theorems 23 and 26; at p = ∞, this is Haagerup's characterisation
+    of γ₂. For private answers to queries: Li, Miklau, Hay, McGregor & Rastogi (2015) at p = 2, and
+    Edmonds, Nikolov & Ullman (2020) at p = ∞. For γ₂ of Kronecker products: Lee, Shraibman & Špalek
+    (2008), whose argument holds for every p.
 
     >>> # prefix sums of two cells: the golden ratio
     >>> f = gn.factorize([[1, 0], [1, 1]], error="mean")
@@ -121,11 +121,11 @@ class Witness:
     They prove ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*``.
 
     Attributes:
-        query_weights: w, diagonal of W, shape (queries,), nonnegative; ones at p = 2, of sum one at
-            p = ∞, otherwise of unit norm ``‖w‖_{p/(p−2)}``. Queries with large weights cause most
-            of the error.
-        cell_weights: λ, diagonal of Λ, shape (cells,), a probability vector. Cells with large
-            weights are hard to hide.
+        query_weights: w, the diagonal of W, shape (queries,), nonnegative: all ones at p = 2, with
+            sum one at p = ∞, with norm ``‖w‖_{p/(p−2)} = 1`` otherwise. Queries with large weights
+            cause most of the error.
+        cell_weights: λ, the diagonal of Λ, shape (cells,), a probability vector. Records in cells
+            with large weights need most of the noise.
 
     >>> witness = gn.factorize(np.eye(3)).witness
     >>> print(witness.cell_weights.round(6).tolist(), f"{witness.lower_bound(np.eye(3)):.4f}")
@@ -159,7 +159,7 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The factorization of one Kronecker factor."""
+    """The factorization of one Kronecker factor, with its two matrices."""
 
     left: Array
     right: Array
@@ -177,17 +177,17 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _LongPart:
-    """The factorization of a workload over time with too many ticks to write out.
+    """The factorization of a workload over time with too many ticks for its matrices in memory.
 
-    ``A = L R`` with ``L = M^½`` and ``R = M^-½ A``, where M is the noise's covariance, known by its
-    weights. Rows of L are as long as standard deviations, squared columns of R are leverages, and
-    both have proven bounds.
+    ``A = L R`` with ``L = M^½`` and ``R = M^-½ A``, where M is the covariance of the best noise,
+    stored as weights. The norms of the rows of L are its standard deviations, the squared norms of
+    the columns of R are leverages, and both have proven bounds.
     """
 
     workload: StreamWorkload
     noise: OptimalNoise
     witness: Witness
-    residual: float = 0.0  # L R is A by definition
+    residual: float = 0.0  # A = L R by definition
 
     @property
     def value(self) -> float:
@@ -223,17 +223,17 @@ class _LongPart:
 class Factorization(PickledByArguments):
     """A factorization ``A ≈ left @ right`` with bounds on γ_(p)(A), by :func:`factorize`.
 
-    Guarantees, on the stored numbers: the columns of ``right`` have length at most one,
-    ``lower <= γ_(p)(A) <= value``, and ``value`` is the p-norm of the row lengths of ``left`` times
-    the largest column length of ``right``, plus a bound on the effect of ``A − left @ right``, plus
-    a margin for rounding.
+    The stored numbers satisfy: the columns of ``right`` have norm at most one;
+    ``lower <= γ_(p)(A) <= value``; and ``value`` is the p-norm of the row norms of ``left`` times
+    the largest column norm of ``right``, plus a bound on the effect of ``A − left @ right``, plus a
+    margin for rounding.
 
     Attributes:
         matrices: the matrices that were factorized, as given: one, or the Kronecker factors. A
-            workload over time of more than 1024 ticks is kept as such.
+            workload over time of more than 1024 ticks is kept as that object.
         p: the norm of the error.
         tol: the requested relative gap.
-        parts: one factorization for each Kronecker factor, given or found.
+        parts: one factorization for each Kronecker factor, either given or found in a matrix.
 
     >>> totals = np.tril(np.ones((4, 4)))
     >>> found = gn.factorize(totals)
@@ -256,31 +256,31 @@ class Factorization(PickledByArguments):
 
     @property
     def value(self) -> float:
-        """The upper end of the bracket, which the stored factors attain."""
+        """The upper bound on γ_(p)(A), which the stored factors attain."""
         return _multiplied([part.value for part in self.parts], +1)
 
     @property
     def lower(self) -> float:
-        """The lower end of the bracket, proved by ``witness``."""
+        """The lower bound on γ_(p)(A), proved by ``witness``."""
         return _multiplied([part.lower for part in self.parts], -1)
 
     @property
     def gap(self) -> float:
-        """The gap ``value / lower − 1``, a bound on any improvement; zero if both ends are zero."""
+        """The gap ``value / lower − 1``, a bound on any improvement; zero if both are zero."""
         if self.value == 0:
             return 0.0
         return self.value / self.lower - 1 if self.lower > 0 else math.inf
 
     @property
     def residual(self) -> float:
-        """The largest entry of ``A − left @ right`` relative to A's; for products, a bound."""
+        """The largest ``|A − left @ right|`` over the largest ``|A|``; a bound for products."""
         if len(self.parts) == 1:
             return self.parts[0].residual
         return math.expm1(math.fsum(math.log1p(part.residual) for part in self.parts))
 
     @property
     def method(self) -> str:
-        """The route that was taken, and why."""
+        """The method of factorization, and the reason for it."""
         methods = [part.method for part in self.parts]
         if len(methods) == 1:
             return methods[0]
@@ -317,7 +317,7 @@ class Factorization(PickledByArguments):
     def noise(self) -> OptimalNoise:
         """The ``optimal_noise`` of the columns of A under "add-remove".
 
-        For structured matrices it is solved at the first access.
+        For structured matrices it is computed at the first access.
 
         Raises:
             DomainTooLargeError: a Kronecker product of more than 2^27 entries.
@@ -348,7 +348,7 @@ class Factorization(PickledByArguments):
 
 
 def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
-    """Warn the caller of a public function of a gap wider than requested."""
+    """Warn a public function's caller of a gap above ``tol``; ``certain`` names a proven fact."""
     if gap > tol:
         message = (
             f"{function}: certified gap {gap:.2g}, wider than tol={tol:g}; {certain} all the same"
@@ -409,7 +409,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _factor(M: object) -> Array | StreamWorkload:
-    """Return a Kronecker factor as a matrix; a long workload over time stays as it is."""
+    """Return a Kronecker factor as a matrix; keep a long workload over time as it is."""
     return M if isinstance(M, StreamWorkload) and not is_written_out(M) else _written_out(M)
 
 
@@ -418,7 +418,7 @@ def _written_out(M: object) -> Array:
 
 
 def _listed(A: object) -> Sequence[object]:
-    """Return a list of matrices as it is; put anything else, rows of numbers too, in a list."""
+    """Return a list of matrices unchanged; put anything else, rows of numbers too, in a list."""
     if isinstance(A, StreamProduct):
         return [K if isinstance(K, StreamWorkload) else K.to_finite_set().points.T for K in A.parts]
     try:
@@ -427,13 +427,13 @@ def _listed(A: object) -> Sequence[object]:
             and len(A) > 0
             and all(isinstance(M, StreamWorkload) or np.ndim(M) == 2 for M in A)
         )
-    except ValueError:  # rows of different lengths are no matrix in either case
+    except ValueError:  # rows of different lengths: no matrix, so no list of matrices either
         listed = False
     return A if listed and isinstance(A, list | tuple) else [A]
 
 
 def _multiplied(bounds: list[float], side: int) -> float:
-    """Return the product of lower (side −1) or upper (+1) bounds, rounded to the safe side."""
+    """Return the product of bounds, rounded down for lower bounds (side −1), up for upper (+1)."""
     if len(bounds) == 1 or 0 in bounds:
         return min(bounds)
     exponent = sum(math.frexp(bound)[1] for bound in bounds)
@@ -445,9 +445,7 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """Return the Kronecker product, at most a gigabyte. Scales are multiplied apart from the
-    entries: 1e200 ⊗ 1e−200 does not overflow.
-    """
+    """Return the Kronecker product, up to a gigabyte; 1e200 ⊗ 1e−200 does not overflow."""
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
@@ -467,7 +465,7 @@ def _kronecker(factors: Sequence[Array]) -> Array:
 
 
 def _exponent(array: Array) -> int:
-    """Return e with ``2^(e−1) <= max |array| < 2^e``; scaling by powers of two rounds nothing."""
+    """Return e with ``2^(e−1) <= max |array| < 2^e``; division by 2^e causes no rounding."""
     return math.frexp(float(np.abs(array).max(initial=0.0)))[1]
 
 
@@ -509,10 +507,10 @@ def _part(piece: Piece | StreamWorkload, p: float, tol: float) -> _Part | _LongP
 
 def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part | _LongPart:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
+        warnings.simplefilter("ignore", ConvergenceWarning)  # factorize warns of the final gap
         noise = optimal_noise(workload, p, neighbors="add-remove", tol=tol)
     certificate = noise.certificate
-    if not isinstance(certificate, StreamCertificate):  # the linear-time route takes few bands only
+    if not isinstance(certificate, StreamCertificate):  # the linear-time method needs few bands
         return _part(Piece(_written_out(workload)), p, tol)
     witness = Witness(certificate.coordinate_weights, certificate.weights)
     return _LongPart(workload, noise, witness)
@@ -521,11 +519,11 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """Return the general solution: L of the columns' optimum ``M = L L'``, and R of ``A = L R``."""
+    """Return the general solution: L of the optimal ``M = L L'``, and R with ``A = L R``."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
-        # a tenth of the tolerance is kept for the residual and the margins
+        warnings.simplefilter("ignore", ConvergenceWarning)  # factorize warns of the final gap
+        # a tenth of the tolerance is left for the residual and the margins
         columns = FiniteSet.from_workload(A[rows]) if domain is None else domain
         noise = optimal_noise(columns, p, neighbors="add-remove", tol=0.9 * tol)
     certificate = noise.certificate
@@ -546,7 +544,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """Return the polar factors ``U S^½``, ``S^½ V'``; optimal if all their lengths are equal."""
+    """Return the polar factors ``U S^½``, ``S^½ V'``: optimal if all norms are equal."""
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()
@@ -564,7 +562,7 @@ def _at_uniform_weights(A: Array, p: float) -> _Part:
 
 
 def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
-    """Return the product with columns of the stored ``right`` that are no longer than one."""
+    """Return the factors, scaled so that the columns of ``right`` have norms of at most one."""
     longest = np.linalg.norm(right, axis=0).max() * (1 + ROUNDING_MARGIN / 2)
     return left * longest, right / longest
 
@@ -574,8 +572,8 @@ def _attained(
 ) -> tuple[float, float]:
     """Return an upper bound on γ_(p)(A) from stored factors, and the largest relative residual.
 
-    The residual E is factorized as E·I, so that its row norms, with a bound on their rounding, are
-    added.
+    The residual E = A − L R is factorized as E·I: the norms of its rows, with a bound on their
+    rounding, are added to the error.
     """
     n = A.shape[1]
     wide = left.astype(precision)
@@ -591,10 +589,10 @@ def _attained(
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """Return the polar factors, found by FFT, of a group-circulant ``A[g, h] = f(g − sign·h)``.
+    """Return the polar factors, computed by FFT, of ``A[g, h] = f(g − sign·h)`` on a group.
 
-    The group permutes rows and columns transitively, so uniform weights are optimal: γ_(p) = n^{1/p
-    − 1} Σ|f̂|.
+    The group permutes rows and columns transitively, so uniform weights are optimal, and ``γ_(p) =
+    n^{1/p − 1} Σ|f̂|`` for the Fourier transform f̂.
     """
     n = len(A)
     spectrum = np.fft.fftn(A[:, 0].reshape(orders))

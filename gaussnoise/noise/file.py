@@ -1,4 +1,4 @@
-"""One ``.npz`` file for one answer: plain arrays and a JSON header, no pickles."""
+"""The ``.npz`` file of an answer: plain arrays and a JSON header, no pickles."""
 
 import math
 import os
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
 
 _FORMAT = "gaussnoise.noise/4"
-_DOMAIN = "domain."  # prefix of the names of a domain's arrays
+_DOMAIN = "domain."  # prefix for the names of a domain's arrays
 INTEGERS = (
     "policy_edges",
     "certificate_rows",
@@ -61,13 +61,13 @@ _SCALARS = (
 
 
 def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
-    """Store ``noise`` so that :func:`read` returns the same numbers, bit for bit."""
+    """Write ``noise`` to a file from which :func:`read` returns the same numbers, bit for bit."""
     header, arrays = described(noise)
     write_arrays(path, header | {"format": _FORMAT}, arrays)
 
 
 def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
-    """Return everything in an answer: a header for JSON, and arrays."""
+    """Return all parts of an answer: a header for JSON, and arrays."""
     header: dict[str, Any] = {name: getattr(noise, name) for name in _SCALARS}
     header["status"] = noise.status.name
     arrays: Arrays = {"center": noise.center}
@@ -109,14 +109,14 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
 
 
 def verified(noise: "OptimalNoise") -> "OptimalNoise":
-    """Return the answer once it is verified; numbers that overflow fail verification."""
+    """Return the answer after it is verified; numbers that overflow fail verification."""
     with np.errstate(all="ignore"):
         noise.verify()
     return noise
 
 
 def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
-    """Return the answer that :func:`described` wrote, still unverified; it may be forged."""
+    """Return the answer that :func:`described` wrote; it is not verified and may be forged."""
     from .optimal_noise import OptimalNoise, Status
 
     _check_types(header)
@@ -160,7 +160,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
 
 
 def _check_types(header: dict) -> None:
-    """Raise CertificateError unless every scalar has its type."""
+    """Raise CertificateError unless every scalar in the header has its type."""
     numbers = [header[name] for name in ("p", "gamma", "gamma_lower", "sensitivity_squared")]
     numbers += [header["scale"]] if "scale" in header else []
     finite = numbers[1:]
@@ -180,7 +180,7 @@ def _check_types(header: dict) -> None:
 def _kinds(
     domain: AbstractDomain, header: dict, arrays: dict
 ) -> tuple[type[AbstractCovariance], type[Certificate]]:
-    """Return the types of covariance and certificate that are stored for such a domain."""
+    """Return the types of covariance and certificate that the file has for its domain."""
     if isinstance(domain, Products) and "strategies" in header:
         return ProductCovariance, ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:

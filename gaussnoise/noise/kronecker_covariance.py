@@ -1,4 +1,4 @@
-"""Covariances that are Kronecker products, which are never written out."""
+"""Covariances that are Kronecker products, stored as their factors."""
 
 import math
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ class KroneckerCovariance(AbstractCovariance):
         return kronecker(factors)
 
     def written_out(self) -> FactorCovariance | None:
-        """Return the same covariance with a dense factor, or None if some part has none."""
+        """Return the same covariance with one dense factor, or None if a part has none."""
         known = [part for part in self.parts if isinstance(part, FactorCovariance)]
         if len(known) < len(self.parts):
             return None
@@ -98,7 +98,7 @@ def kronecker(arrays: Iterable[Array]) -> Array:
 
 
 def joined(name: str, stored: list[Stored]) -> Stored:
-    """Return the parts' headers in a list, and their arrays under names with the part's number."""
+    """Return the parts' headers in a list, and their arrays, named ``name@k`` for part k."""
     arrays = {
         f"{key}@{k}": array
         for k, (_, numbers) in enumerate(stored)
@@ -108,6 +108,6 @@ def joined(name: str, stored: list[Stored]) -> Stored:
 
 
 def arrays_of_part(arrays: dict[str, NDArray[Any]], k: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of one part, without the part's number in their names."""
+    """Return the arrays of part k under their own names."""
     end = f"@{k}"
     return {name.removesuffix(end): array for name, array in arrays.items() if name.endswith(end)}

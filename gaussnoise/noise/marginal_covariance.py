@@ -1,4 +1,4 @@
-"""Covariance of tables of counts, by sums over subsets: all cells of a table vary alike."""
+"""Covariance of tables of counts, by sums over subsets: cells of a table have equal variances."""
 
 import math
 from collections.abc import Mapping
@@ -36,10 +36,12 @@ from .table_covariance import TableCovariance, variances_of
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCovariance(TableCovariance, PickledByArguments):
-    """Noise of marginal tables that are consistent with each other, never built as one matrix.
+    """The noise of marginal tables that agree on their common totals; M is never built as a matrix.
 
-    Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` contribute ``Σ_{T ⊆ S} η_T ⊗
-    1/N_{S∖T}`` to table S, and coordinate block S of the domain is its weight times that.
+    For each attribute set T, independent noise ``η_T ~ N(0, variances[T] · Π_T)`` on the cells of
+    T, where Π_T projects on tensors whose sums along every axis are zero. Table S gets the sum over
+    T ⊆ S of η_T spread evenly over the attributes of S∖T, so divided by their number of cells. The
+    coordinates of table S are its weight times that.
     """
 
     domain: AbstractTables
@@ -88,14 +90,14 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def by_type(self) -> ByType:
-        """The variances up to exchange of attributes that are declared alike."""
+        """The variances by type: exchange of alike attributes does not change a set's type."""
         if isinstance(self.variances, ByType):
             return self.variances
         return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """For each type, the part of one T in the variance of a cell over S, times N_S²."""
+        """The terms of the sets T, by type, in a cell's variance for a table S ⊇ T, times N_S²."""
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
             kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
@@ -104,9 +106,9 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table of each kind, with the same variance and size, and the kind of each table."""
+        """One table of each kind (equal variance and size), and the kind of each table."""
         subsets, attributes = self.domain.subsets, len(self.domain.sizes)
-        classes = np.arange(attributes + 1)  # attributes in no class are not alike
+        classes = np.arange(attributes + 1)  # attributes in no class are alike to no other
         for members in self.by_type.orbits.classes:
             classes[list(members)] = members[0]
         kinds = np.sort(classes[padded(subsets, attributes)], axis=1)
@@ -153,7 +155,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
-        """Return columns ``values`` (cells of T, k) lifted to block S, shape (cells of S, k)."""
+        """Return columns ``values`` (cells of T, k), spread over the cells of S and weighted."""
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
         lifted = extended(values, T, S, self.domain.sizes) * (

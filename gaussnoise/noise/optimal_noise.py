@@ -1,4 +1,4 @@
-"""The answer: the optimal covariance of a domain, with both ends of its bracket."""
+"""The answer: the optimal covariance of a domain, with lower and upper bounds on its error."""
 
 import enum
 import math
@@ -69,7 +69,7 @@ class Status(enum.Enum):
 
 
 def gap_between(lower: float, upper: float) -> float:
-    """Return ``upper / lower − 1``, or zero when both ends are zero."""
+    """Return ``upper / lower − 1``, or zero when both are zero."""
     if upper == 0:
         return 0.0
     return upper / lower - 1 if lower > 0 else math.inf
@@ -80,8 +80,9 @@ def gap_between(lower: float, upper: float) -> float:
 class OptimalNoise:
     """The best Gaussian covariance for a domain at unit sensitivity, with its proof.
 
-    Made by :func:`gaussnoise.optimal_noise` (calibrated to the neighbouring relation, no shift) and
-    by :func:`gaussnoise.gamma` (the paper's γ_p(K), with shift).
+    It is returned by :func:`gaussnoise.optimal_noise`, where it covers the differences of
+    neighbours, and by :func:`gaussnoise.gamma` (the paper's γ_p(K)), where it covers the set up to
+    a shift.
 
     Attributes:
         domain: the set K.
@@ -89,17 +90,17 @@ class OptimalNoise:
         neighbors: relation that the mechanism protects: "replace", "add-remove" or a policy graph.
         shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set
             (``optimal_noise``).
-        gamma: upper end of the bracket: ``‖sd(M)‖_p`` of the stored covariance.
-        gamma_lower: lower end, proved by ``certificate``.
+        gamma: the upper bound on the least error: ``‖sd(M)‖_p`` of the stored covariance.
+        gamma_lower: the lower bound on the least error, proved by ``certificate``.
         covariance: M, an :class:`AbstractCovariance`.
         center: v, shape (d,), zeros without shift.
         certificate: the dual witness.
-        sensitivity_squared: proven upper bound on ``sup s' M⁺ s`` over differences s of neighbours:
-            1 from ``optimal_noise``, up to 4 from ``gamma``.
-        method: the route that was taken, and why.
-        status: how the solve ended.
+        sensitivity_squared: a proven upper bound on ``s' M⁺ s`` for all differences s of
+            neighbours: 1 from ``optimal_noise``, up to 4 from ``gamma``.
+        method: the method that found M, and the reason for it.
+        status: the reason why the solver stopped.
         steps: iterations spent, 0 for closed forms.
-        trace: the bracket after every step; empty for closed forms, and for answers read from a
+        trace: both bounds after every step; empty for closed forms, and for answers read from a
             file.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove")
@@ -133,7 +134,7 @@ class OptimalNoise:
         return gap_between(self.gamma_lower, self.gamma)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Replace a center of zeros by its shape: tables may have billions of cells."""
+        """Return the state; a center of zeros, maybe of billions of cells, becomes a shape."""
         bare = not any(self.center.strides) and not self.center.flat[0]
         return self.__dict__ | ({"center": self.center.shape} if bare else {})
 
@@ -155,27 +156,27 @@ class OptimalNoise:
     def verify(self) -> Verification:
         """Recompute both bounds from the domain and stored numbers, in another way than the solver.
 
-        Finite sets: rational arithmetic for both ends at small sizes; otherwise coordinates by QR
-        with residuals in extended precision, and the dual by an inner product with a matrix whose
-        norm is proven. Marginals: rational arithmetic, and also the check for finite sets if the
-        full table has at most 512 cells. Closed forms of tensor powers: the form of the stored
-        factor, and a bound that is proven for all factors of that form. Other domains: their
-        oracle's upper bound in coordinates by a singular value decomposition, and membership of
-        every point of the certificate.
+        Small finite sets: rational arithmetic. Larger ones: for the upper bound, QR with residuals
+        in extended precision; for the lower one, an inner product with a matrix whose norm is
+        proven. Marginals: rational arithmetic, and also the check for finite sets if the full table
+        has at most 512 cells. Closed forms of tensor powers: the form of the stored factor is
+        checked, and a bound holds for all factors of that form. Other domains: their oracle's upper
+        bound, in coordinates by a singular value decomposition, and a check that every point of the
+        certificate is in the set.
 
         Returns:
             The recomputed bounds.
 
         Raises:
-            CertificateError: a stored claim is stronger than what could be recomputed.
-            CovarianceError: some direction of the sensitivity set gets no noise.
+            CertificateError: a stored bound is stronger than the recomputed one.
+            CovarianceError: the noise is zero in some direction in which neighbours differ.
 
         >>> gn.optimal_noise(
         ...     gn.FiniteSet(np.eye(3)), neighbors="add-remove"
         ... ).verify().sensitivity_squared <= 1
         True
         """
-        from .verify import verify  # imported here, as all that only some answers need
+        from .verify import verify  # imported here, since few programs need it
 
         return verify(self)
 
@@ -189,12 +190,12 @@ class OptimalNoise:
     def load(path: str | os.PathLike[str]) -> "OptimalNoise":
         """Read an answer written by :meth:`save`, and verify it.
 
-        Verification shows that the file is consistent, not who wrote it: read ``neighbors`` and
-        ``domain`` before use.
+        Verification proves that the numbers in the file fit each other, but not who wrote it: check
+        ``neighbors`` and ``domain`` before use.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: the file holds no answer, or its claims do not pass :meth:`verify`.
+            CertificateError: the file contains no answer, or one that fails :meth:`verify`.
         """
         from .file import read
 
@@ -220,7 +221,7 @@ class OptimalNoise:
         return plot_noise(self, axes)
 
     def plot_convergence(self) -> "Figure":
-        """Draw both ends of the bracket against the solver's steps.
+        """Draw the lower and upper bound on the least error, step by step.
 
         Returns:
             A matplotlib Figure.

@@ -1,4 +1,4 @@
-"""A covariance of one's own, and its comparison with the best one for a set."""
+"""A covariance that the caller supplies, and its comparison with the best one for a set."""
 
 import warnings
 from dataclasses import replace
@@ -22,15 +22,16 @@ from .problem import Problem, Relation
 from .sensitivity import Covered, check_relation, covered
 from .solve import optimal_noise
 
-_NEGATIVE = 64  # roundings, of the size of the largest correlation, that count as zero
+_NEGATIVE = 64  # eigenvalues of a d x d correlation matrix above −64 d roundings count as zero
 
 
 @final
 class Covariance(FactorCovariance):
-    """A covariance of one's own, from a symmetric positive semidefinite matrix.
+    """A covariance that you supply, as a symmetric positive semidefinite matrix.
 
-    :class:`GaussianMechanism` and :func:`compare` take it: only its shape matters, since the budget
-    decides its scale. It is stored as a factor, and all guarantees are those of the stored numbers.
+    :class:`GaussianMechanism` and :func:`compare` accept it. Multiples of M give the same noise,
+    since the budget determines the scale. It is stored as a factor, and guarantees hold for this
+    factor.
 
     Args:
         array: M, shape (d, d), symmetric up to rounding.
@@ -97,7 +98,7 @@ def own_noise(
     neighbors: Any,
     tol: float,
 ) -> OptimalNoise:
-    """Return noise of this covariance's shape that covers a set, with the set's own lower end."""
+    """Return the least multiple of ``covariance`` that covers a set, with the set's lower bound."""
     if not isinstance(domain, AbstractDomain) or domain.dim != covariance.dim:
         raise ParameterError(
             f"{function}: expected a domain in R^{covariance.dim}, as the covariance is of "
@@ -107,7 +108,7 @@ def own_noise(
     relation = check_relation(function, neighbors, target)
     method = "oracle" if target._listed() is None else "auto"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is stated
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the answer states the gap
         best = optimal_noise(target, p, neighbors=relation, tol=tol, method=method)
     factor = covariance.unit_factor
     longest, size, outside = _longest(factor, target, relation)
@@ -123,14 +124,14 @@ def own_noise(
         steps=0,
         trace=(),
     )
-    noise.verify()  # by another route than the one that found its scale
+    noise.verify()  # a method other than the one that found its scale
     return noise
 
 
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return a proven bound on the moves in a factor's coordinates, at a size; and the outside."""
+    """Return a bound on changes in factor coordinates, its unit, and the changes off its range."""
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))
         size = power_of_two(np.abs(target.points).max())

@@ -1,4 +1,4 @@
-"""The best noise for people who add a vector at each of their ticks."""
+"""The best noise for people who add a vector at each of several ticks."""
 
 import math
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ from .problem import Problem
 
 Indices = NDArray[np.intp]
 
-_SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the gap by the rest
+_SHARE = 0.8  # the solver's part of the tolerance; the rest is for rounding and the final checks
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
-_NEGLIGIBLE_WEIGHT = 1e-14  # weights below this share of the largest are dropped
-MOST_SEARCHED = 48  # ticks up to which column generation may improve a chain's lower end
+_NEGLIGIBLE_WEIGHT = 1e-14  # weights below this fraction of the largest are dropped
+MOST_SEARCHED = 48  # most ticks for which column generation may improve a chain's lower bound
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 _MOST_WIDE = 2**20  # largest k n² for strategies without a band: tens of seconds
 
@@ -53,15 +53,15 @@ def participation_noise(
     method: str,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return the covariance M for one coordinate; all coordinates have independent noise M.
+    """Return the covariance M for one coordinate; every coordinate has independent noise M.
 
-    Where patterns are disjoint, M is found by Newton's method on the dual. Where they overlap, or
-    that method makes no more progress, M is found by a barrier method if patterns and ticks are
-    few, and otherwise by column generation from the result of Newton's method. Where there are too
-    many sets of ticks to list, M is that of the best known strategy, and a Markov chain proves its
-    distance from the optimum. If this is wider than ``tol`` and ticks are few, column generation
-    follows, and the better of both upper ends and of both lower ends is kept. With more ticks it
-    takes minutes, and neither end was ever better.
+    If patterns are disjoint, M is found by Newton's method on the dual. If they overlap, or
+    Newton's method stops early, M is found by a barrier method for few patterns and ticks, and
+    otherwise by column generation from the result of Newton's method. If there are too many sets of
+    ticks to list, M is that of the best known strategy, and a Markov chain proves a lower bound. If
+    their gap exceeds ``tol`` and ticks are few, column generation follows, and the better upper and
+    lower bounds are kept. With more ticks it takes minutes, and never improved a bound in our
+    experiments.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -81,7 +81,7 @@ def participation_noise(
 
 
 def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> OptimalNoise:
-    """Return the noise with the lower end that another answer to the same problem proves."""
+    """Return ``noise`` with the lower bound of another answer to the same problem."""
     if noise is lower:
         return noise
     return replace(
@@ -98,7 +98,7 @@ def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> Opt
 def with_chain(
     noise: OptimalNoise, banded: OptimalNoise, domain: AbstractParticipations, tol: float
 ) -> OptimalNoise:
-    """Return the noise for numbers, scaled as the chain's certificate of another answer checks."""
+    """Return ``noise``, scaled for numbers in [0, 1], with the chain certificate of ``banded``."""
     size = power_of_two(np.abs(domain.matrix).max())
     method = f"{noise.method}; lower end: {banded.method}"
     factor = noise.covariance.factor() / size
@@ -110,7 +110,7 @@ def apart_noise(
 ) -> OptimalNoise:
     """Return the noise of the best banded strategy, with a Markov chain as its certificate.
 
-    If the gap is wider than ``tol``, steps from there to a strategy without a band follow.
+    If the gap exceeds ``tol``, that strategy is improved by steps that give up its band.
     """
     n, k, A = domain.dim, who.most, domain.matrix
     unit = A / power_of_two(np.abs(A).max())
@@ -140,7 +140,7 @@ def _covered(
     optimum: Separated | Overlapping | Exchanged | None = None,
     trace: Sequence[Progress] = (),
 ) -> OptimalNoise:
-    """Return the answer with a factor for A divided by its size, scaled to cover one person."""
+    """Return the answer for a factor computed from A over its size, scaled to cover one person."""
     size = power_of_two(np.abs(domain.matrix).max())
     longest, outside = longest_move(domain, factor, size)
     margin = ROUNDING_MARGIN if domain.who.most == 1 else SOLVED_AGAIN
@@ -166,7 +166,7 @@ def _covered(
 def _searched(
     problem: Problem, domain: VectorParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the noise found with a list of sets, or with sets that one person's effect shows."""
+    """Return the noise for listed sets of ticks, or by column generation if there are too many."""
     who, A, p = domain.who, domain.matrix, problem.p
     size = power_of_two(np.abs(A).max())
     sets, Z, optimum, note = _found(A / size, who, p, _SHARE * tol, watch.scaled(size))
@@ -186,7 +186,7 @@ def _found(
         if not who.are_disjoint and who.lists_few:
             sets = covering_sets(A, who, p)
         enough = tol if who.are_disjoint else max(_ROUGH, tol)
-        proven = report if who.are_disjoint else None  # else a restricted dual, no lower bound
+        proven = report if who.are_disjoint else None  # a restricted dual proves no lower bound
         optimum = separated_optimum(
             A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven
         )
@@ -204,11 +204,11 @@ def _found(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Return Z of every set, shape (P, k, k), with ``Σ p_π Z_π`` near Λ.
+    """Return correlations Z_π for every set π, shape (P, k, k), with ``Σ p_π Z_π`` near Λ.
 
-    Equality holds where patterns are disjoint. Every Z has a unit diagonal and is positive
-    semidefinite, so one person may have these correlations: the certificate is valid for all of
-    them.
+    The sum equals Λ if patterns are disjoint. Every Z_π has a unit diagonal and is positive
+    semidefinite, so vectors of one person may have these correlations: the certificate is valid
+    even if the sum differs from Λ.
     """
     n = len(second_moment)
     shared = np.zeros((n + 1, n + 1))

@@ -1,4 +1,4 @@
-"""Patterns of participation, and the set that noise must cover for them."""
+"""Participation patterns, and the set that noise must cover for them."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ def participations(
 
     It is a domain for :func:`gaussnoise.optimal_noise`.
 
-    People are added or removed: pass ``neighbors="add-remove"``. For vectors, the answer's error
-    and covariance are those of one coordinate: add noise of covariance M to every coordinate of the
-    n published vectors, independently.
+    Neighbours differ in one person: pass ``neighbors="add-remove"``. For vectors, the answer's
+    error and covariance M are those of one coordinate: add independent noise of covariance M to
+    every coordinate of the n published vectors.
 
     Args:
         workload: A, shape (n, n), lower triangular with no zero on the diagonal: an array, or an
@@ -33,18 +33,18 @@ def participations(
             same n ticks.
 
     Returns:
-        A domain in R^n: of ``kind="counts"`` the set ±{Σ_{i∈π} s_i a_i : 0 <= s_i <= 1}; of
-        ``kind="vectors"`` {Σ_{i∈π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}, of which the domain shows one
-        coordinate.
+        A domain in R^n, with a_i the columns of A, over all sets π of ticks in the pattern. For
+        ``kind="counts"`` it is ±{Σ_{i∈π} s_i a_i : 0 <= s_i <= 1}; for ``kind="vectors"``, one
+        coordinate of {Σ_{i∈π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}.
 
     Raises:
         ParameterError: ``participation`` is not a pattern of participation.
-        InvalidDomainError: the workload has another shape or a zero on the diagonal, or is over
-            other ticks.
+        InvalidDomainError: the workload has another shape, a zero on the diagonal, or another
+            number of ticks.
 
-    Source: Choquette-Choo et al. (2023), "Multi-epoch matrix factorization"; the semidefinite
-    programme of one pattern, the proof that nothing is lost for disjoint ones, and the certificate
-    are this project's.
+    Source: Choquette-Choo et al. (2023), "Multi-epoch matrix factorization". New here: the
+    semidefinite programme for one pattern, the proof that it is exact for disjoint patterns, and
+    the certificate.
 
     >>> K = gn.streams.participations(np.tril(np.ones((16, 16))), gn.streams.Epochs(16, 4))
     >>> # root mean square of 16 answers
@@ -57,7 +57,7 @@ def participations(
 
 
 def check_participation(function: str, participation: object) -> None:
-    """Refuse a participation that is no pattern."""
+    """Raise ParameterError unless ``participation`` is a pattern of participation."""
     if not isinstance(participation, AbstractPatterns):
         raise ParameterError(
             f"{function}: expected a pattern of participation, got {type(participation).__name__}; "
@@ -67,6 +67,6 @@ def check_participation(function: str, participation: object) -> None:
 
 def dense(workload: Any) -> Array:
     """Return the matrix of a workload, or of any object that can be converted to one."""
-    if isinstance(workload, FiniteSet):  # points are the columns
+    if isinstance(workload, FiniteSet):  # its points are the columns
         return workload.points.T
     return np.asarray(workload.toarray() if hasattr(workload, "toarray") else workload)

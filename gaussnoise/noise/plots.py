@@ -1,4 +1,4 @@
-"""The picture of the set that noise covers, in its ellipsoid, with the points that prove it."""
+"""The plot of the set that noise covers, in its ellipsoid, with the points that prove its bound."""
 
 from typing import TYPE_CHECKING
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
 
 
-_LARGEST_AREA = 180.0  # area of the disc of the certificate's heaviest point, in square points
+_LARGEST_AREA = 180.0  # area of the disc for the certificate's heaviest point, in square points
 _SET = "0.86"
 
 
 def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure":
-    """Draw the set that the noise covers, in the optimal ellipsoid, with the points that prove it.
+    """Draw the set that the noise covers, in the optimal ellipsoid, with the certificate's points.
 
     The picture also has the least ball around the same center that covers the set: the shape of
-    plain spherical noise. In more than two dimensions, everything is projected on two coordinates,
-    and the projections of touching bodies need not touch. In one dimension, intervals are drawn.
+    spherical noise. In more than two dimensions, all is projected on two coordinates; projections
+    of sets that touch need not touch. In one dimension, intervals are drawn.
 
     Args:
         noise: the answer to draw.
-        axes: the two coordinates to show, across and up; ignored in one dimension.
+        axes: the coordinates of the horizontal and the vertical axis; ignored in one dimension.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
 
     Raises:
         ParameterError: axes are not two different coordinates.
-        DomainError: the domain's oracle gives no answer at its size.
+        DomainError: the domain is too large for its oracle.
 
     >>> figure = plot_noise(gn.optimal_noise(gn.FiniteSet([[0.0, 0.0], [3.0, 1.0], [1.0, 2.0]])))
     >>> print(figure.axes[0].get_legend_handles_labels()[1][0])
@@ -51,7 +51,7 @@ def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure
     width, height = (6.6, 7.7) if plane else (7.6, 3.6)
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
-    # sizes in inches, since automatic layouts do not allow for square axes
+    # sizes in inches: automatic layouts leave no room for axes with equal scales
     left, bottom, across, up = (0.9, 1.75, 5.2, 5.2) if plane else (0.3, 0.55, 7.0, 2.5)
     picture = figure.add_axes((left / width, bottom / height, across / width, up / height))
     draw = _draw_plane if plane else _draw_line
@@ -100,7 +100,7 @@ def _draw_plane(axes: "Axes", scene: Scene) -> None:
 
 
 def _draw_line(axes: "Axes", scene: Scene) -> None:
-    """Draw one coordinate: intervals, one below the other."""
+    """Draw one coordinate, as intervals one below the other."""
     spans = {
         "set": (scene.outline, "0.6", 7),
         "noise": (scene.ellipse, OURS, 3),
@@ -119,7 +119,7 @@ def _draw_line(axes: "Axes", scene: Scene) -> None:
     )
     heights = np.full(len(scene.witnesses), rows["certificate"])
     _draw_witnesses(axes, scene, np.column_stack([scene.witnesses, heights]))
-    for name, row in rows.items():  # the names stand beside the lines, so that no legend is needed
+    for name, row in rows.items():  # a name beside each line replaces the legend
         axes.text(
             0.01,
             row + 0.3,
@@ -137,7 +137,7 @@ def _draw_line(axes: "Axes", scene: Scene) -> None:
 
 
 def _draw_witnesses(axes: "Axes", scene: Scene, positions: Array) -> None:
-    """Draw the certificate's measure as discs."""
+    """Draw the certificate's points as discs whose areas are proportional to their weights."""
     label = scene.labels["certificate"]
     if not len(positions):
         axes.plot([], [], " ", label=label)
@@ -149,5 +149,5 @@ def _draw_witnesses(axes: "Axes", scene: Scene, positions: Array) -> None:
 
 
 def _closed(boundary: Array) -> Array:
-    """Return a boundary that ends at its first point."""
+    """Return the boundary with its first point added at the end."""
     return np.concatenate([boundary, boundary[:1]])

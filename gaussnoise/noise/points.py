@@ -33,34 +33,34 @@ from .structure import halves
 
 Rows = NDArray[np.intp]
 
-_SHARE = 0.9  # share of the tolerance for the solver; the checks may widen the gap by the rest
+_SHARE = 0.9  # the solver's part of the tolerance; the rest is for rounding and the final checks
 _MOST_CUTS = 400_000  # steps of the ellipsoid method: about a minute at the largest size it accepts
-# A point whose weight is below this fraction of the largest only makes the certificate longer.
+# Points below this fraction of the largest weight would only make the certificate longer.
 _NEGLIGIBLE_WEIGHT = 1e-14
-# With more points than this per dimension, most are left out until the ellipsoid does not cover
-# them. That takes a tenth of the time where few points have weight, and up to ten times as much
-# where all do.
+# With more points per dimension than this, the solver starts with few points, and adds those that
+# the ellipsoid does not cover. That takes a tenth of the time if few points have weight, and up to
+# ten times as much if all do.
 _MANY = 100
-# With few points per dimension, as in prefix sums, most pairs have weight: one problem with all
-# pairs takes a tenth of the time of many problems with some pairs. With more points, few have
+# With fewer points per dimension than this, as in prefix sums, most pairs have weight: to solve for
+# all pairs at once takes a tenth of the time of column generation. With more points, few pairs have
 # weight.
 _AT_ONCE = 2
-_LIGHT = 0.01  # share of the measure left out of the certificate, as a multiple of the tolerance
-_MOST_AT_ONCE = 2**26  # numbers in the certificate: 512 MB, the differences of 512 prefix sums
+_LIGHT = 0.01  # weight left out of the certificate, per unit of tolerance
+_MOST_AT_ONCE = 2**26  # numbers in a list of differences: 512 MB, those of 512 prefix sums
 _LARGEST, _SMALLEST = 5e300, 1e-300
-_LARGEST_SIMPLEX = 2**26  # limit of twice the number of entries of a simplex's differences
+_LARGEST_SIMPLEX = 2**26  # limit for n² d, twice the entries of all differences of a simplex
 
 
 def point_noise(
     problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for the points whose hull is the problem's domain."""
+    """Return the best noise for listed points whose hull is the problem's domain."""
     p, shifted = problem.p, problem.shifted
     _check_size(_largest(listed.points))
     target = covered(listed, problem, listed=method != "auto")
     largest = _largest(target.points)
     _check_size(largest)
-    # a power of two, so that dividing by it does not round
+    # a power of two, so that division by it causes no rounding
     size = power_of_two(largest)
     unit = target.points / size
     if np.count_nonzero(unit) < np.count_nonzero(target.points):
@@ -74,7 +74,7 @@ def point_noise(
         report = watch.scaled(size)
         design, rows, rank = _design(problem, unit, target.rows, tol, method, report)
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
-    # use the center as it will be stored, with its rounding
+    # use the center as it will be stored, rounded
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
     try:
         factor, whitened = enclosing(design.factor, moved)
@@ -139,7 +139,7 @@ def _check_size(largest: float) -> None:
 def _design(
     problem: Problem, unit: Array, rows: Rows | None, tol: float, method: str, report: Report
 ) -> tuple[Design, Rows, int]:
-    """Return the best design by ``method``, the rows of the domain it uses, and the rank."""
+    """Return the best design by ``method``, the rows of the domain that it uses, and the rank."""
     live = (unit != 0).any(axis=0)
     points = unit if live.all() else unit[:, live]
     basis = span(points)
@@ -174,7 +174,7 @@ def _design(
 
 
 def _are_few(points: Array, rank: int) -> bool:
-    """Return whether all pairs of points are solved as one problem."""
+    """Return whether points are so few that all their pairs are solved for at once."""
     count = len(points)
     numbers = count * (count - 1) // 2 * points.shape[1]
     return count <= _AT_ONCE * rank and numbers <= _MOST_AT_ONCE
@@ -183,7 +183,7 @@ def _are_few(points: Array, rank: int) -> bool:
 def _of_all_pairs(
     problem: Problem, points: Array, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design of all differences at once, without differences of almost no weight."""
+    """Return the design for all differences at once, without those of almost no weight."""
     fidelity = PairFidelity(points, problem.p, False, basis)
     design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     order = np.argsort(design.weights)
@@ -208,9 +208,7 @@ def _generated(
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:
-    """Return the design of the points ``b ⊗ c`` for all columns b and c, from those of the
-    parts.
-    """
+    """Return the design for all ``b ⊗ c``, with b, c columns of the parts, from their designs."""
     share = math.expm1(math.log1p(tol) / 2)
     one, other = (
         _design(problem, part.T, np.arange(part.shape[1])[:, None], share, "auto", _silent)[0]
@@ -234,13 +232,13 @@ def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design
 
 
 def _silent(steps: int, lower: float, upper: float) -> None:
-    """Report nothing: the bracket of one part says little about the whole product."""
+    """Report nothing: the bounds for one part say little about the product."""
 
 
 def _symmetric(
     problem: Problem, points: Array, rows: Rows | None, rank: int
 ) -> tuple[Design, Rows] | None:
-    """Return the uniform measure and its rows, all pairs of a simplex, or None if not optimal."""
+    """Return the uniform measure and its rows (all pairs of a simplex), or None if not optimal."""
     if rows is None:
         if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
             return None
@@ -251,7 +249,7 @@ def _symmetric(
 
 
 def _reference(problem: Problem, points: Array, tol: float, method: str, report: Report) -> Design:
-    """Return the design by one of the slow, independent routes."""
+    """Return the design by one of the slow, independent methods."""
     from ..solvers.reference.ellipsoid import ellipsoid
     from ..solvers.reference.sdp import sdp
 

@@ -1,4 +1,4 @@
-"""Policy graphs: the pairs of values of a record that must be indistinguishable."""
+"""Policy graphs: their edges join the values of a record that must be indistinguishable."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class PolicyGraph:
     """The relation of data sets that differ in one record, whose two values are joined by an edge.
 
     This is Blowfish privacy. Values at graph distance k are protected at k²ρ, and values in
-    different components not at all: the number of records in each component is published exactly. A
-    caller who passes such an object instead of a networkx graph accepts that.
+    different components not at all: the number of records in each component is published exactly.
+    Unlike a networkx graph, such an object is not refused if it has several components.
 
     Attributes:
         edges: shape (E, 2), row indices into the domain's points, each pair sorted.
@@ -47,7 +47,7 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any, points: Array, function: str) -> "PolicyGraph":
-        """Return the policy of a graph on the points' rows; refuse components not declared."""
+        """Return the policy of a graph on row indices; refuse undeclared components."""
         count = len(points)
         if graph.is_directed():
             raise ParameterError(
@@ -74,7 +74,7 @@ class PolicyGraph:
 
     @classmethod
     def from_edges(cls, edges: "ArrayLike", points: Array) -> "PolicyGraph":
-        """Return the policy with these pairs of row indices as edges; equal points are merged."""
+        """Return the policy with these pairs of row indices as edges; merge equal points."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -101,7 +101,7 @@ class PolicyGraph:
 
     @property
     def unprotected(self) -> str:
-        """A sentence on what a policy of several parts does not protect."""
+        """A sentence that says what a policy of several components does not protect."""
         return (
             f"the policy graph has {self.parts} components on {len(self.components)} points "
             "(points without edges are "
@@ -109,14 +109,14 @@ class PolicyGraph:
         )
 
     def warn(self, function: str, stacklevel: int) -> None:
-        """Warn if there are several parts."""
+        """Warn if there are several components."""
         if self.parts > 1:
             warnings.warn(
                 f"{function}: {self.unprotected}", PolicyWarning, stacklevel=stacklevel + 1
             )
 
     def origins(self) -> Integers:
-        """Return the first point of each point's component, shape (N,)."""
+        """Return the index of the first point in each point's component, shape (N,)."""
         first = np.unique(self.components, return_index=True)[1]
         return first[self.components]
 

@@ -16,14 +16,14 @@ Relation = Literal["replace", "add-remove"] | PolicyGraph | ReplaceWithin | AddI
 @final
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The search for the least ``‖sd(M)‖_p`` over covariances M that cover one record's change.
+    """The search for the least ``‖sd(M)‖_p`` over covariances M that cover a change of one record.
 
     Attributes:
         domain: the set K.
-        p: norm of the error, in [2, ∞].
+        p: the exponent of the error's norm, in [2, ∞].
         neighbors: the neighbouring relation to protect.
-        shifted: whether the ellipsoid covers K up to a shift (the paper's γ_p(K)) instead of the
-            sensitivity set.
+        shifted: whether M covers K − v for some v (the paper's γ_p(K)) instead of the differences
+            of neighbours.
     """
 
     domain: AbstractDomain
@@ -33,7 +33,7 @@ class Problem:
 
     @property
     def protected(self) -> Protected | None:
-        """The kind of covered set; None for the differences along a policy graph."""
+        """The kind of set that noise must cover; None for the differences along a policy graph."""
         if self.shifted:
             return "gamma"
         if isinstance(self.neighbors, ReplaceWithin):
@@ -44,5 +44,5 @@ class Problem:
 
     @property
     def public(self) -> tuple[int, ...]:
-        """The attributes that no exchange of records changes."""
+        """The attributes in which neighbouring records are always equal."""
         return public_of(self.neighbors)

@@ -1,4 +1,4 @@
-"""Covariance of answers to products of one-attribute queries, attribute by attribute."""
+"""Covariance of answers to products of one-attribute queries, computed attribute by attribute."""
 
 import math
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ from .table_covariance import TableCovariance, variances_of
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCovariance(TableCovariance, PickledByArguments):
-    """A covariance that sums, over attribute subsets, products over attributes; for any strategies.
+    """A covariance that is a sum over attribute sets T of Kronecker products, for any strategies.
 
     Attributes:
-        domain: the tables whose coordinates are the queries.
-        strategies: one per attribute.
-        variances: the noise variance of each sorted tuple of attributes T.
+        domain: the tables; each coordinate is one query.
+        strategies: one per attribute; they determine how it is measured.
+        variances: for each sorted tuple T of attributes, the variance of its noise.
     """
 
     domain: AbstractTables
@@ -52,7 +52,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._variance(term, None)
 
     def _variance(self, term: Term, box: Box | None) -> Array:
-        """Return the variance of every query, or of those in a box."""
+        """Return the variance of every query of a term, or of those in a box."""
         box = box or tuple([slice(0, base.queries) for _, base in term])
         parts = [self._parts(i, base) for i, base in term]
         own, rest = (
@@ -65,7 +65,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return total
 
     def term_total(self, term: Term) -> float:
-        """Return the sum of :meth:`term_variance`, from the Gram matrices of the bases alone."""
+        """Return the sum of :meth:`term_variance`, computed from the bases' Gram matrices."""
         return math.fsum(
             self.variances[T]
             * math.prod(
@@ -156,13 +156,11 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the contribution of a coordinate of η along attribute i, or of a total, to
-        queries.
-        """
+        """Return the effect on queries of noise in attribute i, if ``measured``; else of totals."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
-        # a query that is constant over categories does not depend on contrasts: set exact zeros in
-        # place of rounding errors
+        # a query that is constant over categories does not depend on contrasts: replace rounding
+        # errors by exact zeros
         return np.where(np.isnan(constants(base))[:, None], lifted, 0.0) if measured else lifted
 
     @cached_property
@@ -170,20 +168,20 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return diag(W E W') and (W v)²."""
+        """Return the diagonal of W E W' and the squares of W v, for the queries W of ``base``."""
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
                 own = np.full(
                     base.size, 1 - 1 / base.size
-                )  # computed without a matrix, since there may be many categories
+                )  # no matrix is built, since there may be many categories
             else:
                 own = np.square(self._lift(i, base, True)).sum(axis=1)
             self._memory[key] = own, np.square(self._lift(i, base, False)[:, 0])
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the sums of :meth:`_parts`."""
+        """Return the sums of both arrays that :meth:`_parts` returns."""
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]
@@ -199,8 +197,8 @@ def _attributes(term: Term) -> Subset:
 
 
 def constants(base: AbstractBase) -> Array:
-    """Return for each query the number by which it multiplies all categories, or NaN."""
-    if base.is_identity:  # without a matrix, since there may be many categories
+    """Return for each query its coefficient if that is equal for all categories, otherwise NaN."""
+    if base.is_identity:  # no matrix is built, since there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):
         first, last = base.ends()

@@ -1,4 +1,4 @@
-"""Rows added or removed whose budget grows with numbers that nothing bounds."""
+"""The relation of one added or removed row whose budget grows with its numbers, without a limit."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,12 +15,12 @@ from ..errors import ParameterError
 class AddInProportion:
     """The relation of data sets that differ in one row, whose budget grows with its numbers.
 
-    A row with the numbers u_j, in lengths of their virtual intervals, may cost
-    ``ρ (1 + Σ_j (u_j/t_j)²)``: noise of covariance M at unit sensitivity covers its moves φ if
-    ``φ' M⁺ φ <= 1 + Σ_j (u_j/t_j)²``, for all u_j >= 0, without an upper end.
+    A row with the numbers u_j, in units of the length of the interval in which queries treat number
+    j, may cost ``ρ (1 + Σ_j (u_j/t_j)²)``. If the row changes the answers by φ, noise of covariance
+    M at unit sensitivity must satisfy ``φ' M⁺ φ <= 1 + Σ_j (u_j/t_j)²``, for all u_j >= 0.
 
     Attributes:
-        scales: for each number, the position of its attribute and t_j, by position.
+        scales: pairs of a number's attribute position and its t_j, sorted by position.
 
     Source: Seeman, Sexton, Pujol & Machanavajjhala (2023), "Per-Record zero-concentrated
     differential privacy", arXiv 2310.12827.
@@ -38,7 +38,7 @@ class AddInProportion:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The positions of the numbers."""
+        """The attribute positions of the numbers."""
         return tuple([i for i, _ in self.scales])
 
     def check(self, function: str, domain: object) -> None:

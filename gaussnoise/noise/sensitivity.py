@@ -1,4 +1,4 @@
-"""The set that noise must cover: one record's change of the answer, for each relation."""
+"""The set that noise must cover: the changes of the answer by one record, for each relation."""
 
 import math
 import sys
@@ -30,7 +30,7 @@ from .problem import Problem, Relation
 
 Rows = NDArray[np.intp]
 
-# If all differences together have more numbers, they are not listed but generated when needed.
+# If all differences together have more numbers than this, they are computed only when needed.
 _LISTED_ENTRIES = 2**14
 _LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
 
@@ -52,7 +52,7 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
         if not np.array_equal(rebuilt.components, neighbors.components):
             raise ParameterError(f"{function}: the policy graph belongs to another domain")
         return rebuilt
-    networkx = sys.modules.get("networkx")  # a caller who has a graph has loaded networkx
+    networkx = sys.modules.get("networkx")  # a caller who has a graph has imported networkx
     if networkx is not None and isinstance(neighbors, networkx.Graph):
         return PolicyGraph.from_networkx(neighbors, domain.to_finite_set().points, function)
     got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
@@ -63,46 +63,46 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
 
 
 def members(points: Array, rows: Rows) -> Array:
-    """Return the points named by rows of one index (point) or two (difference), shape (k, d)."""
+    """Return for each row of indices its point (one index) or difference (two), shape (k, d)."""
     first = points[rows[:, 0]]
     return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
 
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """The set that an ellipsoid must cover, up to sign and translation: points, or all differences.
+    """The set that an ellipsoid must cover: listed points, or all differences of points.
 
     Attributes:
-        points: shape (k, d).
-        rows: shape (k, 1) or (k, 2), for each point the domain's rows of that point, or of the two
-            whose difference it is. None if ``points`` are all of the domain's, up to a shift, and
-            all their differences must be covered.
+        points: shape (k, d). Only one of each pair ±x is listed.
+        rows: for each point its index in the domain's list, shape (k, 1), or the two indices whose
+            difference it is, shape (k, 2). None if ``points`` are all points of the domain, up to a
+            common shift, and all their differences must be covered.
     """
 
     points: Array
     rows: Rows | None
 
     def longest(self, whitened: Whitened) -> float:
-        """Return a proven bound on the length of the covered set, in the strategy's coordinates."""
+        """Return a proven bound on the norms in the covered set, in the factor's coordinates."""
         if self.rows is not None:
             return float(whitened.lengths.max())
         return math.sqrt(largest_pair(whitened))
 
     def outside(self, whitened: Whitened) -> Array:
-        """Return how far the set leaves the factor's range along each axis."""
+        """Return the covered set's largest distance off the factor's range, by coordinate."""
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
 def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
-    """Return K, with a member as the origin, for the paper's γ; otherwise the sensitivity set.
+    """Return the set to cover: differences of neighbours, or K minus one of its points for γ_p(K).
 
-    Differences of many points are left implicit unless they must be ``listed``; then
+    Differences of many points are not computed unless they must be ``listed``; then
     DomainTooLargeError is raised if they do not fit in memory.
     """
     points = domain.points
     count = len(points)
     if problem.shifted:
-        # with a member as the origin, coordinates on which all points agree become exact zeros
+        # subtract one of the points: coordinates on which all points agree become exact zeros
         return Covered(points - points[0], np.arange(count)[:, None])
     if problem.neighbors == "add-remove":
         return _distinct(points, np.arange(count)[:, None])
@@ -120,7 +120,7 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """Return one of each ± pair, without zeros; a single zero if nothing else is left."""
+    """Return one of each pair ±x, without zeros; a single zero if no other point is left."""
     values = members(points, rows) + 0.0
     # choose the sign that makes the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
@@ -139,7 +139,7 @@ def _distinct(points: Array, rows: Rows) -> Covered:
 
 
 def largest_pair(whitened: Whitened) -> float:
-    """Return a proven bound on ``max_{i,j} ‖b_i − b_j‖²``; crude where there are many pairs."""
+    """Return a proven bound on ``max_{i,j} ‖b_i − b_j‖²``; a rough one if there are many pairs."""
     b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:
@@ -148,7 +148,7 @@ def largest_pair(whitened: Whitened) -> float:
         largest = far_pairs(b).largest
     except DomainTooLargeError:
         return cap
-    # lengths include the rounding of the coordinates; the margin covers that of the distances
+    # lengths include the coordinates' rounding; the margin covers that of the distances
     slack = float((lengths - np.linalg.norm(b, axis=1)).max())
     rounding = 4 * (b.shape[1] + 8) * EPS * cap
     return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
@@ -160,11 +160,13 @@ def marginal_sensitivity(
     neighbors: Relation,
     claimed: float | None = None,
 ) -> float:
-    """Return an upper bound on s' M⁺ s over neighbours' differences, for zero-sum noises.
+    """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, for zero-sum noises.
 
-    Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes
-    of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``. Where these are too many, it is the
-    bound that a search proves, no smaller than ``claimed``. Public attributes never differ.
+    Let σ_T² be the variance of the noise for attribute set T, N_T its number of cells, and r_T its
+    rank. Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace, if the attributes in D differ: ``Σ_T 2
+    r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``. The bound is the largest over D; public
+    attributes are never in D. Where there are too many D, a search proves a bound, at least
+    ``claimed``.
     """
     public = public_of(neighbors)
     shares = {
@@ -176,7 +178,7 @@ def marginal_sensitivity(
     total = math.fsum(shares.values())
     kinds = [(n, i in public) for i, n in enumerate(domain.sizes)]
     orbits = Orbits(tuple(c for c in alike(shares, kinds) if any(c[0] in T for T in shares)))
-    # the correlation of two records along an attribute: 1 if they agree, −1/(n−1) if they differ
+    # correlation of two records along an attribute: 1 if they agree, −1/(n−1) if they differ
     unequal = [
         1.0 if members[0] in public else -1 / (domain.sizes[members[0]] - 1)
         for members in orbits.classes
@@ -186,15 +188,15 @@ def marginal_sensitivity(
         proven = None if claimed is None else claimed * (1 - ROUNDING_MARGIN)
         return searched_move(orbits, types, unequal, proven) * (1 + ROUNDING_MARGIN)
     sums = pattern_sums(orbits, types, [1.0] * len(unequal), unequal)
-    # two records' parts in T have the squared distance 2 share_T (1 − Π_{i ∈ T} correlation_i)
+    # the squared distance of two records in T is 2 share_T (1 − Π_{i ∈ T} correlation_i)
     return 2 * (total - float(sums.min())) * (1 + ROUNDING_MARGIN)
 
 
 def largest_move(
     workload: Workload, shares: Array, *, replaced: bool, claimed: float | None = None
 ) -> float:
-    """Return the largest squared change of all measurements, rounded up; ``shares`` is 1/noise."""
-    # subtracting sums from a total of the same size loses digits
+    """Return the largest squared change of measurements, rounded up; ``shares`` is 1/variance."""
+    # to subtract sums from a total of similar size loses digits
     margin = 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares) if replaced else 0.0
     proven = None if claimed is None else claimed - margin
     return workload.largest_move(shares, replaced=replaced, claimed=proven) + margin

@@ -1,4 +1,4 @@
-"""The contents of an answer's picture: all sets and points, projected on one or two coordinates."""
+"""The contents of an answer's plot: all sets and points, projected on one or two coordinates."""
 
 import math
 from collections.abc import Mapping
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
 
 
-# an even number, so that −θ is also a direction; one degree is accurate to 4e-5 of a radius
+# even, so that −θ is also a direction; steps of one degree give errors below 4e-5 of a radius
 _DIRECTIONS = 360
 _MOST_MEMBERS = 500
-_MOST_DIMENSIONS = 2048  # dimension of a quadratic form that an oracle maximises within seconds
-_FARTHEST_BALL = 5.0  # in sizes of the rest of the picture; a larger ball is not drawn in full
+_MOST_DIMENSIONS = 2048  # up to this dimension, oracles maximise a quadratic form within seconds
+_FARTHEST_BALL = 5.0  # radius in sizes of the rest of the plot; larger balls are not drawn in full
 _CHUNK_ENTRIES = 2**22
-_PLAIN_EXPONENT = 100  # matplotlib squares sizes without overflow up to this power of ten
-_VISIBLE = 1e-4  # share of the heaviest point: lighter ones would only make vector files large
+_PLAIN_EXPONENT = 100  # sizes up to this power of ten are squared by matplotlib without overflow
+_VISIBLE = 1e-4  # points below this fraction of the largest weight are not drawn
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The contents of a picture, in one or two coordinates (k).
+    """The contents of a plot, in k = 1 or 2 coordinates.
 
     Attributes:
-        outline: shape (m, k), support points of the covered set in all directions; two if k = 1.
-        members: shape (n, k), the set's own points where they are few; empty otherwise.
+        outline: shape (m, k), points of the covered set that are farthest in m directions.
+        members: shape (n, k), the listed points of the set if they are few; otherwise empty.
         ellipse: shape (m, k), boundary points of center + E(M).
-        ball: shape (m, k), boundary points of the least ball found; empty where there is none.
-        witnesses: shape (q, k), the points of the certificate's measure; empty if it names none.
-        masses: shape (q,), the measure at these points; points too light to see are left out.
+        ball: shape (m, k), boundary points of the least ball, or empty if it is not known.
+        witnesses: shape (q, k), the points of the certificate's measure, or empty if it lists none.
+        masses: shape (q,), the weights of these points; points of tiny weight are left out.
         center: shape (k,).
-        reach: the distance from the center within which something is drawn.
+        reach: the largest distance from the center of all that is drawn.
         names: the names of the k coordinates.
         labels: the legend's words for the set, members, noise, ball and certificate.
     """
@@ -67,7 +67,7 @@ class Scene:
 
 
 def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
-    """Return everything that plot_noise draws, before anything is drawn."""
+    """Return all that plot_noise draws."""
     angles = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     circle = (
         np.column_stack([np.cos(angles), np.sin(angles)])
@@ -81,7 +81,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
     radii = _radii(noise)
     ball = np.empty((0, len(shown))) if radii is None else center + radii[1] * circle
     witnesses, masses = _measure(noise.certificate, shown)
-    # draw in units of a power of ten if sizes are too large or small for matplotlib to square
+    # draw in units of a power of ten if matplotlib cannot square sizes without over- or underflow
     exponent = math.floor(math.log10(near)) if near > 0 else 0
     framed = radii is None or radii[1] <= _FARTHEST_BALL * near
     unit = 10.0**exponent if abs(exponent) > _PLAIN_EXPONENT else 1.0
@@ -133,7 +133,7 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Return the projected set's support points in directions ``circle``, and its few members."""
+    """Return the farthest projected points in directions ``circle``, and all points if few."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
         raise ParameterError("plot: no picture where some attributes of the records are public")
@@ -151,7 +151,7 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
         )
     else:
         ahead = _support_points(listed, circle)
-    behind = np.roll(ahead, len(circle) // 2, axis=0)  # the support points of −θ
+    behind = np.roll(ahead, len(circle) // 2, axis=0)  # the farthest points in directions −θ
     members = np.empty((0, len(shown))) if listed is None else listed
     if noise.shifted:
         return ahead, _few(members)
@@ -167,7 +167,7 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
 
 
 def _listed(domain: AbstractDomain, shown: list[int]) -> Array | None:
-    """Return the projections of a finite domain's points, each once; None for others."""
+    """Return the distinct projections of a finite domain's points; None for other domains."""
     if isinstance(domain, Marginals):
         return marginal_points(domain, shown)
     return (
@@ -185,14 +185,14 @@ def _points(domain: AbstractDomain) -> Array:
 
 
 def marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """Return the projections of all records on one or two cells, by counting which ones occur."""
+    """Return the projections of all records on one or two cells, each once."""
     cells = [cell_of(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
     every = domain.cells(set().union(*codes))
     counts = [
         every // domain.cells(S) for S, _ in cells
-    ]  # how many combinations of the shown cells' attributes fall into each cell
+    ]  # number of combinations of the shown attributes' codes that fall into each cell
     if len(cells) == 1:
         present = {(1,): counts[0], (0,): every - counts[0]}
     else:
@@ -205,7 +205,7 @@ def marginal_points(domain: Marginals, shown: list[int]) -> Array:
 
 
 def _lift(theta: Array, shown: list[int], dim: int) -> Array:
-    """Return a direction of the picture as one in the space of the domain."""
+    """Return a direction in the plot as a direction in R^dim."""
     lifted = np.zeros(dim)
     lifted[shown] = theta
     return lifted
@@ -221,7 +221,7 @@ def _distinct(points: Array) -> Array:
 
 
 def _few(points: Array) -> Array:
-    """Return the points, or none when they are too many to draw."""
+    """Return the points, or none if they are too many to draw."""
     return points if len(points) <= _MOST_MEMBERS else points[:0]
 
 
@@ -239,7 +239,7 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """Return bounds on the largest Euclidean norm in the covered set, or None if that is costly."""
+    """Return bounds on the largest norm in the covered set, or None if they take too long."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
@@ -270,7 +270,7 @@ def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
 
 
 def _longest(rows: Array) -> float:
-    """Return the largest norm of the rows, without over- or underflow."""
+    """Return the largest norm of a row, without over- or underflow."""
     size = float(np.abs(rows).max(initial=0.0))
     return size * float(np.linalg.norm(rows / size, axis=1).max()) if size > 0 else 0.0
 
@@ -283,7 +283,7 @@ def _diameter(points: Array) -> float:
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """Return bounds on the largest norm in closed form: a record has one cell in each table."""
+    """Return the largest norm in closed form: a record has one cell in each table."""
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:
@@ -305,7 +305,7 @@ def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
     if not certificate.centered:
         points, weights = np.concatenate([points, -points]), np.concatenate([weights, weights]) / 2
     size = float(np.abs(points).max()) or 1.0
-    # differences with equal projections agree only up to rounding
+    # differences with equal projections are equal only up to rounding
     _, first, same = np.unique(
         np.round(points / size, 9) + 0.0, axis=0, return_index=True, return_inverse=True
     )

@@ -51,33 +51,33 @@ def optimal_noise(
     method: str = "auto",
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
-    """Return the least-error covariance that covers one record's change, by default *replaced*.
+    """Return the covariance of least error that protects one record, by default a *replaced* one.
 
-    By default, :func:`plan` and the command line protect a record that is added or removed: pass
-    ``neighbors="add-remove"`` for the same here.
+    In contrast, :func:`plan` and the command line by default protect a record that is added or
+    removed; for that, pass ``neighbors="add-remove"``.
 
-    Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record
-    is replaced, K ∪ −K when one is added or removed, the differences along the edges of a policy
-    graph. With noise ``M/(2ρ)`` on the sum of records, this is ρ-zCDP exactly. Ctrl-C during the
-    steps returns the best certified answer so far.
+    M has the least ``‖sd(M)‖_p`` such that ``s' M⁺ s <= 1`` for all s in the sensitivity set: K − K
+    when a record is replaced, K ∪ −K when one is added or removed, the differences along the edges
+    of a policy graph. Noise of covariance ``M/(2ρ)`` on the sum of records is ρ-zCDP, and no less.
+    Ctrl-C during the solver's steps returns the best certified answer so far.
 
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
         p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard
-            deviation. For :class:`Products`, every query counts with the root mean square of its
-            table (with its own under a policy graph, by another method, and in :func:`gamma`).
-        neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an
-            undirected networkx graph on the row indices of the points (n is public, means): values
-            joined by an edge must be indistinguishable, values at distance k are protected at k²ρ.
-            A disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``.
-            For :class:`Marginals` also a ``ReplaceWithin``, which :func:`plan` builds from
-            ``public``, or an ``AddInProportion`` from numbers with a unit.
+            deviation. For :class:`Products`, the deviation of a query is replaced by the root mean
+            square of its table; not under a policy graph, by another method, or in :func:`gamma`.
+        neighbors: "replace" (for means; the number of records n is public), "add-remove" (for sums;
+            n is private), or an undirected networkx graph on the row indices of the points (n is
+            public): values joined by an edge must be indistinguishable, values at distance k are
+            protected at k²ρ. A disconnected graph is refused unless ``graph.graph["components"]``
+            is ``"public"``. For :class:`Marginals` also ``ReplaceWithin`` or ``AddInProportion``:
+            :func:`plan` builds these for ``public`` attributes and for numbers with a unit.
         tol: certified relative gap to reach, in (0, 1).
-        method: "auto" chooses and says so in ``.method``: a closed form, listed points, a
-            relaxation without its matrix, or column generation on the quadratic oracle. "oracle"
-            asks for the last of these. Independent, slower routes for small sets: "sdp-clarabel"
-            and "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the central-cut
-            method.
+        method: "auto" chooses, and names in ``.method``: a closed form, listed points, a relaxation
+            without its matrix, or column generation by the quadratic oracle. "oracle" means the
+            last of these. Independent, slower methods for small sets: "sdp-clarabel", "sdp-scs",
+            "sdp" (Clarabel if the set is small enough, otherwise SCS), and "ellipsoid", the
+            central-cut method.
         progress: True draws a progress bar; a callable receives a :class:`Progress` at every step;
             False is silent. By default a bar is drawn after two seconds, on a terminal.
 
@@ -93,8 +93,8 @@ def optimal_noise(
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``; the noise is still feasible. This
-            is common for :class:`Products` of several attributes; then ``.status`` says what to
-            try.
+            is common for :class:`Products` of several attributes; ``.status`` says how to reduce
+            the gap.
         PolicyWarning: the policy graph has several components.
 
     Source: Nikolov & Tang (2023), Definition 2 without shift; Theorem 26 for the dual.
@@ -136,8 +136,8 @@ def gamma(
 ) -> OptimalNoise:
     """Return the paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
 
-    Its M encloses K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the
-    mechanism takes it into account.
+    Its M covers K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the
+    mechanism scales its noise accordingly.
 
     Args:
         domain: any domain.
@@ -148,7 +148,7 @@ def gamma(
 
     Returns:
         An :class:`OptimalNoise` with ``center`` v and ``neighbors == "replace"``; ``float(...)`` is
-        the upper end.
+        the upper bound on γ_p(K).
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown method.
@@ -170,13 +170,13 @@ def gamma(
 
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise without a warning for products; their callers show the wide gap."""
+    """Return optimal noise without a warning for products, whose callers show the gap."""
     solve = solved if isinstance(domain, Products) else optimal_noise
     return solve(domain, p, neighbors=neighbors, tol=tol)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise without a warning about its gap; its callers show it themselves."""
+    """Return optimal noise without a warning about its gap, which callers show themselves."""
     with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return optimal_noise(domain, p, neighbors=neighbors, tol=tol)
@@ -185,7 +185,7 @@ def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) ->
 def _answered(
     function: str, problem: Problem, tol: float, method: str, progress: bool | Watcher | None
 ) -> OptimalNoise:
-    """Return the answer by the first route that solves the problem."""
+    """Return the answer by the first method that can solve the problem."""
     domain = problem.domain
     with watching(progress, tol) as watch:
         if isinstance(problem.neighbors, AddInProportion):
@@ -223,7 +223,7 @@ def _part_by_part(
     tol: float,
     progress: bool | Watcher | None,
 ) -> OptimalNoise:
-    """Return the product of the parts' optimal noises; every part has a share of ``tol``.
+    """Return the Kronecker product of the parts' optimal noises, each solved to a part of ``tol``.
 
     ``±(K ⊗ L) = (±K) ⊗ (±L)`` for all sets, so that add-remove is solved part by part. This does
     not hold for replacement: ``K ⊗ L − K ⊗ L`` is not a product.
@@ -259,10 +259,7 @@ def _part_by_part(
 def _count_noise(
     function: str, problem: Problem, domain: CountParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best known noise for numbers in [0, 1] whose sets of ticks cannot be listed.
-
-    A number in [0, 1] is a vector no longer than one, so that noise for vectors covers it.
-    """
+    """Return noise for vectors, which covers numbers in [0, 1] too, if sets cannot be listed."""
     who = domain.who
     if isinstance(who, Apart) and not who.are_disjoint:
         noise = apart_noise(problem, domain, who, tol)
@@ -288,7 +285,7 @@ def _count_noise(
 
 
 def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> None:
-    """Check the arguments that all public functions here share."""
+    """Raise ParameterError unless the arguments that all public functions here take are valid."""
     if not isinstance(domain, AbstractDomain):
         raise ParameterError(
             f"{function}: expected a domain, got {type(domain).__name__}; hint: "
@@ -304,7 +301,7 @@ def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, m
 
 
 def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | None:
-    """Return the points whose hull is the domain, or None for the route through oracles."""
+    """Return the points whose hull is the domain, or None if it is to be solved by oracles."""
     if method == "oracle":
         return None
     listed = domain._listed()

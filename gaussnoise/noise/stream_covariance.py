@@ -27,7 +27,7 @@ class StreamCovariance(AbstractCovariance):
         workload: A.
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
-        scale: factor by which the noise is larger than the weights alone give.
+        scale: the factor by which standard deviations exceed those that the weights define.
     """
 
     workload: StreamWorkload
@@ -41,14 +41,14 @@ class StreamCovariance(AbstractCovariance):
 
     @cached_property
     def evaluation(self) -> Evaluation:
-        """Proven bounds on leverages and variances, for scale 1."""
+        """The proven bounds on leverages and variances, for scale 1."""
         return evaluate(self.workload.bands, self.weights, self.coordinate_weights)
 
     def standard_deviation(self) -> Array:
         """Return upper bounds on the standard deviations.
 
-        Where A⁻¹ has one subdiagonal, they exceed the exact ones by at most a relative 1e-9 for a
-        million ticks; where it has several, by a proven bound on the rounding.
+        If A⁻¹ has one subdiagonal, they exceed the exact ones by at most a relative 1e-9 for a
+        million ticks; if it has several, by a proven bound on the rounding.
         """
         return self.scale * np.sqrt(self.evaluation.variances)
 
@@ -63,10 +63,10 @@ class StreamCovariance(AbstractCovariance):
         return self._multiply(np.eye(self.dim))
 
     def _multiply(self, x: Array) -> Array:
-        """Return M x by the rational function's resolvents, each of which is a banded system."""
+        """Return M x as a sum of rational terms, each of which solves a banded system."""
         root = self.evaluation.root
         precision = _precision_bands(self.workload.bands, self.weights)
-        for m in range(1, len(precision)):  # LAPACK wants bands stored by columns
+        for m in range(1, len(precision)):  # LAPACK stores bands by columns
             precision[m] = np.roll(precision[m], -m)
         total = np.zeros_like(x)
         for c, s in zip(root.sizes, root.shifts, strict=True):

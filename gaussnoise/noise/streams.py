@@ -1,4 +1,4 @@
-"""Noise for workloads over time: an answer for many ticks, a design for few."""
+"""Noise for workloads over time: weights for many ticks, matrices for few."""
 
 import math
 from dataclasses import replace
@@ -19,15 +19,15 @@ from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 from .stream_covariance import StreamCovariance
 
-_SHARE = 0.9  # share of the tolerance for the solver
-_MOST_SUBDIAGONALS = 8  # subdiagonals of A⁻¹ up to which the linear-time route is used
-_LEAST_TICKS = 257  # for one subdiagonal; below, Newton's method on matrices is as fast
+_SHARE = 0.9  # the solver's part of the tolerance
+_MOST_SUBDIAGONALS = 8  # most subdiagonals of A⁻¹ for the linear-time method
+_LEAST_TICKS = 257  # for one subdiagonal; with fewer ticks, Newton's method on matrices is as fast
 _LEAST_TICKS_OF_SEVERAL = 1025
-_WRITTEN_OUT = 1024  # number of ticks up to which the covariance is stored as a matrix
+_WRITTEN_OUT = 1024  # most ticks for which the covariance is stored as a matrix
 
 
 def linear_workload(problem: Problem) -> StreamWorkload | None:
-    """Return the workload over time if the linear-time route can solve the problem, else None."""
+    """Return the workload over time if the linear-time method can solve the problem, else None."""
     domain = problem.domain
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
@@ -38,12 +38,12 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
 
 
 def is_written_out(workload: StreamWorkload) -> bool:
-    """Return whether the answer is stored as a matrix, and checked like any list of points."""
+    """Return whether the covariance is stored as a matrix, and checked like any list of points."""
     return workload.ticks <= _WRITTEN_OUT
 
 
 def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
-    """Return the optimal design of a workload over time, with its factor written out."""
+    """Return the optimal design of a workload over time, with its factor as a matrix."""
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     w = _inside(optimum.coordinate_weights, p)
     root = np.sqrt(w)
@@ -65,7 +65,7 @@ def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) 
 def stream_noise(
     problem: Problem, workload: StreamWorkload, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the optimal noise of a workload over time, never written out."""
+    """Return the optimal noise of a workload over time, stored as weights."""
     p = problem.p
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     weights, w = (
@@ -95,7 +95,7 @@ def stream_noise(
 
 
 def _inside(w: Array, p: float) -> Array:
-    """Return the weights scaled into the dual ball, rounding included."""
+    """Return the weights scaled to dual norm at most one, rounding included."""
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 

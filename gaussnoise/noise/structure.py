@@ -13,7 +13,7 @@ from domains.floats import Array
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is not split further, and the group it is circulant over, if any."""
+    """A matrix that is not factored further, and the group it is circulant over, if any."""
 
     matrix: Array
     orders: tuple[int, ...] = ()
@@ -21,7 +21,7 @@ class Piece:
 
 
 def pieces(A: Array) -> list[Piece]:
-    """Return A as a Kronecker product of group-circulants and matrices that split no further."""
+    """Return Kronecker factors of A: group-circulants, and matrices that have no such factors."""
     known = _group(A)
     if known:
         return [known]
@@ -30,12 +30,12 @@ def pieces(A: Array) -> list[Piece]:
 
 
 def runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return each order with its number of consecutive repetitions."""
+    """Return pairs of an order and how many times it is repeated in a row."""
     return [(m, len(list(run))) for m, run in itertools.groupby(orders)]
 
 
 def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
-    """Return the position of ``g − sign·h`` in C order, for all elements g (rows), h (columns)."""
+    """Return the index of ``g − sign·h`` in C order, for all elements g (rows), h (columns)."""
     table = np.zeros((1, 1), dtype=np.intp)
     for m in orders:
         digit = (np.arange(m)[:, None] - sign * np.arange(m)) % m
@@ -46,8 +46,8 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 def _group(A: Array) -> Piece | None:
     """Return A with orders and a sign for which ``A[g, h] = f(g − sign·h)`` exactly, or None.
 
-    Orders are found from the last to the first: for each cyclic group, the column of its unit must
-    be f, shifted by one in that coordinate.
+    Orders are found from the last to the first: for each cyclic group with unit e, column e of A
+    must be f shifted by one in that coordinate.
     """
     n, f = len(A), A[:, 0]
     if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
@@ -55,7 +55,7 @@ def _group(A: Array) -> Piece | None:
     if (f == f[0]).all():
         return (
             Piece(A, (n,)) if (A == f[0]).all() else None
-        )  # otherwise, all permutations of the orders would be tried
+        )  # without this, all permutations of the orders would be tried
     for sign in (1, -1):
         for orders in _orders(A, sign, ()):
             if np.array_equal(A, f[table(orders, sign)]):
@@ -64,7 +64,7 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the orders that extend ``split`` and agree with the units' and the last column."""
+    """Yield orders that contain ``split`` and agree with the units' and the last column."""
     n, stride = len(A), math.prod(split)
     if stride == n:
         f = A[:, 0].reshape(split)
@@ -78,7 +78,7 @@ def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def halves(A: Array) -> tuple[Array, Array] | None:
-    """Return B, C with ``A = B ⊗ C`` exactly, B smallest, for A of entries 0 and ±c; or None."""
+    """Return B, C with ``A = B ⊗ C`` exactly, B smallest, for entries 0 and ±c; or None."""
     size = np.abs(A).max()
     if not size or not ((size == np.abs(A)) | (A == 0)).all():
         return None

@@ -1,4 +1,4 @@
-"""Noise of tables that are consistent with each other, and of the queries about them."""
+"""Noise of tables that are consistent with each other, and of queries on them."""
 
 import abc
 from collections.abc import Mapping
@@ -19,15 +19,16 @@ from .covariance import AbstractCovariance, Stored
 
 
 class TableCovariance(AbstractCovariance):
-    """Covariance of answers from tables, never built as one matrix.
+    """The covariance of answers from tables, never built as one matrix.
 
-    Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T contribute ``Σ_{T ⊆
-    S} η_T ⊗_{i∈S∖T} v_i`` to the cells over S; see :class:`AbstractStrategy` for E and v.
+    For each attribute set T, independent noise ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)``. The
+    cells of table S get ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for the
+    matrix E_i and the vector v_i of attribute i.
 
     Attributes:
-        domain: the tables whose coordinates the answers are.
+        domain: the tables; each coordinate is one of their answers.
         strategies: how each attribute is measured.
-        variances: the noise variance of each sorted tuple of attributes T.
+        variances: for each sorted tuple T of attributes, the variance of its noise.
     """
 
     domain: AbstractTables
@@ -36,8 +37,7 @@ class TableCovariance(AbstractCovariance):
 
     @abc.abstractmethod
     def table_variance(self, subset: Subset, box: Box | None = None) -> Array | float:
-        """Return the variance of every cell of a ``subset``'s (unweighted) table, or one common
-        number.
+        """Return the variance of every cell of an unweighted table, or the one that all cells have.
 
         With a box, return those of its cells alone.
         """
@@ -48,21 +48,21 @@ class TableCovariance(AbstractCovariance):
 
     @abc.abstractmethod
     def term_variance(self, term: Term) -> Array:
-        """Return the variance of every (unweighted) query of a product of bases: (queries…)."""
+        """Return the variance of every unweighted query of a term, one axis per base."""
 
     @property
     @abc.abstractmethod
     def deviations(self) -> Array:
-        """The root mean square of each term's (unweighted) standard deviations, in order."""
+        """The root mean square of the standard deviations of each term's unweighted queries."""
 
     @property
     @abc.abstractmethod
     def largest_deviations(self) -> Array:
-        """The largest standard deviation of each term's (unweighted) queries, in that order."""
+        """The largest standard deviation of each term's unweighted queries."""
 
     @cached_property
     def queries(self) -> Array:
-        """The number of queries of each term, in the domain's order."""
+        """The number of queries of each term."""
         return np.array([float(self.domain.queries(term)) for term in self.domain.terms])
 
     @property
@@ -70,7 +70,7 @@ class TableCovariance(AbstractCovariance):
         return self.domain.dim
 
     def error(self, p: float) -> float:
-        """Return the p-norm over all queries, each with its term's root mean square."""
+        """Return the p-norm over all queries, each with its term's root mean square deviation."""
         return group_norm(np.array(self.domain.weights) * self.deviations, self.queries, p)
 
     def encode(self) -> Stored:
@@ -82,7 +82,7 @@ class TableCovariance(AbstractCovariance):
 
 
 def variances_of(header: dict[str, Any]) -> dict[Subset, float]:
-    """Return the variances by attributes that :meth:`TableCovariance.encode` wrote."""
+    """Return the variances by attribute set that :meth:`TableCovariance.encode` wrote."""
     return {tuple(T): variance for T, variance in header["variances"]}
 
 

@@ -27,20 +27,20 @@ from .problem import Problem
 from .product_covariance import ProductCovariance
 from .sensitivity import largest_move, marginal_sensitivity
 
-_SHARE = 0.9  # share of the tolerance for the solver; the checks may widen the gap by the rest
+_SHARE = 0.9  # the solver's part of the tolerance; the rest is for rounding and the final checks
 _MOST_NAMED = 2**60  # numpy's indices have 63 bits
-# below this gap, a search for strategies with short differences takes longer than its gain is worth
+# below this gap, a search for better strategies under replacement takes more time than it is worth
 _WORTH = 0.01
 # number of attributes with parts that share tables: with more, directions must be left out, and the
 # bound loses more than parts win
 _MOST_SPLIT = 2
-_CLOSED = 1e-9  # the ends of a closed bracket may differ by this much through rounding
+_CLOSED = 1e-9  # a lower bound may exceed the upper one by this much through rounding
 
 
 def tables_optimum(
     problem: Problem, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for tables of either kind."""
+    """Return the best noise for marginals or products."""
     if isinstance(problem.domain, Marginals):
         return marginal_optimum(problem, problem.domain, protected, tol, watch)
     if isinstance(problem.domain, Products):
@@ -51,7 +51,7 @@ def tables_optimum(
 def marginal_optimum(
     problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for marginals, where only the variances of residuals are unknown."""
+    """Return the best noise for marginals, for which only the variances are to be found."""
     p, replaced, shifted = problem.p, protected == "replace", problem.shifted
     if shifted and domain.dim > MOST_NUMBERS:
         raise DomainTooLargeError(
@@ -103,7 +103,7 @@ def marginal_optimum(
 def product_optimum(
     problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise with one strategy per attribute; its lower end holds for all noises."""
+    """Return the best noise with one strategy per attribute, and a lower bound for all noises."""
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
@@ -122,7 +122,7 @@ def _answer(
     optimum: ProductNoise,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return feasible noise from a solver's result, with both ends."""
+    """Return feasible noise from a solver's result, with lower and upper bounds."""
     p, replaced = problem.p, protected == "replace"
     workload, tables = optimum.workload, optimum.noise
     enclosed = largest_move(workload, 1 / tables.noise, replaced=replaced)
@@ -204,7 +204,7 @@ def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[Produc
 
 
 def _by_type(workload: Workload, noise: Array) -> ByType:
-    """Return the variances of the residuals; ``noise`` is in the workload's units."""
+    """Return the variances by type of attribute set, from ``noise`` in the workload's units."""
     variances = (noise * workload.units).tolist()
     return ByType(workload.moving, dict(zip(workload.residuals, variances, strict=True)))
 

@@ -14,8 +14,8 @@ from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 
-_LOST = 1e-13  # error of a rounded center, relative to the size of the set
-_FAR = 1e-3  # error beyond which the general route fits the stored center better
+_LOST = 1e-13  # largest rounding of the center, relative to the size of the set
+_FAR = 1e-3  # with a larger error, the general method finds better noise for the stored center
 
 
 def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
@@ -51,8 +51,8 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
 def axes_noise(problem: Problem, tol: float) -> OptimalNoise | None:
     """Return the optimal noise at p = ∞ for c · T + v, T a power of even order; None for others.
 
-    It returns None for a record that is added or removed: there the ball of symmetric tensors is
-    optimal.
+    It returns None if a record is added or removed: then another closed form, the ball of symmetric
+    tensors, is optimal.
     """
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected

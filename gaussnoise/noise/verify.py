@@ -1,4 +1,4 @@
-"""Both bounds of an answer, recomputed in another way from its domain and stored numbers."""
+"""Both bounds of an answer, recomputed from its domain and stored numbers by another method."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def verify(noise: "OptimalNoise") -> Verification:
-    """Return recomputed bounds; raise CertificateError if ``noise`` claims more."""
+    """Return recomputed bounds; raise CertificateError if ``noise`` claims better ones."""
     numbers = [_in_memory(noise.center)]
     if isinstance(noise.covariance, FactorCovariance):
         numbers.append(noise.covariance.unit_factor)
@@ -82,5 +82,5 @@ def verify(noise: "OptimalNoise") -> Verification:
 
 
 def _in_memory(array: Array) -> Array:
-    """Return the numbers that are really stored: a single one, where a zero stands for all."""
+    """Return the numbers that are in memory: only one if all are the same zero."""
     return array if any(array.strides) else array[:1]

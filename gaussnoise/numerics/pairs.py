@@ -134,10 +134,7 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return pairs of blocks that may be far apart, with bounds on squares, farthest first.
-
-    The list ends early if it has more pairs than can be computed.
-    """
+    """Return far pairs of blocks, with bounds on squares, farthest first, up to a limit."""
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
     outer = np.array([radii[block].max() for block in blocks])

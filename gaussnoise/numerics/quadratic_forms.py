@@ -103,10 +103,7 @@ class Law:
         return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
 
     def _nearest(self, value: float) -> Array:
-        """Return the point nearest to the observed one at which the function has this value.
-
-        There the gradient of ``|m − u|² + t f(m)`` is zero for some t, and f decreases in t.
-        """
+        """Return the nearest point to the observed one at which the function has this value."""
 
         def at(t: float) -> Array:
             return (self.u - t * self.slopes / 2) / (1 + t * self.eigenvalues)
@@ -185,10 +182,7 @@ def _root(f: Callable[[float], float], side: float, limit: float, step: float) -
 
 
 def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
-    """Return the distribution function at x of a quadratic form with mean zero.
-
-    It is a saddle point approximation (Lugannani & Rice 1980), exact if the form is linear.
-    """
+    """Return P(form of mean zero <= x) by a saddle point (Lugannani & Rice 1980)."""
 
     def cumulants(s: float) -> tuple[float, float, float]:
         """Return the cumulant generating function and its first two derivatives."""
@@ -278,10 +272,7 @@ class QuadraticRatio:
         return law.tail() if self._parts[1] > 0 else 1 - law.tail()
 
     def _may_vanish(self, alpha: float) -> bool:
-        """Return whether a one-sided test does not reject that the denominator is zero.
-
-        The values of r that are not rejected then lie on both sides of infinity.
-        """
+        """Return whether a one-sided test does not reject that the denominator is zero."""
         law = self._law(self.bottom)
         if not law.has_zero:
             return False

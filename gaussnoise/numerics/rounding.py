@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 
-# Relative margin by which the lower and upper bound of a bracket in double precision are moved
+# Relative margin by which a lower and an upper bound in double precision are moved
 # apart. It is thousands of times the rounding error of the sums behind them, and a millionth of the
 # usual tolerance.
 ROUNDING_MARGIN = 2.0**-40

@@ -42,7 +42,7 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Return ρ = Δ²/2 for the largest (ε, δ)-private Δ, minus a margin; 0 if none is found."""
+    """Return the largest ρ for which Gaussian noise is (ε, δ)-private, minus a margin; or 0."""
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))

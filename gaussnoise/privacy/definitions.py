@@ -50,7 +50,7 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
 
     Args:
         rho: finite, positive. The Rényi divergence of order α between the outputs on neighbouring
-        data sets is at most ρα, for every α > 1.
+            data sets is at most ρα, for every α > 1.
 
     Raises:
         ParameterError: rho is not positive and finite.
@@ -130,8 +130,8 @@ class ApproxDP(AbstractPrivacy):
     Args:
         epsilon: finite, positive.
         delta: in (0, 1). It should be well below 1 / records, since with a larger δ a mechanism may
-        publish whole records. From 0.01 on, :func:`plan` and :class:`GaussianMechanism` warn
-        (:class:`PrivacyWarning`).
+            publish whole records. From 0.01 on, :func:`plan` and :class:`GaussianMechanism` warn
+            (:class:`PrivacyWarning`).
 
     Raises:
         ParameterError: out of range.
@@ -438,7 +438,7 @@ class PureDP(AbstractPrivacy):
 
     Args:
         epsilon: in (0, 700]; between neighbours, the probability of an event changes by at most a
-        factor e^ε.
+            factor e^ε.
 
     Raises:
         ParameterError: out of range.
@@ -503,7 +503,7 @@ class LocalDP(AbstractPrivacy):
 
     Args:
         epsilon: in (0, 700]; between any two records, the probability of a message changes by at
-        most a factor e^ε.
+            most a factor e^ε.
 
     Raises:
         ParameterError: out of range.

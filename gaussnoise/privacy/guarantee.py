@@ -41,7 +41,7 @@ class AbstractPrivacy:
 
     Attributes:
         noise: the kind of noise that satisfies the guarantee: "gaussian" with the ρ of
-        :meth:`to_zcdp`, "laplace" with the ε of :meth:`to_epsilon`, or "local" messages.
+            :meth:`to_zcdp`, "laplace" with the ε of :meth:`to_epsilon`, or "local" messages.
         instead: a hint for users who ask for Gaussian noise, if Gaussian noise does not satisfy it.
 
     >>> from dataclasses import dataclass

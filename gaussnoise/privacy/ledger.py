@@ -131,11 +131,11 @@ class Ledger:
         Args:
             path: a new file.
             budget: the budget of everything that will ever be released under this ledger: zCDP, or
-            :class:`PerRecord` with the scales of its numbers. Other guarantees, such as (ε, δ),
-            do not add up; releases under them cost the ρ of their noise. All releases together
-            imply an ε of ``budget.epsilon(delta)``; :meth:`epsilon` is that of releases so far.
+                :class:`PerRecord` with the scales of its numbers. Other guarantees, such as (ε, δ),
+                do not add up; releases under them cost the ρ of their noise. All releases together
+                imply an ε of ``budget.epsilon(delta)``; :meth:`epsilon` is that of releases so far.
             delta: the δ of all thresholds together, in [0, 1): with at most this probability, a key
-            that only one person has is shown. It should be well below 1 / records.
+                that only one person has is shown. It should be well below 1 / records.
 
         Raises:
             ParameterError: another budget, path is no path, or delta is out of range.
@@ -390,8 +390,8 @@ class Ledger:
             request: all public parameters of the result, as JSON values; never anything from the
                 data.
             protects: neighbouring relation and privacy unit, in words. Costs add up only if all
-            entries of a ledger protect the same. (Releases of this package pass a
-            :class:`~gaussnoise.privacy.protected.Protected`.)
+                entries of a ledger protect the same. (Releases of this package pass a
+                :class:`~gaussnoise.privacy.protected.Protected`.)
             target: the place of the result; None for a file in the ledger's own folder.
             write: a function that draws noise and writes the result to a path that does not exist
                 yet: a file, or a directory whose ``release.json`` lists the sha256 of all other
@@ -402,10 +402,10 @@ class Ledger:
                 ``cost``-zCDP.
             delta: the δ of thresholds in ``write``, which is then δ-approximate ``cost``-zCDP.
             ready: a function that raises an error if ``write`` cannot begin for a reason that does
-            not depend on the data, like a missing file. If there is no result yet and the
-            budget allows one, it is called before anything is written to the ledger.
+                not depend on the data, like a missing file. If there is no result yet and the
+                budget allows one, it is called before anything is written to the ledger.
             privacy: the guarantee, if ``cost`` is for a record whose numbers are zero and other
-            records may cost more.
+                records may cost more.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.

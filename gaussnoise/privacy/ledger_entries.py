@@ -51,17 +51,17 @@ class LedgerEntry:
         id: the name of the release.
         rho: the ρ charged, rounded up; 0 for a refusal.
         state: "reserved": the result is being drawn, or the program died meanwhile; "written": the
-        result is stored, and the next run publishes it; "sealed": it is published; "lost": the
-        program died before the result was written. All these are charged. "refused": nothing
-        was drawn, since the data broke the declared schema or domain, or the release failed
-        for another reason after it had access to the data.
+            result is stored, and the next run publishes it; "sealed": it is published; "lost": the
+            program died before the result was written. All these are charged. "refused": nothing
+            was drawn, since the data broke the declared schema or domain, or the release failed for
+            another reason after it had access to the data.
         sha256: digest of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of the request.
         target: the path of the result.
         begun: time of the charge or refusal, UTC, by the clock of the machine.
         draws: upper bound on the number of discrete Gaussians drawn; None if only rho is known
-        about the noise.
+            about the noise.
         delta: the δ charged for thresholds, rounded up.
         purpose: the purpose of the release, a public line from :meth:`Ledger.noted`.
         requested_by: the person who asked for the release, likewise.

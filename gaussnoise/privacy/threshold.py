@@ -160,7 +160,7 @@ class ThresholdQuery(PickledByArguments):
 
         Args:
             counts: the counts of the keys that occur, each at least 1. The caller chooses numbers
-            for the keys, which do not affect the draws.
+                for the keys, which do not affect the draws.
         """
         measurement = _measurement(self._scale, self._threshold)
         # larger than the count of any table; a cap on counts does not increase the change between

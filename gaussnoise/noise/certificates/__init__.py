@@ -1,1 +1,1 @@
-"""Proofs of the lower end of an answer: each certificate checks and stores itself."""
+"""Proofs of the lower bounds of answers: each certificate can check and store itself."""

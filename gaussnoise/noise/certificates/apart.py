@@ -1,4 +1,4 @@
-"""The dual witness of counts and of sums without an upper end: one measure for each block."""
+"""The dual certificate for counts and sums of unbounded numbers: one measure for each block."""
 
 import math
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class Block(NamedTuple):
     """All counts, or all sums of one number, as tables of the other attributes.
 
     Attributes:
-        number: the position of the number; None for counts.
-        scale: of the number, t in lengths of its interval; one for counts.
+        number: the attribute position of the number; None for counts.
+        scale: the number's t, in units of its interval's length; one for counts.
         domain: the tables; sums are in units of t.
     """
 
@@ -40,16 +40,16 @@ class Block(NamedTuple):
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """The content of the block, to compare it with another."""
+        """The block's data, to compare it with another."""
         own = self.domain
         return self.number, self.scale, own.sizes, own.terms, own.weights
 
     def own(self, T: Subset) -> Subset:
-        """Return the measurement of the whole for a measurement T of this block."""
+        """Return the set T of a block's attributes, plus the block's number if it has one."""
         return T if self.number is None else tuple(sorted((*T, self.number)))
 
     def covariance(self, whole: TableCovariance, numbers: tuple[int, ...]) -> TableCovariance:
-        """Return the block of a covariance in which blocks are independent."""
+        """Return this block of a covariance in which blocks are independent."""
         variances = {
             tuple(i for i in T if i != self.number): variance / self.scale**2
             for T, variance in whole.variances.items()
@@ -64,9 +64,9 @@ class Block(NamedTuple):
 
 
 def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block, ...]:
-    """Return the blocks of tables in which budgets grow with numbers, of counts first.
+    """Return the blocks of tables in which budgets grow with numbers, with counts first.
 
-    What several entries ask is asked once, with the root of its squared weights' sum.
+    Queries that several tables ask are asked once, with the root of their summed squared weights.
     """
     scales, counts = dict(relation.scales), dict[Term, float]()
     sums: dict[int, dict[Term, float]] = {i: {} for i in scales}
@@ -83,7 +83,7 @@ def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block,
 
 
 def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
-    """Return the tables of these terms."""
+    """Return the tables of these terms, with these weights."""
     weights = list(asked.values())
     if all(base.is_identity for term in asked for _, base in term):
         subsets = [[i for i, _ in term] for term in asked]
@@ -97,10 +97,10 @@ def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
 class ApartCertificate(Certificate):
     """Certificates of the blocks: of all counts, and of the sums of each number.
 
-    The squares of their lower ends add up (:mod:`gaussnoise.noise.apart`).
+    The squares of their lower bounds add up (:mod:`gaussnoise.noise.apart`).
 
     Attributes:
-        blocks: the blocks, of counts first.
+        blocks: the blocks, with counts first.
         parts: one certificate for each block.
     """
 
@@ -116,8 +116,8 @@ class ApartCertificate(Certificate):
     def weighted(self, factors: list[float]) -> tuple[Array, Array]:
         """Return the spectrum of blocks that are multiplied by these factors.
 
-        With the part f²/Σf² of the probability in each block, f its lower end, the root of the
-        second moment is multiplied by f/√Σf² there.
+        Block j has probability ``f_j²/Σ f²``, where f_j is its lower bound: in that block, the root
+        of the second moment is multiplied by ``f_j/√(Σ f²)``.
         """
         spectra = [part.spectrum() for part in self.parts]
         ends = [
@@ -137,7 +137,7 @@ class ApartCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check every block by its own method, as a problem of its own."""
+        """Check every block by its own certificate, as a problem of its own."""
         relation, domain = problem.neighbors, problem.domain
         if (
             not isinstance(relation, AddInProportion)
@@ -175,5 +175,5 @@ class ApartCertificate(Certificate):
 
 
 def together_below(ends: list[float]) -> float:
-    """Return the root of the sum of squares of lower ends, rounded down."""
+    """Return the root of the sum of squares of lower bounds, rounded down."""
     return math.hypot(*ends) * (1 - ROUNDING_MARGIN)

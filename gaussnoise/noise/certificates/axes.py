@@ -1,4 +1,4 @@
-"""The dual witness of tensor powers of even order at p = ∞: a measure on powers of the axes."""
+"""The dual certificate for even tensor powers at p = ∞: a measure on powers of the axes."""
 
 import math
 from dataclasses import dataclass
@@ -25,16 +25,17 @@ _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 @final
 @dataclass(frozen=True, eq=False)
 class AxesCertificate(Certificate):
-    """A measure on 0 and the powers of axes, or on these powers and their differences.
+    """A measure on 0 and the powers of the axes, or on these powers and their differences.
 
-    It is uniform on the points of each kind. Coordinate weights are 1/d on the d coordinates in
+    Points of one kind have equal probabilities. Coordinate weights are 1/d on the d coordinates in
     which powers of axes are not zero, and 0 elsewhere.
 
     Attributes:
         domain: the tensor power, of base d and even order.
-        kind: ``gamma`` takes the covariance of the measure, ``replace`` its second moment.
-        share: weight of the measure on 0 (``gamma``), or on the powers themselves (``replace``).
-        scale: factor by which the set is larger than the tensor power.
+        kind: the bound uses the covariance of the measure (``gamma``), or its second moment
+            (``replace``).
+        share: the probability of 0 (``gamma``), or of the powers themselves (``replace``).
+        scale: the factor by which the set is larger than the tensor power.
     """
 
     domain: TensorPower
@@ -43,7 +44,7 @@ class AxesCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """Return the trace of :meth:`spectrum`, minus a margin far above its rounding errors."""
+        """Return the sum of :meth:`spectrum`, minus a margin far above its rounding errors."""
         trace = axes_trace(self.domain.base, self.kind, self.share)
         return self.scale * trace * (1 - ROUNDING_MARGIN)
 
@@ -54,7 +55,7 @@ class AxesCertificate(Certificate):
 
     @property
     def coordinate_weights(self) -> Array:
-        """The weights w, shape (dim,)."""
+        """The weights w of coordinates, shape (dim,)."""
         w = np.zeros(self.domain.dim)
         w[axes_entries(self.domain)] = 1 / self.domain.base
         return w
@@ -66,7 +67,7 @@ class AxesCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Compute the largest form over the set in rational arithmetic from the stored factor."""
+        """Check the largest ``z' M⁺ z`` over the set, in rational arithmetic."""
         power, scale, _ = stripped(problem.domain)
         if (
             power is None
@@ -106,7 +107,7 @@ class AxesCertificate(Certificate):
 
 
 def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> Fraction:
-    """Return a proven upper bound of ``z' M⁺ z`` over the set to cover, for the stored numbers.
+    """Return a proven upper bound on ``z' M⁺ z`` over the set to cover, for the stored numbers.
 
     Raises:
         CertificateError: the factor or the center is not of the form that :func:`axes_factor`
@@ -119,7 +120,7 @@ def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> 
     own, other, mixed = 0.0, 0.0, 1.0
     if L.shape == (power.dim, math.comb(d + k - 1, k)):
         own = float(L[0, 0])
-        if d > 1:  # the second row belongs to the entry (0, …, 0, 1)
+        if d > 1:  # the second row is that of coordinate (0, …, 0, 1)
             other, mixed = float(L[0, 1]), float(L[1, d])
     if not (own and np.array_equal(L, axes_factor(power, own, other, mixed))):
         raise CertificateError("verify: the factor is not that of powers of axes")
@@ -139,7 +140,7 @@ def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> 
         beside = sum(((c - middle) ** 2 for c in centers), Fraction(0)) / least
     kind = "gamma" if problem.shifted else "replace"
     whole = longest(power, kind, a, b, Fraction(mixed), middle)
-    if beside:  # the center of a far set was rounded by v: |u + v|² <= (1 + t)|u|² + (1 + 1/t)|v|²
+    if beside:  # rounding moves the center by v: |u + v|² <= (1 + t)|u|² + (1 + 1/t)|v|²
         t = Fraction(max(math.sqrt(beside / whole), _LEAST))
         whole = (1 + t) * whole + (1 + 1 / t) * beside
     return whole * size**2

@@ -1,4 +1,4 @@
-"""The common interface of all certificates, and the result of checking one."""
+"""The common interface of all certificates, and the result of a check."""
 
 import abc
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from ..problem import Problem
 
 @dataclass(frozen=True)
 class Verification:
-    """The numbers that :meth:`OptimalNoise.verify` could recompute.
+    """The bounds that :meth:`OptimalNoise.verify` recomputed.
 
     Attributes:
-        gamma: upper end, from the row norms of the stored factor.
-        gamma_lower: lower end, from the dual witness.
-        enclosure: largest z' M⁺ z over the set that M must enclose (the sensitivity set, or K −
+        gamma: upper bound on the least error, from the row norms of the stored factor.
+        gamma_lower: lower bound on the least error, from the certificate.
+        enclosure: largest z' M⁺ z over the set that M must cover (the sensitivity set, or K −
             center).
         sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
-        rounding: the share of ``gamma_lower`` that was subtracted for the worst case of rounding,
-            and for members that may lie outside a body by 1e-9 of its size.
+        rounding: the fraction of ``gamma_lower`` that was subtracted for the worst case of
+            rounding, and for points that may lie outside a body by 1e-9 of its size.
 
     >>> checked = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove").verify()
     >>> print(f"{checked.gamma_lower:.4f} {checked.gamma:.4f} {checked.sensitivity_squared:.4f}")
@@ -39,7 +39,7 @@ class Verification:
 
 
 class Certificate(abc.ABC):
-    """A probability measure on the set, and coordinate weights, whose fidelity bounds γ from below.
+    """A probability measure on the set and coordinate weights, which prove a lower bound on γ.
 
     Source: Nikolov & Tang (2023), Theorem 26.
 
@@ -50,38 +50,37 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def lower_bound(self) -> float:
-        """Return ``tr((W^{1/2} C W^{1/2})^{1/2})``, a lower bound on γ; C is the covariance."""
+        """Return ``tr((W^½ C W^½)^½)`` <= γ, for weights W and the measure's covariance C."""
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
-        """Return eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, rounded down, and multiplicities."""
+        """Return eigenvalues of ``(W^½ C W^½)^½``, rounded down, and their multiplicities."""
 
     @property
     def is_of_alike_records(self) -> bool:
-        """Whether symmetry makes all records equivalent: one measure proves all data sets."""
+        """Whether all records are equivalent, so that the bound holds for every data set."""
         return False
 
     @property
     def caption(self) -> str:
-        """The certificate in words, for pictures, which can draw only points."""
+        """The certificate in words, for plots, which can draw only points."""
         return f"{type(self).__name__}, which lists no points"
 
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Recompute both ends in another way than the solver, from the domain and stored numbers.
+        """Recompute both bounds by another method than the solver, from the stored numbers.
 
         Args:
             problem: the problem that the certificate and the covariance claim to solve.
             covariance: M.
             center: v, shape (d,), zeros without shift.
-            claimed: the squared sensitivity that is claimed; a looser claim takes less work to
-                check.
+            claimed: the squared sensitivity that is claimed; a larger one takes less time to check.
 
         Raises:
             CertificateError: the certificate is not a measure on the set that must be covered, or
                 belongs to another problem.
-            CovarianceError: some direction gets no noise.
+            CovarianceError: the noise is zero in some direction of the set.
         """
         raise CertificateError(
             f"verify: expected a certificate that can be checked, got {type(self).__name__}"
@@ -97,7 +96,7 @@ class Certificate(abc.ABC):
     def decode(
         cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        """Return the certificate that :meth:`encode` wrote, which still must be checked."""
+        """Return the certificate that :meth:`encode` wrote; it must still be checked."""
         raise CertificateError(
             f"load: expected a certificate that can be stored, got {cls.__name__}"
         )

@@ -1,4 +1,4 @@
-"""The dual witness where sets of ticks cannot be listed: a Markov chain on one person's ticks."""
+"""The dual certificate if sets of ticks cannot be listed: a Markov chain on one person's ticks."""
 
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -18,7 +18,7 @@ from ..problem import Problem
 from .certificate import Stored
 from .participations import UNIT, AbstractParticipationCertificate, are_finite
 
-_LEAST = 2.0**-500  # least sum of all sets' weights: far above what underflow takes from it
+_LEAST = 2.0**-500  # least sum of all sets' weights: far more than the errors of underflow
 _UNDERFLOW = 2.0**-300
 
 
@@ -27,15 +27,15 @@ _UNDERFLOW = 2.0**-300
 class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations]):
     """Probabilities of one person's sets of ticks, as a Markov chain, and correlations of vectors.
 
-    Every set π has a probability p_π, and vectors added at its ticks have the correlations Z_π,
-    the part π of one matrix ``C C'`` with a unit diagonal. So the bound of
-    ``ParticipationCertificate`` holds with ``Λ = Σ p_π Z_π``, the probabilities of pairs of ticks
-    times their correlations. Numbers in [0, 1] are covered where all correlations are one: ``1_π``
-    is then a member.
+    Every set π has a probability p_π, and vectors added at its ticks have the correlations Z_π: the
+    rows and columns π of one matrix ``C C'`` with a unit diagonal. So the bound of
+    ``ParticipationCertificate`` holds with ``Λ = Σ p_π Z_π``: the probabilities of pairs of ticks
+    times their correlations. For numbers in [0, 1] it holds if all correlations are one: then one
+    person can add 1 at all ticks of π.
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
-        chain: s, K and c of the chain.
+        chain: the numbers s, K and c that define the chain.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
 
@@ -44,12 +44,12 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
     coordinate_weights: Array
 
     def below(self) -> tuple[float, float]:
-        """Return the lower end, and the share of it that was subtracted for rounding.
+        """Return the lower bound, and the fraction of it that was subtracted for rounding.
 
-        Every entry of the computed Λ differs from the exact entry by a share ``lost`` of its size
-        at most: probabilities are sums of products of nonnegative numbers. A diagonal of the sums
-        of these differences is subtracted, and a diagonal for the rounding of a Cholesky factor.
-        The difference lies below Λ (diagonal dominance).
+        The relative error of every entry of the computed Λ is at most ``lost``: probabilities are
+        sums of products of nonnegative numbers. Two diagonal matrices are subtracted: the sums of
+        these errors by row, and a bound on the rounding of a Cholesky factor. By diagonal
+        dominance, the result is at most Λ in the positive semidefinite order.
         """
         size, scaled, root = self._factors()
         if not root.any():
@@ -65,12 +65,12 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a size of A, W^½ A divided by it, and a root of a matrix proven to lie below Λ."""
+        """Return a size of A, W^½ A divided by it, and a root of a matrix proven to be <= Λ."""
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS
         probabilities = moment.diagonal()
-        # the rounding of a correlation is a share of one, and a tick is in at most k pairs
+        # errors of correlations are relative to one, and a tick is in at most k pairs
         sizes = np.abs(moment).sum(axis=1) + k * probabilities
         roots = np.sqrt(probabilities)
         less = lost * sizes + 4 * (n + 8) * EPS * roots * roots.sum() + _UNDERFLOW
@@ -103,7 +103,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
             and (chain.steps >= 0).all()
             and not chain.steps[near].any()
             and chain.start.max() <= 1
-            # so that no sum of products overflows, nor what underflow takes from it grows
+            # scaled so that no sum of products overflows, and errors of underflow stay small
             and chain.steps.sum(axis=1).max() <= UNIT
             and chain.total() >= _LEAST
             and chain.alike.shape[0] == n

@@ -1,4 +1,4 @@
-"""The dual witness of Kronecker products: a product of measures."""
+"""The dual certificate for Kronecker products: a product of measures."""
 
 import math
 from dataclasses import dataclass
@@ -39,10 +39,10 @@ _KINDS: dict[str, type[Certificate]] = {
 class KroneckerCertificate(Certificate):
     """The product of the measures on the parts, and of their coordinate weights.
 
-    ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' traces, and
-    norms of products of weights are products of norms. A product of ellipsoids covers ``±(K_1 ⊗
-    K_2) = (±K_1) ⊗ (±K_2)``, and its error is the product of errors. So both ends of the bracket
-    multiply.
+    ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' traces, and the
+    norm of a product of weights is the product of their norms: so lower bounds multiply. The
+    product of covariances covers ``±(K_1 ⊗ K_2) = (±K_1) ⊗ (±K_2)``, and its error is the product
+    of the errors: so upper bounds multiply.
 
     Attributes:
         parts: one certificate for each part.
@@ -66,7 +66,7 @@ class KroneckerCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check every part by its own method, as a problem of its own."""
+        """Check every part by its own certificate, as a problem of its own."""
         domains = parts_over_time(problem.domain)
         if (
             domains is None
@@ -81,7 +81,7 @@ class KroneckerCertificate(Certificate):
             _worst(part.check(Problem(K, problem.p, "add-remove"), M, np.zeros(K.dim), 1.0))
             for part, K, M in zip(self.parts, domains, covariance.parts, strict=True)
         ]
-        if not all(one.enclosure <= 1 for one in doubts):  # each part by itself
+        if not all(one.enclosure <= 1 for one in doubts):  # check each part by itself
             raise CertificateError("verify: too little noise for a part of a Kronecker product")
         return [
             Verification(
@@ -125,10 +125,10 @@ def _worst(checks: list[Verification]) -> Verification:
 
 
 def product_above(bounds: list[float]) -> float:
-    """Return a product of non-negative numbers, rounded up."""
+    """Return a product of nonnegative numbers, rounded up."""
     return math.prod(bounds) * (1 + len(bounds) * 2.0**-52)
 
 
 def product_below(bounds: list[float]) -> float:
-    """Return a product of non-negative numbers, rounded down."""
+    """Return a product of nonnegative numbers, rounded down."""
     return math.prod(bounds) * (1 - len(bounds) * 2.0**-52)

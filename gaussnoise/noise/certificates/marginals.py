@@ -1,4 +1,4 @@
-"""A symmetric measure on records, and its check without the algebra that found it."""
+"""A symmetric measure on records, and its check by another method than the solver's."""
 
 import itertools
 import math
@@ -28,9 +28,9 @@ from .certificate import Verification
 from .points import check_points
 from .weights import TableCertificate
 
-# marginals are also checked record by record when the full table has at most this many cells
+# marginals are also checked record by record if the full table has at most this many cells
 _EXPLICIT_CELLS = 512
-_EXPLICIT_RATIO = 1e9  # ratio of weights, beyond which columns look dependent in double precision
+_EXPLICIT_RATIO = 1e9  # with a larger ratio of weights, columns look dependent in double precision
 
 
 @final
@@ -38,9 +38,10 @@ _EXPLICIT_RATIO = 1e9  # ratio of weights, beyond which columns look dependent i
 class MarginalCertificate(TableCertificate):
     """A symmetric measure on the records of marginals, or on pairs of them, given by few numbers.
 
-    The measure is uniform on all records (with a random sign when sums are protected), or on the
-    pairs that differ in a pattern D of attributes, with weights π on patterns. By symmetry its
-    second moment has one eigenvalue on every residual, and the bound is ``Σ_T r_T √(β_T κ_T)``.
+    The measure is uniform on all records (with a random sign under add-remove), or on all pairs
+    that differ in a set D of attributes, with a probability for each type of D. By symmetry, its
+    second moment has one eigenvalue κ_T on the r_T dimensions of residual T. With β_T the
+    eigenvalue of the tables' weights there, the bound is ``Σ_T r_T √(β_T κ_T)``.
     """
 
     @property
@@ -56,7 +57,7 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """Return :meth:`lower_bound`, given :meth:`workload`, which takes long to compute."""
+        """Return :meth:`lower_bound` for a given :meth:`workload`, which takes long to compute."""
         traces = self._traces(workload)
         return (
             max(self.domain.weights)
@@ -70,26 +71,26 @@ class MarginalCertificate(TableCertificate):
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
     def losses(self, workload: Workload) -> Array:
-        """Return the weighted loss of unit noise on one T of each type; the largest weight is 1."""
+        """Return the weighted error of unit noise on one T per type; the largest weight is 1."""
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
     def _traces(self, workload: Workload) -> Array:
-        """Return the term that every T of each type adds to the trace."""
+        """Return the term of the trace for every T, by type."""
         if not workload.residuals:
             return np.zeros(0)
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
         losses = self.losses(workload)
         moved = np.ones(len(losses))
         if self.protected == "replace":
-            # subtract a margin, since 1 − Π loses digits where Π is near one
+            # subtract a margin: 1 − Π loses digits if Π is near one
             moved = weights @ np.maximum(workload.moved(self.patterns) - CANCELLATION, 0.0)
         return np.sqrt(losses * moved)
 
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check variances subset by subset, and record by record where the full table is small."""
+        """Check variances attribute set by set; for a small full table, also record by record."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
         checks = [_by_subsets(self, problem, covariance, center, claimed)]
@@ -105,7 +106,7 @@ class MarginalCertificate(TableCertificate):
 
 
 def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> PolicyGraph:
-    """Return the policy graph of all pairs of records that agree on the public attributes."""
+    """Return the policy graph of all pairs of records with equal public attributes."""
     records = np.indices(domain.sizes).reshape(len(domain.sizes), -1)[list(relation.public)]
     first, second = np.triu_indices(len(points), 1)
     agree = (records[:, first] == records[:, second]).all(axis=0)
@@ -122,7 +123,7 @@ def _is_explicit(domain: AbstractTables) -> bool:
 
 
 def _is_mean(center: Array, domain: AbstractTables) -> bool:
-    """Return whether every table's cells share its weight equally, to the last bit."""
+    """Return whether every table's cells all have the same part of its weight, to the last bit."""
     return all(
         bool((center[block] == weight / (block.stop - block.start)).all())
         for _, weight, block in domain.blocks()
@@ -136,7 +137,7 @@ def _by_subsets(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """Return the bracket of a marginal covariance, from its variances in rational arithmetic."""
+    """Return the bounds of a marginal covariance, from its variances in rational arithmetic."""
     domain = covariance.domain
     public = set(problem.public)
     if problem.protected not in ("replace", "add-remove", "gamma"):
@@ -157,7 +158,7 @@ def _by_subsets(
         )
     # compute equal terms once: sums of rationals do not depend on their order
     alike = Counter((rank(T, domain.sizes), domain.cells(T), v) for T, v in variances.items())
-    # a record's part in the residual T has squared length rank/cells, and noise of variance v
+    # a record's part in residual T has squared length rank/cells; its noise has variance v
     enclosure = float(
         sum((Fraction(n * r, cells) / Fraction(v) for (r, cells, v), n in alike.items()), 0)
     )
@@ -188,19 +189,19 @@ def _by_subsets(
 
 
 def is_measure(witness: MarginalCertificate) -> bool:
-    """Return whether shares and pattern weights are distributions, and all patterns can occur."""
+    """Return whether table and pattern weights are distributions, and all patterns are possible."""
     workload = witness.workload()
     return not workload.residuals or witness.has_weights(workload)
 
 
 def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
-    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure on listed records or pairs."""
+    """Return ``tr((W^½ C W^½)^½)`` of the measure on listed records or pairs, and its rounding."""
     domain, workload = witness.domain, witness.workload()
     largest = max(domain.weights)
     points = domain.to_finite_set().points / largest
     count = len(points)
     if witness.protected == "replace":
-        # E (x − y)(x − y)' = 2 X' (I/N − Q) X, where Q is the joint law of the pair
+        # E (x − y)(x − y)' = 2 X' (I/N − Q) X, where Q is the joint distribution of the pair
         middle = 2 * (np.eye(count) - count * _pair_law(witness, workload)) / count
     elif witness.protected == "gamma":
         middle = (np.eye(count) - 1 / count) / count
@@ -219,7 +220,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return W for every cell: the cell's share to the power 1 − 2/p."""
+    """Return W for every cell: the cell's part of the dual weights to the power 1 − 2/p."""
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:

@@ -1,4 +1,4 @@
-"""The dual witness where people add vectors at their ticks: correlations of these, by pattern."""
+"""The dual certificate if people add vectors at their ticks: correlations of these, by pattern."""
 
 import abc
 import itertools
@@ -27,13 +27,13 @@ Rule = TypeVar("Rule", bound=AbstractParticipations)
 
 # dual norms and rows are normalised in double precision
 UNIT = 1 + 2.0**-44
-# The patterns' semidefinite programmes are solved to about 1e-10, and on other machines to other
-# bits.
+# The patterns' semidefinite programmes are solved to about 1e-10, with results that differ slightly
+# between machines.
 SOLVED_AGAIN = 2.0**-28
 
 
 class AbstractParticipationCertificate(Certificate, Generic[Rule]):
-    """A measure on what one person may do, which is checked against the participation rule.
+    """A measure on the changes by one person, which is checked against the participation rule.
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
@@ -45,7 +45,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 
     @abc.abstractmethod
     def below(self) -> tuple[float, float]:
-        """Return the lower end, and the share of it that was subtracted for rounding."""
+        """Return the lower bound, and the fraction of it that was subtracted for rounding."""
 
     @abc.abstractmethod
     def columns(self) -> tuple[float, NDArray[np.floating]]:
@@ -53,7 +53,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 
     @abc.abstractmethod
     def is_measure(self) -> bool:
-        """Return whether the numbers are those of a measure on what one person may do."""
+        """Return whether the numbers are a measure on changes that one person can make."""
 
     def lower_bound(self) -> float:
         return self.below()[0]
@@ -67,7 +67,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the measure, and by QR and semidefinite programmes what one person may do."""
+        """Check the measure; bound one person's changes by QR and semidefinite programmes."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"
@@ -105,9 +105,9 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 @final
 @dataclass(frozen=True, eq=False)
 class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipations]):
-    """Weights on patterns, and correlations of the vectors a person adds at the ticks of each.
+    """Weights on patterns, and correlations of the vectors that a person adds at their ticks.
 
-    The correlations are the Gram matrices Z of the vectors.
+    The correlations for pattern π are the Gram matrix Z_π of these vectors.
 
     For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π: ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π
     tr(Z_π diag y_π) <= 1``, as diag Z_π = 1 and Σ y_π = 1. By the Cauchy–Schwarz inequality
@@ -149,7 +149,7 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
         stacked = np.zeros((n + 1, count), dtype=precision)
         r = self.vectors.shape[2]
         for j, (ticks, block) in enumerate(zip(self.patterns, scaled, strict=True)):
-            # padded places are added to the last row, which is multiplied by a zero column
+            # padding adds to the last row, which is then multiplied by a zero column
             np.add.at(stacked[:, j * r : (j + 1) * r], ticks, block)
         return size, np.sqrt(self.coordinate_weights.astype(precision))[:, None] * (
             padded @ stacked
@@ -205,20 +205,20 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: AbstractParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Return a proven bound on a person's move in factor coordinates, and its part outside."""
+    """Return a bound on a person's change in factor coordinates, and its distance off the range."""
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))
     b = whitened.coordinates
     most = domain.who.most
-    # |Σ b_i ⊗ u_i| is a norm of (b_i): by the triangle inequality, rounding errors of all b_i add
-    # up
+    # |Σ b_i ⊗ u_i| is a norm of (b_i): by the triangle inequality, the rounding errors of all b_i
+    # add up
     rounded = float((whitened.lengths - np.linalg.norm(b, axis=1)).max()) * most
     products = 16 * most * len(b) * EPS
     X = b @ b.T
     if isinstance(domain, VectorParticipations):
         bound = vector_bound(domain.who, X)
-    else:  # a convex form of numbers in [0, 1] is largest at zeros and ones
+    else:  # a convex function of numbers in [0, 1] is largest at zeros and ones
         bound = form_bound(domain.who, np.maximum(X, 0.0))
     longest = math.sqrt(bound) * (1 + products)
     return longest + rounded, most * whitened.outside

@@ -1,4 +1,4 @@
-"""A measure on points, and its check against a list of points, or a body's oracles."""
+"""A measure on points, and its check against a list of points or by a body's oracles."""
 
 import math
 from dataclasses import dataclass
@@ -38,15 +38,16 @@ class PointCertificate(Certificate):
     """A measure on listed points.
 
     Attributes:
-        points: shape (k, d), members of the sensitivity set (one of each ± pair), or of K itself
-            when ``centered``.
+        points: shape (k, d), points of the sensitivity set (one of each pair ±x), or of K itself if
+            ``centered``.
         weights: shape (k,), positive, summing to one.
         coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
-        rows: shape (k, 1) or (k, 2), for each point the index of that point in the domain's list,
-            or of the two points whose difference it is; None for a domain known through oracles.
-        centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
-        origin: shape (d,); ``points`` are members of K − origin, so that the distance of K from
-            zero causes no rounding. None if they are members of K.
+        rows: for each point its index in the domain's list, shape (k, 1), or the two indices whose
+            difference it is, shape (k, 2); None for a domain that is known by oracles.
+        centered: whether the bound uses the measure's covariance, as for γ_p(K), instead of its
+            second moment.
+        origin: shape (d,); ``points`` are in K − origin, so that a large distance of K from zero
+            causes no rounding. None if they are in K.
     """
 
     points: Array
@@ -61,18 +62,18 @@ class PointCertificate(Certificate):
         return float(values.sum() * (1 - ROUNDING_MARGIN))
 
     def spectrum(self) -> tuple[Array, Array]:
-        # take a member as the origin: the points' common part cancels before anything is rounded
+        # subtract one of the points: the points' common part cancels before anything is rounded
         points = self.points - self.points[0] if self.centered else self.points
         size = np.abs(points).max(initial=0.0)
         if size == 0:
             return np.zeros(1), np.ones(1)
         mass = self.weights / math.fsum(self.weights)
-        scaled = points / size  # then in place: all differences of 512 points take 512 MB
+        scaled = points / size  # in place from here on: all differences of 512 points take 512 MB
         if self.centered:
             scaled -= mass @ scaled
         scaled *= np.sqrt(mass)[:, None]
         scaled *= np.sqrt(self.coordinate_weights)
-        # a triangular factor has the same nuclear norm and, usually, a tenth of the entries
+        # a triangular factor has the same nuclear norm, and usually a tenth of the entries
         triangle = np.linalg.qr(scaled, mode="r") if len(scaled) > 1.5 * scaled.shape[1] else scaled
         singular = np.linalg.svd(triangle, compute_uv=False)
         rounding = 8 * EPS * singular[0]
@@ -81,7 +82,7 @@ class PointCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the points against the domain's list of points, or against its oracles."""
+        """Check the points against the domain's list of points, or by its oracles."""
         numbers = [
             self.points,
             self.weights,
@@ -142,7 +143,7 @@ def _by_oracle(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """Return the bracket by the domain's oracles, in coordinates from singular values."""
+    """Return the bounds by the domain's oracles, in coordinates from singular values."""
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
@@ -163,7 +164,7 @@ def _by_oracle(
     body = Body(covered * (1 / size))
     if problem.shifted:
         body = about(covered, center - shift, size, domain._drift(shift))
-    live = (factor != 0).any(axis=1)  # a constant coordinate must not even add rounding
+    live = (factor != 0).any(axis=1)  # drop constant coordinates, so that they add no rounding
     rows = row_weights(factor)[live]
     inverse = np.linalg.pinv(factor[live] * rows[:, None], rcond=0.0) * rows
     inverse = placed(inverse.T, live).T
@@ -199,10 +200,10 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x is proven to be a member, or as near the hull as a rounded member is."""
+    """Return whether x is proven to be in K or −K, or as near as rounding may put such a point."""
     try:
         return domain.contains(x) or is_near(domain, x)
-    except DomainTooLargeError:  # not decided: −x may be a member, which will do
+    except DomainTooLargeError:  # undecided; −x may be proven to be a point of the set
         return False
 
 
@@ -213,15 +214,15 @@ def check_points(
     domain: FiniteSet,
     below: tuple[float, float],
 ) -> Verification:
-    """Return the bracket for listed points, by QR with precise residuals, or rationals if small.
+    """Return the bounds for listed points, by QR with precise residuals, or rationals if small.
 
-    ``below`` holds the certificate's lower end, and the share of it that was subtracted for
+    ``below`` is the certificate's lower bound, and the fraction of it that was subtracted for
     rounding.
     """
     factor, scale = _stored(covariance)
     target = covered(domain, problem)
     points = domain.points - center if problem.shifted else target.points
-    # scale = rest · size, where size is a power of two, so that dividing by it does not round
+    # scale = rest · size, where size is a power of two, so that division by it causes no rounding
     size = power_of_two(scale)
     rest = scale / size
     whitened = whiten(factor, points / size, precision=precision_for(points.size * factor.shape[1]))
@@ -239,7 +240,7 @@ def check_points(
 
 
 def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
-    """Return a factor and a scale, exactly as they are stored."""
+    """Return a covariance's factor and scale, exactly as they are stored."""
     if isinstance(covariance, FactorCovariance):
         return covariance.unit_factor, covariance.scale
     factor = covariance.factor()
@@ -248,7 +249,7 @@ def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
 
 
 def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
-    """Return whether the weights are a measure, and coordinate weights are in the dual ball."""
+    """Return whether weights are a measure, and coordinate weights have dual norm at most one."""
     w = witness.coordinate_weights
     return bool(
         witness.centered == problem.shifted
@@ -283,7 +284,7 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 
 
 def _below(witness: PointCertificate) -> tuple[float, float]:
-    """Return a lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``, and the share subtracted for rounding.
+    """Return a lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``, and the fraction subtracted for rounding.
 
     The nuclear norm is dual to the operator norm: ``<Q, A> <= ‖Q‖ ‖A‖_*`` for every Q. The bound
     is the inner product with the polar factor Q, divided by a bound on ‖Q‖.

@@ -1,4 +1,4 @@
-"""The fidelity of a product measure for products of queries, without a matrix over the records."""
+"""The lower bound that a product measure proves for products of queries, without listed records."""
 
 import copy
 import itertools
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 Subset = tuple[int, ...]
 Places = NDArray[np.intp]
-Choice = tuple[tuple[int, int], ...]  # pairs: a class, and which of its bases is asked for
+Choice = tuple[tuple[int, int], ...]  # pairs of a class and the index of one of its bases
 # pairs: an attribute, and whether the direction between its two parts is meant, or all others
 Parts = tuple[tuple[int, bool], ...]
 
-# Numbers of directions per attribute that stay coupled; they are tried in this order.
+# Numbers of directions per attribute that stay coupled, tried in this order.
 _KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)
-_DENSE = 700  # number of coordinates of a matrix whose eigenvalues are computed
-# number of coordinates that may be left for dense algebra once the largest tables are eliminated
+_DENSE = 700  # largest number of rows of a matrix whose eigenvalues are computed
+# largest number of rows of a dense matrix that is left after the largest tables are eliminated
 _MOST_LEFT = 2500
-_MOST_CHOICES = 16  # choices of bases tried one by one, where all together are too large
-_MOST_CELLS = 2**24  # number of cells of a table that is eliminated
-_THIN = 1e-13  # share of the largest eigenvalue: smaller ones may be rounding
+_MOST_CHOICES = 16  # if all choices of bases together are too large, up to this many are tried
+_MOST_CELLS = 2**24  # largest number of cells of a table that is eliminated
+_THIN = 1e-13  # eigenvalues below this fraction of the largest one may be rounding
 SLACK = 1e-9  # far more than rounding can add to the sums below
 
-# √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor
-# of at most 1 ± 4/(e^a − 1), a = 2π²/step by Poisson summation: in units of √k, the transform of
-# the integrand is 2π at 0, and below π/cosh πω at the multiples ω of 2π/step. The part beyond the
-# ends is positive and omitted. So the rule, divided by 1 + 4/(e^a − 1), is below √k.
+# √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step has a relative
+# error of at most 4/(e^a − 1), a = 2π²/step, by Poisson summation: in units of √k, the transform of
+# the integrand is 2π at 0, and below π/cosh πω at the multiples ω of 2π/step. The integrand beyond
+# the range is positive, and omitted. So the rule divided by 1 + 4/(e^a − 1) is below √k.
 _STEP = 1.25
 _EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
 _ENDS = (-42.0, 22.0)  # range of s, relative to the logarithm of the trace
@@ -51,7 +51,9 @@ _ENDS = (-42.0, 22.0)  # range of s, relative to the logarithm of the trace
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One base of one class under dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis led by √λ.
+    """One base of one class under dual weights: ``Λ^½ G Λ^½`` in a basis whose first vector is √λ.
+
+    λ are the weights of categories, Λ is their diagonal matrix, and G the Gram matrix of the base.
 
     Attributes:
         own: the (√λ, √λ) entry of this matrix.
@@ -59,8 +61,8 @@ class _Side:
         inner: the matrix without its first row and column, shape (k, k).
         lead: 1 if the first of the k directions separates two parts of the categories, else 0.
         apart: the trace of the root of the part that was split off.
-        is_scalar: whether the cross part is zero and the inner part a multiple of the identity,
-            exactly; the inner part is then stored as a matrix of one entry.
+        is_scalar: whether ``cross`` is exactly zero, and ``inner`` exactly a multiple of the
+            identity; ``inner`` is then stored as a matrix of one entry.
     """
 
     own: float
@@ -106,7 +108,7 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The same inner part without coupling, and what it leaves of √λ (a Schur complement)."""
+        """The side with zero ``cross``, and the rest of ``own`` as a Schur complement."""
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
@@ -226,7 +228,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return the total weight of tables around a set of type R, by their bases in R."""
+        """Return the total weight of tables that contain a set of type R, by their bases in R."""
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -235,7 +237,7 @@ class Blocks:
             bases, value = dict(table), weight
             for k in set(S):
                 rest = S.count(k) - R.count(k)
-                # the number of ways to choose the attributes in S∖R, and the factor of each
+                # number of ways to choose the attributes in S∖R, and the factor of each
                 value *= math.comb(len(self.workload.orbits.classes[k]) - R.count(k), rest)
                 value *= self.sides[k][bases[k]].own ** rest
             choice = tuple(sorted((k, bases[k]) for k in set(R)))
@@ -243,7 +245,7 @@ class Blocks:
         return sums
 
     def groups(self) -> "Iterator[tuple[float, _Group]]":
-        """Yield groups of blocks that no coupling joins, each with the number of its copies."""
+        """Yield independent groups of blocks, each with the number of its copies."""
         classes = self.workload.orbits.classes
         alone = {part for T in self.workload.residuals for part in self._apart(T)}
         for Q in sorted(alone):
@@ -257,7 +259,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _apart(self, T: Type) -> set[Type]:
-        """Return the possible uncoupled parts of T: what never couples, with any of the rest."""
+        """Return the types of possible uncoupled parts of a set of type T."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -296,7 +298,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Drop the fewest couplings that keep the run time in seconds; return the root trace."""
+        """Return the trace after dropping the fewest couplings for a run time of seconds."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -306,7 +308,7 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the root trace of one T of each type when all its directions are split off."""
+        """Return the root trace of one attribute set per type, if no directions are coupled."""
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
@@ -317,7 +319,7 @@ class Blocks:
 
 
 class _Group:
-    """Blocks that share the uncoupled attributes Q, over all sets T of the other attributes."""
+    """Blocks of all sets Q ∪ T with the same set Q of uncoupled attributes."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -374,7 +376,7 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The sets that are inside no other set, without directions between parts."""
+        """The sets that are contained in no other set, without directions between parts."""
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -391,12 +393,12 @@ class _Group:
 
     @property
     def is_dense(self) -> bool:
-        """Whether all blocks together are small."""
+        """Whether all blocks together are a small matrix."""
         return sum(map(self._dim, self.sets)) <= _DENSE
 
     @property
     def is_uncoupled(self) -> bool:
-        """Whether only blocks on the diagonal are left."""
+        """Whether all blocks off the diagonal are zero."""
         return not any(
             side.lead or side.cross.any()
             for k in self.kinds.values()
@@ -405,12 +407,12 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether some attribute has several bases, whose matrices have no common eigenvectors."""
+        """Whether an attribute has several bases, whose matrices have no common eigenvectors."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
     def is_small(self) -> bool:
-        """Whether :meth:`root_trace` takes at most seconds."""
+        """Whether :meth:`root_trace` takes seconds at most."""
         if self.is_uncoupled:
             return True
         if len(self.sets) > _MOST_LEFT:
@@ -421,7 +423,7 @@ class _Group:
         )
 
     def root_trace(self) -> float:
-        """Return a lower bound on the trace of the group's root."""
+        """Return a lower bound on the trace of the root of the group's matrix."""
         if self.is_uncoupled:
             return math.fsum(self.traces().values())
         if self.is_dense or self.has_several:
@@ -456,7 +458,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
-        """Return the product of ``inner`` on T∩U and ``cross`` elsewhere; axes of T come first."""
+        """Return the product of ``inner`` on T∩U and ``cross`` elsewhere, axes of T first."""
         tensor, axes, one, other = np.ones(()), [], dict(T), dict(U)
         for i in sorted({*one, *other}):
             side = self._side(i, bases)
@@ -489,8 +491,8 @@ class _Group:
     def _by_determinants(self) -> float:
         """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on ``tr K^{1/2}``.
 
-        Blocks of the largest tables are diagonal: the determinant is their product times that of
-        the Schur complement on the other blocks.
+        Blocks of the largest tables are diagonal: the determinant is the product of their entries
+        and of the determinant of their Schur complement.
         """
         K, left = self._dense(self.left), self.left
         values = {
@@ -607,7 +609,7 @@ def _reflection(unit: Array) -> Array:
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return the log determinant of a matrix that is at least 1, or the lower bound zero."""
+    """Return the log determinant of a matrix that is at least I, or the lower bound zero."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:
@@ -616,7 +618,7 @@ def _log_determinant(matrix: Array) -> float:
 
 
 def _root_trace(matrix: Array) -> float:
-    """Return ``tr matrix^{1/2}`` of a positive semidefinite matrix, minus a bound on rounding."""
+    """Return ``tr matrix^½`` of a positive semidefinite matrix, minus a bound on rounding."""
     if not len(matrix):
         return 0.0
     values = np.linalg.eigvalsh(matrix)
@@ -625,10 +627,10 @@ def _root_trace(matrix: Array) -> float:
 
 
 def _together(squares: Iterable[float]) -> float:
-    """Return a lower bound on the root trace of a sum, from the ``(tr √A)²`` of its terms A.
+    """Return a lower bound on the root trace of a sum of matrices A, from all ``(tr √A)²``.
 
     ``(tr √A)² = min tr(AX) tr(X⁻¹)`` over positive definite X is concave and homogeneous in A. So
-    its value for a sum is at least the sum of its values, with equality for multiples of one
-    matrix.
+    its value for a sum is at least the sum of its values, with equality if the A are multiples of
+    one matrix.
     """
     return math.sqrt(math.fsum(squares))

@@ -30,14 +30,17 @@ class ProductCertificate(TableCertificate):
     """A product measure on records, or on pairs of them that differ in a pattern of attributes.
 
     The second moment of the covered differences, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to
-    factors κ_T, where G is the sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every
-    attribute into √λ and its orthogonal complement, this is a matrix of blocks over pairs T, T' of
-    attribute sets, each a Kronecker product. Identities with uniform weights do not couple blocks.
-    Blocks over the largest tables are diagonal once every G_i is, so that a Schur complement leaves
-    a matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
-    Where the remaining matrix is too large, the directions of every attribute that couple least are
-    split off from the others and from √λ, for records and for queries: this is a pinching, which
-    can only lower the nuclear norm.
+    factors κ_T, where Λ has the records' probabilities, and G is the sum over tables S of
+    ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``, with G_i the Gram matrix of attribute i's queries. Split along
+    every attribute into √λ and its orthogonal complement, this is a matrix of blocks over pairs of
+    attribute sets, each a Kronecker product. Blocks are not coupled if G_i is the identity and
+    weights are uniform.
+
+    Blocks of the largest tables are diagonal if every G_i is, so that a Schur complement leaves a
+    matrix over smaller tables; the trace of its root is computed from determinants, by a quadrature
+    that errs downwards. If the remaining matrix is too large, the least coupled directions of every
+    attribute are split off from the others and from √λ, for records and for queries: this is a
+    pinching, which can only lower the nuclear norm.
 
     A pair of records has independent values of every attribute in its pattern. Where the
     categories of an attribute form two parts, its two values are in different parts as far as the
@@ -78,7 +81,7 @@ class ProductCertificate(TableCertificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the bracket of a product covariance, attribute by attribute."""
+        """Check the bounds of a product covariance, attribute by attribute."""
         try:
             return [_checked(self, problem, covariance, claimed)]
         except CertificateError:
@@ -156,7 +159,7 @@ def _checked(
 
 
 def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workload) -> bool:
-    """Return whether the certificate belongs to the problem, and its weights are distributions."""
+    """Return whether the certificate is for the problem, and its weights are distributions."""
     sizes = [strategy.size for strategy in workload.strategies]
     return bool(
         witness.proves(problem)

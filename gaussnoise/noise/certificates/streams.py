@@ -1,4 +1,4 @@
-"""The dual witness of a workload over time with too many ticks to write its matrices out."""
+"""The dual certificate for a workload over time with too many ticks for matrices."""
 
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -19,14 +19,14 @@ from ..problem import Problem
 from ..stream_covariance import StreamCovariance
 from .certificate import Certificate, Verification
 
-_WIDENED = 4.0  # factor by which the interval is extended at either end
+_WIDENED = 4.0  # factor by which the interval is extended on either side
 _UNIT = 1 + 2.0**-40  # covers the rounding of sums of a million numbers in double precision
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class StreamCertificate(Certificate):
-    """A measure on the columns of A: weights of contributions, and of answers.
+    """A measure on the columns of A, with weights of the answers.
 
     Attributes:
         workload: A.
@@ -50,7 +50,7 @@ class StreamCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Repeat the recursions with nodes of a wider interval, from the stored weights."""
+        """Check the bounds by a rational function on a wider interval, from the stored weights."""
         domain = problem.domain
         if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
             raise CertificateError(
@@ -99,7 +99,7 @@ class StreamCertificate(Certificate):
 def twice_checked(
     certificate: StreamCertificate, covariance: StreamCovariance, p: float
 ) -> Verification:
-    """Return both ends by another rational function, whose interval is 16 times as wide."""
+    """Return both bounds by another rational function, whose interval is 16 times as wide."""
     bands, made_of = covariance.workload.bands, (covariance.weights, covariance.coordinate_weights)
     proven_by = certificate.weights, certificate.coordinate_weights
     noise = worth = evaluate(bands, *made_of, widened=_WIDENED)
@@ -111,5 +111,5 @@ def twice_checked(
 
 
 def below(worth: Evaluation) -> float:
-    """Return the lower end, minus the margin that verification requires."""
+    """Return the lower bound, minus the margin that verification requires."""
     return worth.lower * (1 - ROUNDING_MARGIN)

@@ -1,4 +1,4 @@
-"""The dual witness of tensor powers: a measure that is invariant under rotations."""
+"""The dual certificate for tensor powers: a measure that is invariant under rotations."""
 
 import math
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from ..covariance import AbstractCovariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 
-# Harmonic tensors are computed with rounding, so that columns of the factor may have a part of this
-# relative length outside their degree.
+# Harmonic tensors are rounded: columns of the factor may have a part outside their degree, of at
+# most this relative length.
 ASTRAY = 1e-11
 
 
@@ -36,9 +36,9 @@ class TensorCertificate(Certificate):
         atoms: shape (n, 3), rows (a, b, t), see
             :func:`~gaussnoise.solvers.bodies.harmonics.traces_below`.
         weights: shape (n,), their probabilities.
-        kind: ``gamma`` takes the covariance of the measure on K, without signs; ``add-remove`` and
-            ``replace`` take the second moment of the measure on K ∪ −K and on K − K.
-        scale: factor by which the set is larger than the tensor power.
+        kind: for ``gamma``, the measure is on K and the bound uses its covariance; for
+            ``add-remove`` and ``replace``, it is on K ∪ −K or K − K, with its second moment.
+        scale: the factor by which the set is larger than the tensor power.
     """
 
     domain: TensorPower
@@ -64,7 +64,7 @@ class TensorCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the factor's harmonic degrees; find the largest form by branch and bound."""
+        """Check the factor's harmonic degrees; find the largest ``z' M⁺ z`` by branch and bound."""
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")
         longest, error = _checked(self, problem, covariance, center)
@@ -94,7 +94,7 @@ class TensorCertificate(Certificate):
 def _checked(
     witness: "TensorCertificate", problem: Problem, covariance: AbstractCovariance, center: Array
 ) -> tuple[float, float]:
-    """Return the largest z' M⁺ z over the set, and γ, after a check of the factor's form."""
+    """Return the largest ``z' M⁺ z`` over the set, and γ, after a check of the factor's form."""
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected
     if (

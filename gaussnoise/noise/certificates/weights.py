@@ -1,4 +1,4 @@
-"""The part that certificates of marginals and products share: weights of tables and patterns."""
+"""The common part of certificates for marginals and products: weights of tables and patterns."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -23,13 +23,13 @@ class TableCertificate(Certificate):
 
     Attributes:
         domain: the tables.
-        p: error norm.
+        p: the exponent of the error's norm.
         protected: "gamma" (K about its center), "add-remove" or "replace".
-        shares: dual weights of the types of tables, each for all tables of the type together, in
-            the order of :attr:`Workload.tables`.
-        patterns: shape (k, classes of more than one category), the number of attributes of each
-            class that differ.
-        pattern_weights: shape (k,).
+        shares: for each type of table, the sum of the dual weights of its tables, in the order of
+            :attr:`Workload.tables`.
+        patterns: for each pattern, the number of differing attributes in each class of alike
+            attributes with more than one category, shape (k, classes).
+        pattern_weights: the probabilities of the patterns, shape (k,).
         public: attributes that never differ.
     """
 
@@ -42,12 +42,12 @@ class TableCertificate(Certificate):
     public: tuple[int, ...] = field(default=(), kw_only=True)
 
     def workload(self) -> Workload:
-        """Return the domain's tables and residuals by type; their strategies do not matter here."""
+        """Return the domain's tables and attribute sets by type; strategies do not matter here."""
         total = self.protected == "add-remove"
         return Workload.of(self.domain, total=total, public=self.public)
 
     def proves(self, problem: Problem) -> bool:
-        """Return whether the certificate is about this problem."""
+        """Return whether the certificate is for this problem."""
         return (
             self.domain is problem.domain
             and self.p == problem.p
@@ -56,7 +56,7 @@ class TableCertificate(Certificate):
         )
 
     def has_weights(self, workload: Workload) -> bool:
-        """Return whether shares and pattern weights are distributions over tables and patterns."""
+        """Return whether the weights of tables and of patterns are distributions."""
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
         most = [
             0 if k in workload.public else len(members)
@@ -95,5 +95,5 @@ class TableCertificate(Certificate):
 
     @classmethod
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
-        """Return the arguments that a subclass stores in addition."""
+        """Return the additional arguments of a subclass, from the stored arrays."""
         return ()
