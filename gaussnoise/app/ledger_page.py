@@ -4,6 +4,7 @@ from nicegui import ui
 
 from ..errors import GaussNoiseError
 from ..privacy.ledger import Ledger
+from ..privacy.ledger_entries import spent_and_left
 from ..text import SHOWN_DELTA, no_less
 from .parts import frame, head, refusal, words
 from .project import LEDGER
@@ -31,10 +32,8 @@ def ledger_page(state: State) -> None:
             return refusal("There is no ledger yet.", "/release")
         with ui.card():
             words(f"The *ledger* is {LEDGER}; in the shell, gaussnoise ledger show {LEDGER}.")
-            ui.label(
-                f"ρ = {ledger.rho:.6g} in all, {no_less(ledger.spent)} charged, "
-                f"{ledger.remaining:.6g} left."
-            )
+            spent, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
+            ui.label(f"ρ = {ledger.rho:.6g} in all, {spent} charged, {left} left.")
             ui.label(f"ε of all charges at δ = {SHOWN_DELTA:g}: {_epsilon(ledger)}")
         with ui.card():
             head("Entries", 2)
