@@ -73,6 +73,10 @@ class _Panel:
             self.person = ui.label()
             self.best = ui.html("", sanitize=False)
         with ui.card():
+            head("Such a table looks like this", 2)
+            self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
+            self.picture = ui.html("", sanitize=False)
+        with ui.card():
             head("Accuracy of every table", 2)
             words(
                 "*half-width* in rows at 95 %, known before any data are read; numbers are "
@@ -85,10 +89,6 @@ class _Panel:
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
             self.table.classes("w-full").props("wrap-cells")
-        with ui.card():
-            head("Such a table looks like this", 2)
-            self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
-            self.picture = ui.html("", sanitize=False)
         self.show(planned)
         self.slider.on_value_change(handled(self.moved))
         self.number.on("change", handled(self.typed))

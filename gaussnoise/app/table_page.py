@@ -316,6 +316,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             min=1,
             precision=0,
         ).classes("w-full")
+        rows.props('hint="Check the rows, below, says how many others would be left out"')
         words("The *neighbours*: is the number of all rows, or persons, public?")
         relation = ui.radio(
             {

@@ -225,6 +225,12 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_role("button", name="Verify").click()
     expect(tab.get_by_text("gaussnoise verify releases/release-1")).to_be_visible(timeout=60_000)
 
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.goto(f"{server.root}/release")  # its table is wider than a phone, and scrolls by itself
+    expect(tab.locator("pre.out")).to_contain_text("sex × age")
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.locator("pre.out").evaluate("x => x.scrollWidth > x.clientWidth")
+
     kept = "[{...localStorage}, {...sessionStorage}, document.title]"
     stored = tab.evaluate(f"JSON.stringify({kept})")
     for text in (stored, server.log.read_text(encoding="utf-8")):
