@@ -61,7 +61,8 @@ class _Panel:
             )
             rho = float(f"{planned.rho:.6g}")
             self.number = ui.number("ρ (rho)", value=rho, min=0, format="%.6g")
-            self.note = ui.label().props('role="status"')
+            self.note = ui.label("" if has_own or planned.targets is not None else "Not kept yet.")
+            self.note.props('role="status"')
             with ui.row():
                 ui.button("Keep this budget", on_click=handled(self.keep))
                 if planned.targets is not None:
@@ -71,6 +72,10 @@ class _Panel:
             head("What it tells of one person, at most", 2)
             self.person = ui.label()
             self.best = ui.html("", sanitize=False)
+        with ui.card():
+            head("Such a table looks like this", 2)
+            self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
+            self.picture = ui.html("", sanitize=False)
         with ui.card():
             head("Accuracy of every table", 2)
             words(
@@ -84,14 +89,10 @@ class _Panel:
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
             self.table.classes("w-full").props("wrap-cells")
-        with ui.card():
-            head("Such a table looks like this", 2)
-            self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
-            self.picture = ui.html("", sanitize=False)
         self.show(planned)
-        self.slider.on_value_change(self.moved)
+        self.slider.on_value_change(handled(self.moved))
         self.number.on("change", handled(self.typed))
-        self.total.on_value_change(lambda: self.draw(self.plan))
+        self.total.on_value_change(handled(lambda: self.draw(self.plan)))
 
     async def moved(self) -> None:
         """Show the plan at the slider's budget, unless the slider has moved on."""

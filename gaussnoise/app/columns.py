@@ -11,16 +11,18 @@ KINDS = {
     "integers": "categories: whole numbers",
     "truths": "categories: true and false",
     "edges": "intervals of numbers or dates",
-    "clip": "a number whose sums and means are wanted",
+    "clip": "a number, for sums and means",
     "unit": "the same, without an upper end",
 }
 HELP = {
-    "texts": "one category a line, as it stands in the file",
+    "texts": "one category a line, as it stands in the file; blanks at its ends count inside "
+    'quotes, like "F "',
     "integers": "one number a line",
     "truths": "true and false, one a line",
-    "edges": "the ends in order, with commas: 0, 18, 65, 120 or 2020-01-01, 2020-07-01; -inf and "
-    "inf take all below and above",
-    "clip": "the lowest and the highest value that count in full, with a comma: 0, 100000",
+    "edges": "the ends in order, with commas: 0, 18, 65, 120 or 2020-01-01, 2020-07-01; with "
+    "semicolons where numbers have a decimal comma: 0; 2,5; 10; -inf and inf take all below and "
+    "above",
+    "clip": "the lowest and the highest value that count in full: 0, 100000 or 0; 99,5",
     "unit": "the smallest step of the number: 0.01 for cents",
 }
 
@@ -87,11 +89,11 @@ def attribute_of(
         "missing": [_code(code) for code in re.split(r"\s*,\s*", missing.strip()) if code],
         **kept,
     }
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if kind in ("texts", "integers", "truths"):
         read = {"texts": _category, "integers": _integer, "truths": _truth}[kind]
+        lines = [line for line in text.splitlines() if line.strip()]
         return Attribute(name, [read(name, line) for line in lines], **given)
-    parts = [part for part in re.split(r"[,;\s]+", text.strip()) if part]
+    parts = _parts(name, text, one=kind == "unit")
     if kind == "edges":
         return Attribute(name, edges=[_edge(part) for part in parts], **given)
     numbers = [_number(name, part) for part in parts]
@@ -102,8 +104,35 @@ def attribute_of(
     return Attribute(name, unit=numbers[0], **given)
 
 
+_COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
+
+
+def _parts(name: str, text: str, *, one: bool) -> list[str]:
+    """Return the numbers or dates of a text, with decimal points.
+
+    A comma is a decimal mark where semicolons or lines stand between the numbers, or where one
+    number is expected. Where it could be either, it is refused.
+    """
+    if one or re.search(r"[;\n]", text.strip()):
+        parts = [part.strip() for part in re.split(r"[;\n]|,\s" if one else r"[;\n]", text)]
+        parts = [part.replace(",", ".") if _COMMA.fullmatch(part) else part for part in parts]
+    else:
+        if _COMMA.search(text) and re.search(r"\s", text.strip()):
+            raise SchemaError(
+                f"attribute {name!r}: expected a blank behind each comma, or none anywhere; hint: "
+                "with decimal commas, semicolons between the numbers: 0; 2,5; 10"
+            )
+        parts = re.split(r"[,\s]+", text)
+    return [part for part in parts if part]
+
+
 def _category(name: str, line: str) -> str:
     if not line.startswith('"'):
+        if line != line.strip():
+            raise SchemaError(
+                f"attribute {name!r}: expected no blanks at the ends of a category; hint: if the "
+                f"file has them, write {json.dumps(line, ensure_ascii=False)} with quotes"
+            )
         return line
     try:
         return json.loads(line)
@@ -122,9 +151,9 @@ def _integer(name: str, line: str) -> int:
 
 
 def _truth(name: str, line: str) -> bool:
-    if line.lower() not in ("true", "false"):
+    if line.strip().lower() not in ("true", "false"):
         raise SchemaError(f"attribute {name!r}: expected true or false on each line")
-    return line.lower() == "true"
+    return line.strip().lower() == "true"
 
 
 def _number(name: str, part: str) -> float:

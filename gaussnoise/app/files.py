@@ -32,7 +32,10 @@ def add_files(server: FastAPI, state: State) -> None:
         return project.folder / RELEASES / name
 
     def within(folder: Path, name: str) -> Path:
-        path = (folder / name).resolve()
+        try:
+            path = (folder / name).resolve()
+        except ValueError:  # a name with a null byte
+            raise HTTPException(404) from None
         if not (path.is_relative_to(folder.resolve()) and path.is_file()):
             raise HTTPException(404)
         return path

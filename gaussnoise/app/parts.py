@@ -3,13 +3,14 @@
 import functools
 import html
 import inspect
+import re
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from nicegui import ui
+from nicegui import app, ui
 
 from ..errors import GaussNoiseError
 from .jobs import Job
@@ -24,6 +25,7 @@ PAGES = {
     "/ledger": "Ledger",
     "/ask": "Ask",
 }
+_NAMES = {address: name.lstrip("1234 ") for address, name in PAGES.items()}
 # the page of a task's result; others: the first
 _HOME = {"release": "/release", "stream": "/streams", "verify": "/ask"}
 _CHARGED = ("release",), ("stream", "start")  # tasks that draw under a charge of their own
@@ -46,6 +48,7 @@ WORDS = {
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",
 }
+_ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a sentence
 _STYLE = """
 abbr[title]{text-decoration:underline dotted;cursor:help}
 .page{width:100%;max-width:64rem;margin:0 auto;padding:1rem;gap:1rem}
@@ -54,13 +57,23 @@ nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
 :focus-visible{outline:3px solid #e8a200;outline-offset:2px}
 .refused{border-left:.4rem solid #c62828;padding:.5rem .8rem;white-space:pre-wrap;
   overflow-wrap:anywhere}
+.noted{border-left:.4rem solid #2e7d32;padding:.5rem .8rem}
+.said{flex-basis:100%}
+.place{position:absolute}
+.place,.said{scroll-margin-top:5rem}
 .mine{border-left:.4rem solid #b26a00;padding:.4rem .8rem}
 pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
-  overflow-y:auto}
+  overflow:auto}
+div:has(>pre.out){width:100%}
+pre.out span{display:block;min-height:1lh}
+pre.out .row{white-space:pre;overflow-wrap:normal}
+.q-field__bottom--animated{position:static;transform:none}
+.q-field--with-bottom{padding-bottom:0}
 .q-card{width:100%}
 .wide table{min-width:48rem}
 .body--dark a{color:#8ec5f0!important}
 .body--dark .q-btn--outline,.body--dark .q-btn--flat{--q-primary:#8ec5f0}
+.q-btn{text-transform:none}
 figure{margin:0}
 figure svg{display:block;width:100%;max-width:29rem;overflow:visible}
 figure svg text{font-family:inherit!important}
@@ -107,9 +120,15 @@ def words(text: str) -> None:
 def refusal(text: str, page: str = "") -> None:
     """Show the message of a refusal, and a link to where it is mended."""
     with ui.element("div").classes("refused").props('role="alert"'):
-        ui.label(text)
-        if page:
-            ui.link(f"Mend it on the page {PAGES[page].lstrip('1234 ')}", page)
+        _refused(text, page)
+
+
+def _refused(text: str, page: str = "") -> None:
+    """Write a refusal, with a link to the page that it names, or else to one that is given."""
+    named = [address for address, name in _NAMES.items() if text.endswith(f"on the page {name}")]
+    ui.label(text.removesuffix(f"; mend it on the page {_NAMES[named[0]]}") if named else text)
+    for address in named or [page] * bool(page):
+        ui.link(f"Mend it on the page {_NAMES[address]}", address)
 
 
 def mine(text: str) -> None:
@@ -118,20 +137,36 @@ def mine(text: str) -> None:
         ui.label(text)
 
 
+def note(text: str, kind: str = "noted") -> None:
+    """Show the outcome of a click, beside the button, in place of the last one on the page."""
+    _forget()
+    with ui.element("div").classes(f"{kind} said") as said:
+        said.props(f'role="{"alert" if kind == "refused" else "status"}"')
+        _refused(text)
+    said.run_method("scrollIntoView", {"block": "nearest"})
+    app.storage.client["said"] = said
+
+
+def _forget() -> None:
+    said = app.storage.client.pop("said", None)
+    if said is not None and not said.is_deleted:
+        said.delete()
+
+
 def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
     """Return a handler of events that shows refusals; other errors show their kind alone."""
 
     @functools.wraps(handler)
     async def run(*given: Any) -> None:
+        _forget()
         try:
             result = handler(*given)
             if inspect.isawaitable(result):
                 await result
         except GaussNoiseError as error:
-            ui.notify(str(error), type="negative", timeout=0, close_button="Close", multi_line=True)
+            note(str(error), "refused")
         except Exception as error:  # noqa: BLE001 (its message may hold data)
-            said = f"internal error: {type(error).__name__}"
-            ui.notify(said, type="negative", timeout=0, close_button="Close")
+            note(f"internal error: {type(error).__name__}", "refused")
 
     # the framework counts the parameters of a handler
     run.__signature__ = inspect.signature(handler)  # pyright: ignore[reportAttributeAccessIssue]
@@ -191,8 +226,12 @@ def output(text: str) -> ui.html:
 
 
 def lines(text: str) -> str:
-    """Return lines as a terminal would show them, in HTML."""
-    return f'<pre class="out" tabindex="0">{html.escape(text.strip())}</pre>'
+    """Return lines as a terminal would show them, in HTML; those of tables are not broken."""
+    shown = (
+        f"<span{' class=row' * bool(_ROW.search(line))}>{html.escape(line)}</span>"
+        for line in text.strip().splitlines()
+    )
+    return f'<pre class="out" tabindex="0">{"".join(shown)}</pre>'
 
 
 def points(texts: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from nicegui import ui
 from ..errors import GaussNoiseError
 from ..files.disk import save_text
 from ..privacy.ledger import Ledger
+from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan, Schema
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_plan
@@ -64,13 +65,18 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         for entry in ledger.entries()
         if entry.state in _BEGUN and Path(entry.target).is_relative_to(place)
     }
+    _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
     with ui.card():
         head("What will be charged", 2)
         ui.label(
-            f"{len(planned.entries)} tables of {file}: ρ = {planned.rho_charged:.6g} of the "
-            f"{ledger.remaining:.6g} that are left in {LEDGER}. It protects "
-            f"{planned.privacy_unit}."
+            f"{len(planned.entries)} tables of {file}: ρ = {planned.rho_charged:.6g}, and {left} "
+            f"is left in {LEDGER}. It protects {planned.privacy_unit}."
         )
+        if ledger.remaining < 0.999 * planned.rho_charged:
+            ui.label(
+                "That is more than is left, so it would be refused: the ledger cannot be changed. "
+                "Choose a smaller budget on the page Budget, if something is left."
+            )
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")

@@ -1,6 +1,8 @@
 """The first page: the file, its columns, and who is protected."""
 
+import functools
 import os
+import re
 import secrets
 from collections.abc import Callable
 
@@ -11,7 +13,7 @@ from ..tables import Attribute, Schema
 from ..tables.schema.planned import load_plan
 from .columns import HELP, KINDS, attribute_of, kind_of, typed
 from .jobs import Job
-from .parts import frame, go, handled, head, mine, outcome, output, refusal, words
+from .parts import frame, go, handled, head, mine, note, outcome, output, refusal, words
 from .project import SCHEMA
 from .schema_file import SchemaFile
 from .state import State
@@ -25,9 +27,11 @@ _DIALECT = {
     "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
 }
 
+_PERSONS, _RESULT = -1, -2  # places of cards, where a column is at its position
 
-def table_page(state: State) -> None:
-    """Draw the page."""
+
+def table_page(state: State, at: int | None = None) -> None:
+    """Draw the page; after a change, its place is shown."""
     with frame(state, "/", "Table: what the data may contain"):
         project = state.project
         schema = None
@@ -42,12 +46,12 @@ def table_page(state: State) -> None:
                 "Or begin without a file: add the columns one by one. A plan needs no data at all."
             )
         else:
-            _columns(state, schema)
+            _columns(state, schema, at)
             _left_out(state)
         _add(state)
         if schema is not None:
-            _protected(state, schema)
-            _check(state)
+            _protected(state, schema, at)
+            _check(state, at)
 
 
 def _file(state: State, schema: Schema | None) -> None:
@@ -125,7 +129,7 @@ def _option(name: str, value: str) -> tuple[str, str]:
     return f"--{name.replace('_', '-')}", value
 
 
-def _columns(state: State, schema: Schema) -> None:
+def _columns(state: State, schema: Schema, at: int | None) -> None:
     reasons = state.project.read().reasons() if schema.is_draft else {}
     with ui.card():
         head("Columns of the tables", 2)
@@ -149,19 +153,30 @@ def _columns(state: State, schema: Schema) -> None:
                     go("/")
 
                 ui.button("Confirm the schema: releases are possible", on_click=handled(confirm))
-        for attribute in schema.attributes:
-            _column(state, attribute, reasons.get(attribute.name))
+        places = [k for k, name in enumerate(schema.names) if name in reasons]
+        later = [k for k in places if at is not None and k >= at] or places
+        for k, attribute in enumerate(schema.attributes):
+            is_next = at is not None and k == (later[0] if later else at)
+            if is_next:
+                _scroll_here()
+            _column(state, k, attribute, reasons.get(attribute.name), is_next and bool(later))
 
 
-def _column(state: State, attribute: Attribute, reason: str | None) -> None:
+def _scroll_here() -> None:
+    """Show this place of the page, once the page is there."""
+    place = ui.element("div").classes("place")
+    ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
+
+
+def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_open: bool) -> None:
     name = attribute.name
     mark = "read off the data" if reason else "public"
     about = f"{attribute.size} cells" if not attribute.is_summed else "a number"
     with ui.expansion(
-        name, caption=f"{about} · {mark}", icon="help" if reason else "check"
+        name, value=is_open, caption=f"{about} · {mark}", icon="help" if reason else "check"
     ).classes("w-full"):
         if reason:
-            ui.label(f"Why: {reason}")
+            ui.label(f"Why: {in_words(reason)}")
         form = _form(attribute)
 
         def read() -> Attribute:
@@ -171,11 +186,11 @@ def _column(state: State, attribute: Attribute, reason: str | None) -> None:
             own = read()
             said = "" if confirmed else reason or ""
             state.project.change(lambda file: file.with_attribute(own, said))
-            go("/")
+            go(f"/?at={k + confirmed}")
 
         def leave_out() -> None:
             state.project.change(lambda file: file.without(attribute, "by hand"))
-            go("/")
+            go(f"/?at={k}")
 
         with ui.row():
             if reason:
@@ -195,12 +210,11 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
     start_text = "" if attribute is None else typed(attribute)
     text = ui.textarea("Values", value=start_text)
     text.classes("w-full").props(f"rows={_rows(start_text)}")
-    other = ui.input(
-        "Catch-all for empty fields and all else, if any",
-        value=(attribute and attribute.other) or "",
-    )
+    other = ui.input("Catch-all, if any", value=(attribute and attribute.other) or "")
+    other.props('hint="a category for empty fields and all values that are not listed"')
     codes = ", ".join(map(str, attribute.missing)) if attribute else ""
-    missing = ui.input("Codes that mean no answer, with commas: 999, refused", value=codes)
+    missing = ui.input("Codes for no answer", value=codes)
+    missing.props('hint="with commas: 999, refused"')
     for field in (other, missing):
         field.classes("w-full")
 
@@ -217,14 +231,30 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
         return None
 
     def look() -> None:
-        text.props(f'hint="{HELP[kind.value or start]}"')
+        text.props["hint"] = HELP[kind.value or start]
+        text.update()
         text.validate()
 
-    text.props(f'hint="{HELP[start]}"')
+    text.props["hint"] = HELP[start]
     text.validation = problem
     for field in (kind, other, missing):
         field.on_value_change(look)
     return read
+
+
+_IN_WORDS = {
+    r"clip = \[(.*?)\] in place of edges": r"“a number, for sums and means”, \1",
+    r"if so, add the line missing = \[(.*?)\]": r"if so, write \1 as a code for no answer",
+    r'and other = "(.*?)"': r"\1 as the catch-all",
+    r"; hint: (leave it out, or )?--person .*": "",
+}
+
+
+def in_words(reason: str) -> str:
+    """Return a reason of a draft with fields of the page in place of lines and options."""
+    for line, field in _IN_WORDS.items():
+        reason = re.sub(line, field, reason)
+    return reason
 
 
 def _rows(text: str) -> int:
@@ -234,14 +264,15 @@ def _rows(text: str) -> int:
 
 def _left_out(state: State) -> None:
     file = state.project.read()
-    left = file.left_out()
+    left, named = file.left_out(), load_plan(state.project.schema).get("person")
     if not left:
         return
     with ui.card():
         head("Columns that are left out", 2)
         for name, reason in left.items():
             with ui.row().classes("items-center w-full"):
-                ui.label(f"{name}: {reason}").style("overflow-wrap:anywhere")
+                why = in_words(reason) if name != named else "names the person"
+                ui.label(f"{name}: {why}").style("overflow-wrap:anywhere")
 
                 def take(name: str = name, reason: str = reason) -> None:
                     own = file.instead(name)
@@ -251,17 +282,24 @@ def _left_out(state: State) -> None:
 
                 def person(name: str = name) -> None:
                     state.project.state(person=name)
-                    go("/")
+                    go(f"/?at={_PERSONS}")
 
-                if "--person" in reason:
+                if "--person" in reason and name != named:
                     ui.button(f"{name} names the person", on_click=handled(person)).props("flat")
                 if file.instead(name) is not None:
                     ui.button(f"Make {name} a column", on_click=handled(take)).props("flat")
+                elif name != named:
+                    _added(state, f"Make {name} a column", name)
 
 
 def _add(state: State) -> None:
-    with ui.card(), ui.expansion("Add a column").classes("w-full"):
-        name = ui.input("Name, as in the first line of the file").classes("w-full")
+    with ui.card():
+        _added(state, "Add a column")
+
+
+def _added(state: State, heading: str, known: str = "") -> None:
+    with ui.expansion(heading).classes("w-full"):
+        name = ui.input("Name, as in the first line of the file", value=known).classes("w-full")
         form = _form(None)
 
         def add() -> None:
@@ -272,55 +310,106 @@ def _add(state: State) -> None:
         ui.button("Add", on_click=handled(add))
 
 
-def _protected(state: State, schema: Schema) -> None:
+def _protected(state: State, schema: Schema, at: int | None) -> None:
     stated = load_plan(state.project.schema)
-    columns = [*schema.names, *state.project.read().left_out()]
+    named = stated.get("person", "")
+    columns = dict.fromkeys(
+        [*schema.names, *state.project.read().left_out(), *filter(None, [named])]
+    )
     with ui.card():
+        if at == _PERSONS:
+            _scroll_here()
         head("Who is protected", 2)
-        relations = {
-            "add-remove": "one row (or person) more or less: also the number of rows is private",
-            "replace": "one exchanged for another: the number of rows is public",
-        }
-        words("*neighbours* of the data, and the *person*:")
-        relation = ui.radio(relations, value=stated.get("neighbors", "add-remove"))
+        words("The *person*: whose rows are they, and how many of each count?")
         person = ui.select(
-            ["", *dict.fromkeys([*columns, *([stated["person"]] if "person" in stated else [])])],
-            value=stated.get("person", ""),
-            label="Column that names the person of a row (empty: every row is a person)",
+            {"": "no column: every row is a person"} | {name: name for name in columns},
+            value=named,
+            label="Column that names the person",
         ).classes("w-full")
         rows = ui.number(
-            "Rows of one person that count, at most",
+            "Rows of one person, at most",
             value=stated.get("rows_per_person", 1),
             min=1,
             precision=0,
         ).classes("w-full")
-        if "person" in stated and "rows_per_person" not in stated:
-            ui.label(
-                "Nothing is kept here yet: 1 row of each person counts, drawn at random, and all "
-                "other rows of that person are left out."
-            )
+        rows.props('hint="Check the rows, below, says how many others would be left out"')
+        words("The *neighbours*: is the number of all rows, or persons, public?")
+        relation = ui.radio(
+            {
+                "add-remove": "no, it is private: one row (or person) more or less",
+                "replace": "yes: one is exchanged for another",
+            },
+            value=stated.get("neighbors", "add-remove"),
+        )
+        meaning = ui.label().props('role="status"')
+
+        def look() -> None:
+            own, most = person.value or "", int(rows.value or 1)
+            meaning.text = consequence(own, most)
+            button.text = f"Keep: {_whose(own, most)}"
 
         def keep() -> None:
             if rows.value is None:
-                raise SchemaError("Rows of one person: expected a whole number, 1 or more.")
+                raise SchemaError(
+                    "Rows of one person, at most: expected a whole number, 1 or more."
+                )
+            if person.value in schema.names:  # it is no column of tables then
+                own = schema.attributes[schema.names.index(person.value)]
+                state.project.change(lambda file: file.without(own, "it names the person"))
             state.project.state(
                 neighbors=None if relation.value == "add-remove" else relation.value,
                 person=person.value or None,
                 rows_per_person=int(rows.value) if rows.value != 1 or person.value else None,
             )
-            ui.notify("Kept in schema.toml, table [plan].")
+            if person.value in schema.names:
+                go("/")
+            else:
+                note("Kept in schema.toml, table [plan].")
 
-        ui.button("Keep", on_click=handled(keep))
+        button = ui.button(on_click=handled(keep))
+        for field in (person, rows):
+            field.on_value_change(look)
+        look()
 
 
-def _check(state: State) -> None:
+def _whose(person: str, most: int) -> str:
+    """Return in a few words who is a person, and how many rows each may have."""
+    if person:
+        rows = "1 row of a person counts" if most == 1 else f"{most} rows of a person count"
+        return f"{person} names the person; {rows}"
+    return "every row is a person" if most == 1 else f"a person has at most {most} rows"
+
+
+def consequence(person: str, most: int) -> str:
+    """Return the meaning of a choice of persons and their rows."""
+    noise = f" The noise is about {most} times that for one row." if most > 1 else ""
+    if person:
+        other = "one is" if most == 1 else f"{most} are"
+        return (
+            f"Protected is a person: all rows that have the same {person}. Of more than {most}, "
+            f"{other} drawn at random, and the others are in no table.{noise}"
+        )
+    if most == 1:
+        return (
+            "Protected is one row. A person who has several rows in the file is protected less: "
+            "then choose the column that names the person."
+        )
+    return (
+        f"Protected is a person with at most {most} rows in the file, and one with more is "
+        f"protected less: nothing counts the rows.{noise}"
+    )
+
+
+def _check(state: State, at: int | None) -> None:
     with ui.card():
+        if at == _RESULT and not state.jobs.is_busy:
+            _scroll_here()
         head("Would all rows count?", 2)
         mine("The answer has exact counts of your data, and values of it: for you alone.")
 
         def check() -> None:
             state.jobs.start("checking the rows", "check", "-s", SCHEMA)
-            go("/")
+            go(f"/?at={_RESULT}")
 
         ui.button("Check the rows", on_click=handled(check)).props("outline")
         job = state.jobs.last

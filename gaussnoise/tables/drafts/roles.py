@@ -31,8 +31,9 @@ def _says_person(name: str) -> bool:
     """Return whether a name means persons, like ``patientid``, but not ``household income``."""
     words = _words(name)
     named = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
-    # "patientid", and the German "Kundennr" and "Patientennummer"
+    # patientid, and in German Kundennr, Patientennummer and Personen-Nr
     stems = [word.removesuffix(key) for word in named for key in _KEYS if word.endswith(key)]
+    stems += words if named is words else []
     parts = {*named, *stems, *(stem.removesuffix(end) for stem in stems for end in ("n", "en"))}
     return not parts.isdisjoint(_PERSONS)
 

@@ -40,15 +40,38 @@ def test_a_column_of_another_kind_loses_its_questions():
 
 
 @pytest.mark.parametrize(
+    ("text", "edges"),
+    [
+        ("0,18,65", [0, 18, 65]),
+        ("0 18 65", [0, 18, 65]),
+        ("0; 2,5; 10", [0, 2.5, 10]),
+        ("-2,5;inf", [-2.5, math.inf]),
+        ("0\n2,5\n10", [0, 2.5, 10]),
+        ("0; 18; 65", [0, 18, 65]),
+    ],
+)
+def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
+    assert attribute_of("x", "edges", text) == gn.Attribute("x", edges=edges)
+    assert attribute_of("x", "unit", " 0,01 ") == gn.Attribute("x", unit=0.01)
+    assert attribute_of("x", "clip", "0; 99,5") == gn.Attribute("x", clip=[0, 99.5])
+
+
+@pytest.mark.parametrize(
     ("kind", "text", "part"),
     [
         ("texts", "", "at least one category"),
         ("texts", "F\nF", "distinct"),
         ("texts", '"F', "in quotes"),
+        ("texts", "F\nM ", 'write "M " with quotes'),
         ("integers", "1.5", "one whole number a line"),
         ("truths", "yes", "true or false"),
         ("edges", "0, x", "edges"),
         ("edges", "5, 0", "increasing"),
+        ("edges", "0,5 1,5 2,5", "semicolons between"),
+        ("edges", "0, 2,5, 10", "semicolons between"),
+        ("edges", "0; 2,5 10", "edges"),
+        ("edges", "0; 1.000,5", "edges"),
+        ("clip", "0, 99,5", "semicolons between"),
         ("clip", "0", "clip"),
         ("clip", "a, b", "expected numbers"),
         ("unit", "1, 2", "one number"),

@@ -74,17 +74,21 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(wrong).to_be_hidden()  # buttons below it have moved
     tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
     expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
-    column(tab, "note").click()
+    # the next column that is not confirmed is open
     tab.get_by_role("button", name="Leave this column out").locator("visible=true").click()
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
     tab.reload()  # nothing is lost
     connected(tab)
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
-    column(tab, "sex").click()
     tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
     tab.get_by_role("button", name="Confirm the schema").click()
     tab.get_by_role("button", name="person id names the person").click()
     expect(tab.get_by_label("Column that names the person")).to_have_value("person id")
+    expect(tab.get_by_text("Of more than 1, one is drawn at random")).to_be_in_viewport()
+    tab.get_by_label("Rows of one person").fill("2")
+    expect(tab.get_by_text("The noise is about 2 times that for one row")).to_be_visible()
+    tab.get_by_role("button", name="Keep: person id names the person; 2 rows of a").click()
+    expect(tab.get_by_role("status").filter(has_text="Kept in schema.toml")).to_be_visible()
 
     tab.get_by_role("link", name="2 Questions").click()
     tab.get_by_label("Question").fill("share of sex=F given age")
@@ -95,11 +99,16 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     half = tab.locator("tbody td").nth(2)
     expect(half).not_to_be_empty()
     before = float(half.inner_text())
+    for wrong in ("0", "-1"):  # the second takes the place of the first
+        tab.get_by_label("ρ (rho)").fill(wrong)
+        tab.get_by_label("ρ (rho)").blur()
+        expect(tab.get_by_role("alert")).to_contain_text(f"rho > 0, got {wrong}")
     tab.get_by_label("ρ (rho)").fill("0.4")  # four times the budget, half the noise
     tab.get_by_label("ρ (rho)").press("Enter")
     tab.get_by_label("ρ (rho)").blur()
     expect(half).to_have_text(re.compile(rf"^{before / 2:.3g}"))
-    expect(tab.get_by_text("MADE-UP counts")).to_be_visible()
+    expect(tab.get_by_role("alert")).to_have_count(0)
+    expect(tab.get_by_text("MADE-UP counts, not yours")).to_be_visible()
     tab.locator(".q-slider [tabindex='0']").focus()
     tab.keyboard.press("ArrowRight")  # the slider moves with keys, and all with it
     expect(tab.get_by_label("ρ (rho)")).not_to_have_value("0.4")
@@ -118,7 +127,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     assert (entry.id, entry.state) == ("release-1", "sealed")
     assert entry.rho == pytest.approx(0.4, rel=1e-6)
     loaded = gn.TableRelease.load(folder / RELEASES / "release-1")
-    assert loaded.plan.person == "person id"
+    assert (loaded.plan.person, loaded.plan.rows_per_person) == ("person id", 2)
     assert (folder / SCRIPTS / "release-1.py").is_file()
 
     tab.get_by_role("button", name="Release", exact=True).click()  # a second one: nothing is left
@@ -141,12 +150,48 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_role("button", name="Verify").click()
     expect(tab.get_by_text("gaussnoise verify releases/release-1")).to_be_visible(timeout=60_000)
 
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.goto(f"{server.root}/release")  # its table is wider than a phone, and scrolls by itself
+    expect(tab.locator("pre.out")).to_contain_text("sex × age")
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.locator("pre.out").evaluate("x => x.scrollWidth > x.clientWidth")
+
     kept = "[{...localStorage}, {...sessionStorage}, document.title]"
     stored = tab.evaluate(f"JSON.stringify({kept})")
     for text in (stored, server.log.read_text(encoding="utf-8")):
         assert CANARY not in text
         assert "sex" not in text
     assert tab.evaluate("document.cookie") == ""
+
+
+def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    (folder / SCHEMA).write_text(READY.replace("rho = 0.25\n", ""), encoding="utf-8")
+    lines = "F,20\nM,300\n" * 50_000  # ages of 300 are in no interval
+    (folder / "rows.csv").write_text(f"sex,age\n{lines}", encoding="utf-8")
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/release")
+    expect(tab.get_by_role("alert")).to_contain_text("expected a budget, or a target")
+    tab.get_by_role("link", name="Mend it on the page Budget").click()
+    tab.get_by_role("link", name="2 Questions").click()
+    connected(tab)
+    tab.get_by_label("Target for 1").fill("40")
+    with tab.expect_navigation():
+        tab.get_by_label("Target for 1").blur()
+    assert "within = 40" in (folder / SCHEMA).read_text(encoding="utf-8")
+    tab.get_by_role("link", name="3 Budget").click()
+    expect(tab.locator("tbody td").nth(2)).to_have_text("40")  # with the least budget
+
+    tab.get_by_role("link", name="1 Table").click()
+    connected(tab)
+    tab.get_by_role("button", name="Check the rows").click()
+    tab.get_by_role("button", name="Cancel").click()
+    expect(tab.get_by_role("alert")).to_be_visible(timeout=60_000)
+    tab.get_by_role("button", name="Check the rows").click()
+    counted = tab.get_by_text("100,000 rows, 50,000 counted")
+    expect(counted).to_be_in_viewport(timeout=60_000)
+    expect(tab.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["server", "server and task"])
@@ -245,10 +290,20 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
     for path in PAGES:
         tab.goto(server.root + path)
         expect(tab.get_by_role("heading", level=1)).to_be_visible()
+        connected(tab)
+        for closed in reversed(tab.locator(".q-expansion-item--collapsed").all()):
+            closed.click()
         assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        cut = "[...document.querySelectorAll('.q-field__label')].filter("
+        cut += "x => x.offsetParent && x.scrollWidth > x.clientWidth + 1)"
+        assert tab.evaluate(f"{cut}.map(x => x.innerText)") == [], path
+        assert tab.locator("main").count() == 1
         unnamed = "[...document.querySelectorAll('input,textarea,button,select')].filter(x => "
         unnamed += "x.offsetParent && !(x.labels?.length || x.ariaLabel || x.innerText.trim()))"
         assert tab.evaluate(f"{unnamed}.map(x => x.outerHTML)") == [], path
+    for strange in ("/keep/%00", "/page/%00", "/files/%00/x"):
+        assert tab.goto(server.root + strange).status == 404
+    tab.goto(server.root)
     dark = tab.evaluate("document.body.classList.contains('body--dark')")
     assert dark == (scheme == "dark")
     tab.goto(f"{server.root}/release")

@@ -525,6 +525,8 @@ def test_names_of_months_and_days_are_in_the_order_of_the_calendar(texts, order)
     [
         ("patientid", True),
         ("Kundennr", True),
+        ("Personen-Nr", True),
+        ("Nr. of Kinder", False),
         ("Patientennummer", True),
         ("customer_no", True),
         ("Kunden", False),  # perhaps their number

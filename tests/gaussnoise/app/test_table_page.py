@@ -1,0 +1,52 @@
+"""Words of the page of columns: reasons of a draft, and the meaning of persons."""
+
+import re
+
+import pandas as pd
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.app.parts import lines
+from gaussnoise.app.schema_file import SchemaFile
+from gaussnoise.app.table_page import consequence, in_words
+from gaussnoise.tables.drafts.draft import draft
+
+
+def test_reasons_of_a_draft_name_fields_of_the_page():
+    """A draft says how its lines are mended, and which options the shell has; a page has none."""
+    table = {
+        "person id": [f"p{k // 2}" for k in range(200)],
+        "stay": [k % 50 if k % 20 else 999 for k in range(200)],
+    }
+    drafted = SchemaFile.of(draft(pd.DataFrame(table)).to_toml())
+    reasons = drafted.reasons() | drafted.left_out()
+    assert "missing = [999]" in reasons["stay"]
+    assert "clip = [" in reasons["stay"]
+    assert "--person" in reasons["person id"]
+    for said in map(in_words, reasons.values()):
+        assert not re.search(" = |--", said)
+    assert "write 999 as a code for no answer" in in_words(reasons["stay"])
+    assert "“a number, for sums and means”" in in_words(reasons["stay"])
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_noise_grows_with_the_rows_of_a_person_as_the_page_says(most):
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    plans = [
+        gn.plan(schema, ["sex"], gn.zCDP(1), person="id", rows_per_person=rows)
+        for rows in (1, most)
+    ]
+    one, several = (plan.standard_deviation("sex") for plan in plans)
+    assert several / one == pytest.approx(most)
+    said = consequence("id", most)
+    assert ("The noise is about 3 times that for one row" in said) == (most == 3)
+    assert f"Of more than {most}, " in said
+    assert "protected less" in consequence("", most)
+    assert "protected less" not in said
+
+
+def test_only_tables_are_wider_than_the_page():
+    shown = lines("charged    rho = 0.1, which is little\na  b\nsex     cells    ± <sd>\nF   1   2")
+    rows = shown.split("<span")[1:]
+    assert ["class=row" in row for row in rows] == [False, False, True, True]
+    assert "± &lt;sd&gt;" in rows[2]
