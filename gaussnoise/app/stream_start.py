@@ -11,11 +11,7 @@ from nicegui import ui
 from ..errors import GaussNoiseError, ParameterError
 from ..privacy.ledger import Ledger
 from ..streams.files import rules_of
-from ..tables import Schema
 from ..tables.release.formats import FORMATS
-from ..tables.schema.workload import load_workload
-from .asked import asked_of
-from .ledger_page import begin_ledger
 from .parts import (
     Command,
     go,
@@ -40,33 +36,7 @@ _LATE = {"refuse": "refuse the file", "carry": "count them in the tick at hand"}
 _UNPLANNED = "ParameterError: plan:"  # a refusal of the tables that are asked for
 
 
-def start_stream(state: State) -> None:
-    """Draw the choices for a new stream, its plan, and the button that starts it."""
-    project = state.project
-    try:
-        if not project.schema.exists():
-            return refusal("There are no columns yet.", "/")
-        try:
-            Schema.load(project.schema).check_confirmed("start")
-        except GaussNoiseError:
-            return refusal(
-                "The columns were read off the data, and are not confirmed as public knowledge: "
-                "no stream can be started.",
-                "/",
-            )
-        if any(one.within is not None for one in load_workload(project.schema)):
-            return refusal("A stream takes a budget, and no targets for its tables.", "/questions")
-        asked, ledger = asked_of(project.schema), project.budget()
-    except GaussNoiseError as error:
-        return refusal(str(error), "/budget")
-    if asked.privacy is None:
-        return refusal("A stream takes a budget.", "/budget")
-    if ledger is None:
-        return begin_ledger(state, asked.privacy.to_zcdp().rho, "/streams")
-    _Form(state, ledger, asked.options.get("person"), asked.privacy.to_zcdp().rho)
-
-
-class _Form:
+class Form:
     """The choices for a new stream, and its plan, which follows them."""
 
     def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:

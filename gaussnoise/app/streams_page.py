@@ -1,4 +1,4 @@
-"""The page of streams: their published ticks, and the needs of the next one."""
+"""The page of streams: their published ticks, the needs of the next one, and a new stream."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,8 +9,12 @@ from ..errors import GaussNoiseError, ParameterError
 from ..streams import Stream
 from ..streams.files import rules_of
 from ..streams.state import State as Folder
+from ..tables import Schema
 from ..tables.planning.facts import marginal_name
 from ..tables.schema.planned import load_plan
+from ..tables.schema.workload import load_workload
+from .asked import asked_of
+from .ledger_page import begin_ledger
 from .parts import (
     Command,
     frame,
@@ -26,7 +30,7 @@ from .parts import (
 )
 from .project import STREAMS
 from .state import State
-from .stream_start import start_stream
+from .stream_start import Form
 from .streaming import UNFINISHED, columns_wanted, opened, tick_words
 
 _MOST_LINKED = 12  # tables over time on the page of a stream
@@ -45,7 +49,7 @@ async def streams_page(state: State, stream: str = "") -> None:
             await _one(state, stream if stream in names else names[-1], names[::-1])
         title = "Start another stream" if names else "Start a stream"
         with ui.expansion(title, value=not names).classes("w-full"):
-            start_stream(state)
+            _start(state)
 
 
 async def _one(state: State, name: str, names: list[str]) -> None:
@@ -215,3 +219,29 @@ def _add(state: State, name: str, number: int) -> None:
         go(f"/streams?stream={name}")
 
     button.on_click(handled(add))
+
+
+def _start(state: State) -> None:
+    """Draw the choices for a new stream, its plan, and the button that starts it."""
+    project = state.project
+    try:
+        if not project.schema.exists():
+            return refusal("There are no columns yet.", "/")
+        try:
+            Schema.load(project.schema).check_confirmed("start")
+        except GaussNoiseError:
+            return refusal(
+                "The columns were read off the data, and are not confirmed as public knowledge: "
+                "no stream can be started.",
+                "/",
+            )
+        if any(one.within is not None for one in load_workload(project.schema)):
+            return refusal("A stream takes a budget, and no targets for its tables.", "/questions")
+        asked, ledger = asked_of(project.schema), project.budget()
+    except GaussNoiseError as error:
+        return refusal(str(error), "/budget")
+    if asked.privacy is None:
+        return refusal("A stream takes a budget.", "/budget")
+    if ledger is None:
+        return begin_ledger(state, asked.privacy.to_zcdp().rho, "/streams")
+    Form(state, ledger, asked.options.get("person"), asked.privacy.to_zcdp().rho)
