@@ -105,24 +105,20 @@ def weighed(own: Cells, rows: list[list[int]]) -> Cells:
     return own._replace(matrix=rows, own=parts[0], rest=parts[1])
 
 
-def total_of(d: float, n: float, noise: Any, ends: Any, least: float) -> Figure:
-    """Return the sum of n values between both ends, where d more are at the upper one."""
+def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float) -> Figure:
+    """Return the sum or the mean of n values between both ends, where d more are at the upper."""
     (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
-    variance = middle**2 * vn + 2 * middle * half * vnd + half**2 * vd
-    least = 0.0 if least >= 0 else -math.inf
-    return normal(middle * n + half * d, math.sqrt(max(variance, 0.0)), least)
-
-
-def mean_of(d: float, n: float, noise: Any, ends: Any, least: float, most: float) -> Figure:
-    """Return the mean of n values between both ends, where d more are at the upper one."""
-    (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
+    if kind == "sum":
+        variance = middle**2 * vn + 2 * middle * half * vnd + half**2 * vd
+        sd, least = math.sqrt(max(variance, 0.0)), 0.0 if ends[0] >= 0 else -math.inf
+        return normal(middle * n + half * d, sd, least)
     low, high = (middle + half * end for end in quotient(d, n, *noise))
     if not n > 0:
-        return Figure(math.nan, math.nan, low, high, least, most, is_mean=True)
+        return Figure(math.nan, math.nan, low, high, ends[0], most, is_mean=True)
     variance = vd - 2 * (d / n) * vnd + (d / n) ** 2 * vn
-    x = min(max(middle + half * (d / n), least), most)
+    x = min(max(middle + half * (d / n), ends[0]), most)
     sd = half * math.sqrt(max(variance, 0.0)) / n
-    return Figure(x, sd, min(low, x), max(high, x), least, most, is_mean=True)
+    return Figure(x, sd, min(low, x), max(high, x), ends[0], most, is_mean=True)
 
 
 def figures(of: Tables, kind: str, names: list[str], number: str | None) -> Any:
@@ -140,7 +136,7 @@ def figures(of: Tables, kind: str, names: list[str], number: str | None) -> Any:
         return dict(zip(keys, (normal(x, math.sqrt(v), 0.0) for x, v in pairs), strict=True))
     k, entry = T.index(axes[-1]), of.domain[axes[-1]]
     ends = entry.get("clip") or (0.0, entry["unit"] * 2.0**20)
-    least, most = ends[0], ends[1] if "clip" in entry else math.inf
+    most = ends[1] if "clip" in entry else math.inf
     n, size = len(own[k].labels), 3 if "weight between" in own[k].labels[1:2] else 2
     count, above = [1] * size, [-1, *[0] * (size - 2), 1]  # above: at the upper end less the lower
     rows = [row + [0] * (n - size) for row in (count, above, [0, *count[2:], 2])]  # and both
@@ -153,8 +149,7 @@ def figures(of: Tables, kind: str, names: list[str], number: str | None) -> Any:
         three = slice(3 * block * rest + j, 3 * (block + 1) * rest, rest)
         (y, x, _), (vy, vx, both) = parts[three], squares[three]
         noise, key = (vx, (both - vx - vy) / 2, vy), keys[n * block * rest + j][:-1]
-        mean = mean_of(x, y, noise, ends, least, most)
-        found[key] = total_of(x, y, noise, ends, least) if kind == "sum" else mean
+        found[key] = of_values(kind, x, y, noise, ends, most)
     return found
 
 
@@ -179,11 +174,8 @@ def check_table(folder: Changes, k: int, entry: dict[str, Any]) -> None:
     name = entry["files"]["changes"]
     if not is_read(name):
         return folder.skip(f"numbers in {', '.join(entry['files'].values())}")
-    sides = [
-        figures(one.numbers, kind, names, number)
-        for one in folder.parts.values()
-        if kind != "answer"
-    ]
+    parts = folder.parts.values() if kind != "answer" else ()
+    sides = [figures(one.numbers, kind, names, number) for one in parts]
     both = len(sides) == 2 and None not in sides
     if not both:
         own = ", and what follows from their noise" if kind == "mean" else ""

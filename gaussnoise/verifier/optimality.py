@@ -16,16 +16,11 @@ from .tables import ONE, Matrix, dyadic, inverse_of, times
 
 def check_bracket(one: Release) -> None:
     """Check both ends of gamma, where the record has the witness of the lower one."""
-    stated, p, of, entries = (
-        one.record["optimality"],
-        one.plan["p"],
-        one.numbers,
-        one.record["marginals"],
-    )
+    stated, of, entries = one.record["optimality"], one.numbers, one.record["marginals"]
     upper, lower, gap = stated["gamma"], stated["gamma_lower"], stated["certified_gap"]
     need(0 <= lower <= upper and gap == (upper / lower - 1 if lower else 0.0), "gamma")
     solved = any(a.solved for a in of.own)
-    if p != "2.0" or solved or "workload" in one.record:
+    if one.plan["p"] != "2.0" or solved or "workload" in one.record:
         return one.skip("the bracket of gamma, for this workload or norm")
     given = [Fraction(entry["weight"]) for entry in entries]
     top = max(map(abs, given)) or Fraction(1)  # squares of small weights leave the doubles

@@ -382,9 +382,9 @@ def opened(path: Path, *releases: Path) -> Any:
     need(not (path / name).is_symlink(), "a link in place of a file")
     record = parsed((path / name).read_bytes())
     form = str(record.get("format"))
-    tick = "one tick; check its stream, the folder with stream.json"
-    why = tick if form == "gaussnoise.stream-tick/1" else f"the format {form!r:.60}"
-    need(form in KINDS[name], why, NotImplementedError)
+    why = {"gaussnoise.stream-tick/1": "one tick; check its stream, the folder with stream.json"}
+    why |= {"gaussnoise.changes/1": "changes, made of two releases: check each of these alone"}
+    need(form in KINDS[name], why.get(form, f"the format {form!r:.60}"), NotImplementedError)
     need(not releases or name == "changes.json", "releases are given with changes alone")
     return KINDS[name][form](path, record, *releases)
 

@@ -62,13 +62,14 @@ def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     entry |= {"base": floats(base) if isinstance(base, list) else base} if base else {}
     if "groups" in given:
         places = [*map(moment, edges)]
+
+        def members(of: list[Any]) -> list[str]:
+            if edges:
+                return cells[places.index(moment(of[0])) : places.index(moment(of[1]))]
+            return sorted(texts(of), key=cells.index)
+
         entry["groups"] = {
-            level: {
-                own: cells[places.index(moment(of[0])) : places.index(moment(of[1]))]
-                if edges
-                else sorted(texts(of), key=cells.index)
-                for own, of in groups.items()
-            }
+            level: {own: members(of) for own, of in groups.items()}
             for level, groups in given["groups"].items()
         }
     return entry

@@ -1,8 +1,8 @@
 """Checks of a published folder or a saved answer, from files alone, in exact arithmetic.
 
 ``python verify.py [PATH]`` prints them, and all that they leave out; status 0 if all pass. Of
-changes, ``PATH BEFORE AFTER`` names both releases. privacy.py says what is private, and is enough
-for that; record.py compares words, and the other files compare numbers.
+changes, ``PATH BEFORE AFTER`` names both releases. privacy.py alone is enough for privacy;
+record.py compares words, and the other files compare numbers.
 """
 
 import sys

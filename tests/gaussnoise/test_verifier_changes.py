@@ -5,6 +5,9 @@ import json
 import random
 import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -212,6 +215,17 @@ def test_the_command_takes_both_releases(folders, capsys):
     assert run(["verify", str(folders["counts"]), *both[::-1]]) == 0  # by digest, in any order
     assert run(["verify", str(folders["counts"]), both[0]]) != 0
     assert run(["verify", both[0], both[0], both[1]]) == 1
+
+
+def test_the_file_about_privacy_names_the_releases_that_changes_are_made_of(folders):
+    """Alone, it does not pass changes, and checks both of their releases."""
+    alone = str(Path(verifier.__file__).with_name("privacy.py"))
+    found = [
+        subprocess.run([sys.executable, "-S", "-I", alone, at], capture_output=True, text=True)
+        for at in (folders["counts"], *(folders["counts"].parent / x for x in ("january", "june")))
+    ]
+    assert [done.returncode for done in found] == [1, 0, 0]
+    assert "made of two releases: check each of these" in found[0].stderr
 
 
 @pytest.mark.integration
