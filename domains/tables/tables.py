@@ -66,9 +66,9 @@ class AbstractTables(AbstractFiniteDomain):
 
     @property
     def content(self) -> tuple[object, ...] | None:
-        """What equal tables have in common; None if a base is an instance of a user's class.
+        """The content that equal tables share; None if a base is of a user's own class.
 
-        What such a class compares is not known.
+        Nothing shows which of its arguments such a class compares.
         """
         known = all(is_known(base) for term in self.terms for _, base in term)
         return (type(self), self.sizes, self.terms, self.weights) if known else None
