@@ -89,8 +89,9 @@ class Products(AbstractTables):
     @property
     def content(self) -> tuple[object, ...] | None:
         shared = super().content
-        known = shared is not None and all(map(is_known, self.bases))
-        return (*shared, self.bases) if known else None
+        if shared is None or not all(map(is_known, self.bases)):
+            return None
+        return (*shared, self.bases)
 
     @staticmethod
     def _term(
