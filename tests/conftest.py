@@ -41,6 +41,14 @@ def pytest_generate_tests(metafunc):
 _LONGEST = "test_notebooks.py", "test_executors.py", "test_bodies.py", "test_one_way_in.py"
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Files without integration tests are not even read where only these are asked for."""
+    if config.option.markexpr != "integration" or collection_path.suffix != ".py":
+        return None
+    audits = collection_path.parent.name == "audit"
+    return None if audits or "integration" in collection_path.read_text("utf-8") else True
+
+
 @pytest.hookimpl(tryfirst=True)  # before marks are selected
 def pytest_collection_modifyitems(items):
     """Audits are of the whole product. The longest files come first: the processes end at about the

@@ -13,7 +13,7 @@ from ..records import codes_between
 from ..sets.finite import FiniteSet
 from .bases import AbstractBase, Total
 from .marginals import Marginals
-from .tables import AbstractTables, Term, checked_weights
+from .tables import AbstractTables, Term, checked_weights, is_known
 
 _ORACLE_ENTRIES = 2**30  # numbers that one oracle call may compute, in chunks: seconds
 _CHUNK_ENTRIES = 2**22
@@ -87,6 +87,13 @@ class Products(AbstractTables):
         object.__setattr__(self, "weights", checked_weights("Products", weights, len(terms)))
         object.__setattr__(self, "sizes", tuple(base.size for base in own))
         object.__setattr__(self, "subsets", tuple(tuple(i for i, _ in term) for term in terms))
+
+    @property
+    def content(self) -> tuple[object, ...] | None:
+        shared = super().content
+        if shared is None or not all(map(is_known, self.bases)):
+            return None
+        return (*shared, self.bases)
 
     @staticmethod
     def _term(

@@ -14,6 +14,7 @@ from ..errors import DomainTooLargeError, InvalidDomainError
 from ..floats import MOST_NUMBERS, Array
 from ..records import checked_codes, codes_between
 from ..sets.finite import FiniteSet
+from ..stored import is_ours
 from .bases import AbstractBase
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 
 Term = tuple[tuple[int, AbstractBase], ...]
+
+
+def is_known(base: AbstractBase) -> bool:
+    """Return whether a base, with those that it is made of, is of a class of this package."""
+    return is_ours(type(base)) and all(
+        is_known(part) for part in vars(base).values() if isinstance(part, AbstractBase)
+    )
 
 
 class AbstractTables(AbstractFiniteDomain):
@@ -55,6 +63,15 @@ class AbstractTables(AbstractFiniteDomain):
     @property
     def cardinality(self) -> int:
         return math.prod(self.sizes)
+
+    @property
+    def content(self) -> tuple[object, ...] | None:
+        """The content that equal tables share; None if a base is of a user's own class.
+
+        Nothing shows which of its arguments such a class compares.
+        """
+        known = all(is_known(base) for term in self.terms for _, base in term)
+        return (type(self), self.sizes, self.terms, self.weights) if known else None
 
     def queries(self, term: Term) -> int:
         """Return the number of coordinates of one term.

@@ -2,9 +2,10 @@
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from domains.participation.patterns import Apart
 from domains.sets.finite import FiniteSet
 from domains.tables.marginals import Marginals
 from domains.tables.products import Products
+from domains.tables.tables import AbstractTables
 
 from ..errors import ConvergenceWarning, ParameterError
 from ..numerics.norms import check_order
@@ -38,6 +40,9 @@ from .tables import tables_optimum
 
 if TYPE_CHECKING:
     import networkx
+
+_MOST_KEPT = 2**16  # largest number of coordinates of tables whose noise is kept
+_COMPARED = str | ReplaceWithin | AddInProportion  # relations that are compared by their content
 
 _METHODS = ("auto", "oracle", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
 
@@ -170,9 +175,36 @@ def gamma(
 
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise without a warning for products, whose callers show the gap."""
-    solve = solved if isinstance(domain, Products) else optimal_noise
-    return solve(domain, p, neighbors=neighbors, tol=tol)
+    """Return optimal noise without a warning for products, whose callers show the gap.
+
+    The last 16 problems of small tables are kept with their answers, since loading a folder, trying
+    a release again and comparing budgets solve the same problem again.
+    """
+    check_problem("optimal_noise", domain, p, tol, "auto")
+    if not isinstance(domain, Marginals | Products):
+        return optimal_noise(domain, p, neighbors=neighbors, tol=tol)
+    small = domain.dim <= _MOST_KEPT and isinstance(neighbors, _COMPARED)
+    content = domain.content if small else None
+    noise = (
+        solved(domain, p, neighbors, tol)
+        if content is None
+        else _solved_once(_Tables(content, domain), p, neighbors, tol)
+    )
+    return noise if isinstance(domain, Products) else warned(noise, tol)
+
+
+@final
+@dataclass(frozen=True)
+class _Tables:
+    """Tables that are equal if nothing that noise depends on differs."""
+
+    content: tuple[object, ...]
+    domain: AbstractTables = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _solved_once(tables: _Tables, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
+    return solved(tables.domain, p, neighbors, tol)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:

@@ -262,6 +262,8 @@ def plan(
             noise = noise_of(asked.domain, asked.p, asked.relation, _TOLERANCE)
         except InvalidDomainError as error:
             raise ParameterError(f"plan: {error}") from None
+    if isinstance(noise.domain, AbstractTables):
+        asked = replace(asked, domain=noise.domain)  # the same tables, if they were known already
     if privacy is None:
         asked = replace(asked, privacy=_least_budget(asked, noise))
     result = Plan(asked, noise)
