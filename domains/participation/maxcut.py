@@ -20,7 +20,14 @@ _ROUNDING = 2.0**-46  # rounding of an eigenvalue of a k × k matrix is at most 
 
 @dataclass(frozen=True, eq=False)
 class MaxCut:
-    """Brackets on the largest ⟨X, Z⟩ for each X, with the Z and y that prove them."""
+    """Brackets on the largest ⟨X, Z⟩ for each X, with the Z and y that prove them.
+
+    Attributes:
+        value: shape (m,), reached by Z.
+        upper: shape (m,), proven, with all rounding.
+        matrices: Z, shape (m, k, k).
+        multipliers: y, shape (m, k), y >= 0 with X ⪯ diag(y) up to rounding.
+    """
 
     value: Array
     upper: Array

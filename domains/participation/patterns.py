@@ -186,7 +186,19 @@ class Epochs(_Listed):
 @final
 @dataclass(frozen=True)
 class Window(_Listed):
-    """Any k consecutive ticks, or some of them."""
+    """Any k consecutive ticks, or some of them.
+
+    Args:
+        n: ticks.
+        k: length of the window.
+        kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
+
+    Raises:
+        InvalidDomainError: not integers, k > n, or another kind.
+
+    >>> gn.streams.Window(4, 3).maximal().tolist()
+    [[0, 1, 2], [1, 2, 3]]
+    """
 
     n: int
     k: int
@@ -316,6 +328,10 @@ class Apart(AbstractPatterns):
 
 
 def AnyOf(n: int, k: int, *, kind: Kind = "vectors") -> Apart:  # noqa: N802 (like classes)
-    """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``."""
+    """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``.
+
+    >>> gn.streams.AnyOf(3, 2).maximal().tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
     _check_kind("AnyOf", kind)
     return Apart(*_check_sizes("AnyOf", n, k), 1, kind=kind)

@@ -200,7 +200,12 @@ class AbstractRuns(AbstractBase):
 @final
 @dataclass(frozen=True)
 class Identity(AbstractBase):
-    """The count of each category."""
+    """The count of each category.
+
+    >>> Identity(2).toarray()
+    array([[1., 0.],
+           [0., 1.]])
+    """
 
     size: int
 
@@ -277,7 +282,13 @@ class Total(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Prefix(AbstractRuns):
-    """The count of all categories up to each one, in their order: a CDF that is not normalised."""
+    """The count of all categories up to each one, in their order: a CDF that is not normalised.
+
+    >>> Prefix(3).toarray()
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]])
+    """
 
     size: int
 

@@ -127,7 +127,7 @@ def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None
         (error,) = carrier.args
     else:
         return
-    raise error from error.__cause__  # without the traceback of _CallbackError
+    raise error from error.__cause__  # with the traceback of the callback alone
 
 
 def save_release(
