@@ -107,6 +107,11 @@ class Ticks(PickledByArguments):
                 "Ticks: expected reports=2 or more with corrections=: the row that takes another "
                 f"one back is a second report of the same person, got {self.reports}"
             )
+        if self.corrections is not None and self.corrections == self.period:
+            raise ParameterError(
+                f"Ticks: expected different columns for period and corrections, got "
+                f"{self.period!r:.50} for both"
+            )
         if self.late == "carry" and self.period is None:
             raise ParameterError(
                 'Ticks: late="carry" needs period=, the column that says which rows are late'
