@@ -93,5 +93,6 @@ def _ledger_of(project: Project, name: str) -> Ledger | None:
 
 def columns_wanted(stream: Stream) -> list[str]:
     """Return the names of the columns that a tick's file must have."""
-    names = [*columns_of(stream.plan.one_tick), stream.plan.over.period]
+    over = stream.plan.over
+    names = [*columns_of(stream.plan.one_tick), over.period, over.corrections]
     return [name for name in names if name is not None]

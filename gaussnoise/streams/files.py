@@ -218,11 +218,24 @@ def rules_of(over: Ticks) -> list[str]:
         "No tick is left out: a tick without rows is a table without rows, such as a file with the "
         "names of its columns alone.",
         when,
-        "Corrections of earlier ticks are not counted: what is published of a tick never changes.",
+        _corrections_of(over),
         "Rows are not compared with those of any tick, so the same rows under a new number count "
         "again; only a file that an earlier tick counted is refused.",
         _ENFORCED if over.enforced else _PROMISED,
     ]
+
+
+def _corrections_of(over: Ticks) -> str:
+    if over.corrections is None:
+        return (
+            "Corrections of earlier ticks are not counted: what is published of a tick never "
+            "changes."
+        )
+    return (
+        f"Rows with -1 in column {over.corrections!r} take back earlier ones, and are subtracted "
+        "in the tick in which they arrive: what is published of a tick never changes. Each is a "
+        "row and a report of its person: a changed row is two rows."
+    )
 
 
 def tick_statement(plan: StreamPlan, tick: int) -> Notes:

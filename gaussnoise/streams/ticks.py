@@ -61,9 +61,10 @@ class Ticks(PickledByArguments):
             counted before, and is subtracted from the counts of the tick in which it arrives, so
             that the totals are right from then on. It is a report of its person like any other:
             ``reports`` must be two or more, and ``rows_per_person`` of the plan counts these rows
-            too; a row that was changed is two. It needs that all rows count: no ``person`` in the
-            plan, whose limits leave some out at random, so that it would not be known whether a row
-            that is taken back was counted.
+            too: with rows that change, which come again with -1 and, as they are now, with 1, it
+            must be two or more. It needs that all rows count: no ``person`` in the plan, whose
+            limits leave some out at random, so that it would not be known whether a row that is
+            taken back was counted.
 
     Raises:
         ParameterError: a number is out of range, ``enforced`` or ``corrections`` is without
@@ -106,6 +107,11 @@ class Ticks(PickledByArguments):
             raise ParameterError(
                 "Ticks: expected reports=2 or more with corrections=: the row that takes another "
                 f"one back is a second report of the same person, got {self.reports}"
+            )
+        if self.corrections is not None and self.corrections == self.period:
+            raise ParameterError(
+                f"Ticks: expected different columns for period and corrections, got "
+                f"{self.period!r:.50} for both"
             )
         if self.late == "carry" and self.period is None:
             raise ParameterError(

@@ -316,6 +316,9 @@ class Stream(Release):
     def check_unit(self) -> None:
         super().check_unit()
         need(self.moving or self.record["person"] is None, "exchanged persons")
+        # a row with a sign that is exchanged for one of another sign changes the total
+        signed, added = "corrections" in self.ticks, self.record["neighbors"] == "add-remove"
+        need(not signed or (added and self.record["person"] is None), "corrections")
         C = [row + [0] * (len(self.rows) - len(row)) for row in self.rows]
         least = largest_change(C, self.reports, self.apart)
         need(type(D := self.growth) is int and D >= least, f"ticks' sensitivity is {least}")

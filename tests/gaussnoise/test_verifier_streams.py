@@ -18,7 +18,7 @@ from changed import Copy, changed, fault, leaves, of_a_number, of_a_shifted_cell
 
 import gaussnoise as gn
 from gaussnoise import verifier
-from gaussnoise.verifier import tables
+from gaussnoise.verifier import privacy, tables
 from gaussnoise.verifier.privacy import largest_change
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
@@ -431,3 +431,31 @@ def test_the_script_of_pages_has_the_same_verdicts(streams, combined, tmp_path):
     differ = [(*own, x) for own, x in zip(ours, theirs, strict=True) if own[2].split()[0] not in x]
     assert differ == []
     assert sum(line.startswith("checked") for line in theirs) == len(streams) + len(combined)
+
+
+@pytest.mark.parametrize("name", ["exchanged", "persons"])
+def test_corrections_are_for_rows_that_are_added_or_removed(streams, tmp_path, name):
+    """A row exchanged for one of another sign would change the total, which has no noise."""
+    copy = shutil.copytree(streams[name], tmp_path / name)
+    record = json.loads((copy / "stream.json").read_text(encoding="utf-8"))
+    record["ticks"]["corrections"] = "sign"
+    (copy / "stream.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ValueError, match="corrections"):
+        privacy.opened(copy).check_unit()
+    ((theirs, *_),) = node_lines([as_texts(copy)])
+    assert theirs.startswith("FAILED")
+    assert "corrections" in theirs
+
+
+def test_a_stream_with_corrections_is_checked(tmp_path):
+    """Rows with 1 and -1, by Python and by the script of pages."""
+    over = Ticks(3, 2, corrections="sign")
+    plan = gn.plan(SCHEMA, [("sex",)], gn.zCDP(0.1), rows_per_person=2, over=over)
+    stream = plan.start(tmp_path / "s")
+    for tick, signs in enumerate(([1, 1], [-1, 1]), 1):
+        stream.tick(pa.table({"sex": ["F", "M"], "sign": signs}), number=tick)
+    shutil.rmtree(tmp_path / "s" / "private")
+    (theirs,) = node_lines([as_texts(tmp_path / "s")])
+    for lines in (verifier.verified(tmp_path / "s"), theirs):
+        assert lines[0].startswith("checked"), lines
+        assert not [line for line in lines if "FAILED" in line]

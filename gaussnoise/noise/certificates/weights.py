@@ -41,6 +41,14 @@ class TableCertificate(Certificate):
     pattern_weights: Array
     public: tuple[int, ...] = field(default=(), kw_only=True)
 
+    def __post_init__(self) -> None:
+        for name, own in tuple(vars(self).items()):  # plans of equal tables share their certificate
+            if isinstance(own, np.ndarray):
+                object.__setattr__(self, name, _read_only(own))
+            elif isinstance(own, tuple):
+                views = [_read_only(x) if isinstance(x, np.ndarray) else x for x in own]
+                object.__setattr__(self, name, tuple(views))
+
     def workload(self) -> Workload:
         """Return the domain's tables and attribute sets by type; strategies do not matter here."""
         total = self.protected == "add-remove"
@@ -97,3 +105,10 @@ class TableCertificate(Certificate):
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
         """Return the additional arguments of a subclass, from the stored arrays."""
         return ()
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -33,6 +33,7 @@ from gaussnoise.errors import (
 from gaussnoise.privacy import AbstractPrivacy
 from gaussnoise.privacy.sampler import noise_stream
 from gaussnoise.streams import Stream, Ticks, measure
+from gaussnoise.streams.files import rules_of
 from gaussnoise.streams.one_machine import OneMachine
 from gaussnoise.tables.counting import persons
 
@@ -314,6 +315,8 @@ def test_corrections_put_totals_right(tmp_path):
         stream.tick(table, number=t)
         stream = Stream.open(tmp_path / "s")
     assert stream.plan.over.corrections == "sign"
+    assert "Corrections of earlier ticks are not counted" in rules_of(Ticks(3))[3]
+    assert rules_of(over)[3].startswith("Rows with -1 in column 'sign' take back earlier ones")
     total = stream.total()["sex"]
     assert np.abs((total.estimate - [100, 100]) / total.standard_deviation).max() < 7
     said = "rows with -1 in column 'sign' are subtracted"
@@ -337,6 +340,8 @@ def test_corrections_that_may_not_be_of_counted_rows_are_refused():
             planned(own, **options)
     with pytest.raises(ParameterError, match="a corrections column beside the attributes"):
         planned(Ticks(3, 2, corrections="sex"))
+    with pytest.raises(ParameterError, match="different columns for period and corrections"):
+        Ticks(3, 2, corrections="week", period="week")
 
 
 def test_rows_per_person_and_other_guarantees_are_paid_for():

@@ -59,3 +59,13 @@ def test_bases_of_a_users_own_are_solved_again_whatever_they_call_equal(of):
         for base in (one, three)
     ]
     assert plans[1].noise.gamma == pytest.approx(3 * plans[0].noise.gamma)
+
+
+def test_a_certificate_that_plans_share_cannot_be_written_to():
+    schema = gn.Schema([gn.Attribute("a", ["x", "y", "z"]), gn.Attribute("b", range(4))])
+    for workload in (2, [{"a": None, "b": "prefix"}]):
+        certificate = gn.plan(schema, workload, gn.zCDP(0.1)).noise.certificate
+        arrays = [certificate.shares, certificate.pattern_weights, certificate.patterns]
+        for array in [*arrays, *getattr(certificate, "cell_weights", ())]:
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 1

@@ -1188,6 +1188,7 @@ const verifier = (() => {
     *checkUnit() {
       yield* super.checkUnit();
       need(!this.exchanged || at(this.record, "person") === null, "exchanged persons");
+      need(!this.ticks.has("corrections") || (!this.exchanged && at(this.record, "person") === null), "corrections");
       const lowest = yield* largestChange(this.rows, this.reports, this.apart);
       need(typeof this.growth === "bigint" && this.growth >= lowest, `ticks' sensitivity is ${lowest}`);
       this.say(`squared sensitivity ${this.growth} of ticks, ${lowest} at least: over all reports`);
