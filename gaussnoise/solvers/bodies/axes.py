@@ -196,7 +196,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield all partitions into at most ``parts`` parts up to ``most``, the largest part first."""
+    """Yield partitions of ``total`` into at most ``parts`` parts <= ``most``, largest part first."""
     if total == 0:
         yield ()
     elif parts:

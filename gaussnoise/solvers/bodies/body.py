@@ -1,4 +1,4 @@
-"""A set to cover that cannot be listed: a domain, through its oracles."""
+"""The set that must be covered, if its points cannot be listed: a domain given by its oracles."""
 
 import math
 from dataclasses import dataclass
@@ -40,7 +40,10 @@ _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """The longest point of a body in given coordinates, and a bracket on its square."""
+    """A point of a body that is long in given coordinates: ``value`` is its squared length.
+
+    ``upper`` bounds the squared length of every point of the body.
+    """
 
     point: Array
     value: float

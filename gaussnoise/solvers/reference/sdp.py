@@ -152,7 +152,7 @@ def _solve(
 
 
 def _positive(multipliers: Array) -> Array:
-    """Return multipliers, negative ones set to 0, as they are rounding; ones if none is left."""
+    """Return multipliers with negative ones, which are rounding, set to 0; all 1 if none is > 0."""
     clipped = np.maximum(multipliers, 0.0)
     return clipped if clipped.any() else np.ones_like(clipped)
 

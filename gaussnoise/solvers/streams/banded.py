@@ -387,7 +387,7 @@ def _middles(n: int, b: int) -> NDArray[np.intp]:
 
 
 def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
-    """Return the forms of all recursions, run at once; every second one is backwards."""
+    """Return the forms of all directions, computed side by side; every second one is backwards."""
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
     middles = _middles(n, b)

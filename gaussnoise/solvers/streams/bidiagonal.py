@@ -97,7 +97,7 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
         np.stack([zero, one]),
     )  # the upper and the lower row of each block's matrix
     for step, (gain, divisor) in enumerate(zip(gains, divisors, strict=True)):
-        # x_t = ((s + a) x + s c)/(x + c) for x = x_{t−1}: a matrix product for consecutive ticks
+        # x_t = ((s + a) x + s c)/(x + c), x = x_{t−1}: consecutive ticks multiply their matrices
         upper, lower = (s + gain) * upper + (s * divisor) * lower, upper + divisor * lower
         if step % rescaled == rescaled - 1:
             size = np.ldexp(1.0, -np.frexp(upper.sum(axis=0) + lower.sum(axis=0))[1])

@@ -154,7 +154,7 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for more subdiagonals; the least eigenvalue is guessed, then proven."""
+    """Return the sums for several subdiagonals, with a guessed, then proven least eigenvalue."""
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
     for _ in range(_GUESSES):

@@ -50,7 +50,7 @@ class PathBound:
             shares = np.exp(paths - top)
             total = shares.sum(axis=0)
             comes_from.append(shares / np.maximum(total, _LEAST))
-            # no path has one of the first ticks at a later index
+            # early ticks have no earlier tick at distance b: no path reaches them at this index
             log = np.log(total, out=np.full(n, -np.inf), where=total > 0)
             reached.append(gain + top + log)
         ends = np.stack(reached)

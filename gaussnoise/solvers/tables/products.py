@@ -57,7 +57,7 @@ _PART_BITS = 20  # number of these bits reserved for multiples of a record with 
 # Gram matrix's mean) and of the weight of columns relative to differences.
 _MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
 _SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
-# For rounding a column to integers of the right length: attempts, and entries computed at once.
+# For rounding columns to integers: trial lengths of a column, and the entries computed at once.
 _TRIES, _ENTRIES = 129, 20_000
 
 
@@ -188,7 +188,7 @@ def _searched(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the error at unit sensitivity; if patterns are too many, of those a search finds."""
+    """Return the error at unit sensitivity, which a search estimates if patterns are too many."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):
@@ -331,7 +331,7 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
 def _check_seen(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Refuse bases with too small or large entries, or that do not distinguish all categories."""
+    """Refuse bases whose entries are too small or large, or that do not distinguish categories."""
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__

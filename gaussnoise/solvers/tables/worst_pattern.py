@@ -241,7 +241,7 @@ def _padded(rows: Indices, terms: _Sum) -> Indices:
 
 
 def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
-    """Return the distinct rows of sorted classes, and the index of each row among them."""
+    """Return the distinct rows, each a sorted list of classes, and each row's index among them."""
     width = rows.shape[1]
     if (count + 1) ** width < 2**63:
         codes = rows @ (count + 1) ** np.arange(width)
@@ -491,7 +491,7 @@ class _Search:
                 if 0 <= moved <= self._sizes[k]:
                     other = pattern.copy()
                     other[k] = moved
-                    # then the other class, and its number, for which the sum is least
+                    # all sums that a change of a second class m can give: the least is taken
                     values = [
                         (self._terms.along(other, m, int(self._sizes[m])), m)
                         for m in self._moving
