@@ -32,7 +32,7 @@ from .table_page import table_page
 def _own_host() -> str:
     """Return a random loopback address, or 127.0.0.1 if the machine has no other.
 
-    Browsers send a cookie to all ports of an address: other servers then do not receive this one's.
+    Browsers send a cookie to all ports of an address, so other servers should use another address.
     """
     parts = [str(1 + secrets.randbelow(254)) for _ in range(3)]
     return ".".join(["127", *parts]) if sys.platform == "linux" else "127.0.0.1"

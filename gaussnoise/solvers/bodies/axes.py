@@ -196,7 +196,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield partitions of ``total`` into at most ``parts`` parts <= ``most``, largest part first."""
+    """Yield partitions of ``total`` into at most ``parts`` parts <= ``most``, in falling order."""
     if total == 0:
         yield ()
     elif parts:

@@ -243,7 +243,7 @@ class ResidualFidelity:
 
 @dataclass(frozen=True, eq=False)
 class ResidualCurvature:
-    """The matrix ``G G' + diag bend``: G has the rows of ``points``, then those of −``tables``'."""
+    """The matrix ``G G' + diag bend``; G stacks ``points`` and the transpose of −``tables``."""
 
     points: Array
     tables: "csr_array | None"

@@ -174,7 +174,7 @@ class Workload:
 
     @cached_property
     def units(self) -> Array:
-        """For each type, the factor of E_T in the covariance of cells under unit noise on T."""
+        """For each type, the a for which unit noise on T gives covariance a ⊗_{i∈T} E_i."""
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property

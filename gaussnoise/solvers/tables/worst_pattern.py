@@ -204,7 +204,7 @@ class _Sum:
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
         """Return coefficients of ``f(high − (high − low) y)`` in y, and the sum of absolute terms.
 
-        They are in the order of :attr:`monomials`.
+        The coefficients are in the order of :attr:`monomials`.
         """
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
