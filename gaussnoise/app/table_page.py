@@ -163,7 +163,7 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
 
 
 def _scroll_here() -> None:
-    """Show this place of the page, once the page is there."""
+    """Scroll to this point of the page once it is loaded."""
     place = ui.element("div").classes("place")
     ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
 
