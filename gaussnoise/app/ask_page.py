@@ -1,4 +1,4 @@
-"""The page of questions to a published folder, and of its check."""
+"""The page that answers questions from a published folder, and checks that folder."""
 
 from nicegui import run, ui
 
@@ -10,7 +10,7 @@ from .streaming import opened
 
 
 def ask_page(state: State, folder: str = "") -> None:
-    """Draw the page, about the folder of one release or stream."""
+    """Draw the page for the folder of one release or stream."""
     project = state.project
     with frame(state, "/ask", "Ask what was published, at no cost"):
         places = [f"{STREAMS}/{name}" for name in project.streams()]
@@ -48,7 +48,7 @@ def ask_page(state: State, folder: str = "") -> None:
 
 
 def _answer(project: Project, place: str, question: str) -> str:
-    """Return the answer of a release or a stream, in words."""
+    """Return the answer of a release or a stream to a question, as text."""
     kind, _, name = place.partition("/")
     if kind == STREAMS:
         return str(opened(project, name).tables.ask(question))

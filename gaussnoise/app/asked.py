@@ -1,4 +1,4 @@
-"""The request of a project's schema file, and its tables as text."""
+"""The request in a project's schema file: tables, budget and targets; and tables as text."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from ..tables.schema.workload import Wanted, load_workload
 
 
 def asked_of(path: Path, rho: float | None = None) -> Asked:
-    """Return the request of a schema file, as the shell reads it; at another budget if it is given.
+    """Return the request of a schema file, as the command line reads it; at ``rho`` if given.
 
     Raises:
-        ParameterError: it asks for no table, or states no budget and no target.
+        ParameterError: the file asks for no table, or states no budget and no target.
     """
     wanted = load_workload(path)
     if not wanted:
@@ -35,7 +35,7 @@ def asked_of(path: Path, rho: float | None = None) -> Asked:
 
 
 def workload_toml(wanted: Sequence[Wanted]) -> list[str]:
-    """Return the ``[[workload]]`` tables of entries."""
+    """Return the TOML text of each workload entry: one ``[[workload]]`` table."""
     usual = {field.name: field.default for field in dataclasses.fields(Wanted)}
     texts = []
     for one in wanted:
@@ -51,7 +51,7 @@ def workload_toml(wanted: Sequence[Wanted]) -> list[str]:
 
 
 def same_table(one: Wanted, other: Wanted) -> bool:
-    """Return whether two entries ask for the same."""
+    """Return whether two workload entries ask for the same table."""
     return _key(one) == _key(other)
 
 
@@ -61,7 +61,7 @@ def _key(one: Wanted) -> object:
 
 
 def names_in(question: str, schema: Schema) -> tuple[str, ...]:
-    """Return the attributes that a question is about: their table answers it.
+    """Return the attributes of the table that answers a question.
 
     Raises:
         ParameterError: the question is not understood.

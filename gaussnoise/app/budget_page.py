@@ -1,4 +1,4 @@
-"""The third page: a budget, and at once what it means for tables and for one person."""
+"""The third page: the choice of a budget, with its effect on tables and on one person."""
 
 import asyncio
 import html
@@ -19,10 +19,10 @@ from ..text import SHOWN_DELTA
 from .parts import frame, go, handled, head, output, refusal, words
 from .state import State
 
-_START = 0.1  # ρ of a project that states no budget yet; it is shown, and stated once it is chosen
+_START = 0.1  # ρ that is shown if a project states no budget; it is stated once the user chooses it
 _LEAST, _MOST = -4.0, 1.0  # powers of ten of ρ on the slider
 _STEP = 0.05
-_SHOWN = 8  # most counts in the picture
+_SHOWN = 8  # largest number of counts in the picture
 
 
 async def budget_page(state: State) -> None:
@@ -48,7 +48,7 @@ async def budget_page(state: State) -> None:
 
 
 class _Panel:
-    """The slider, and all that moves with it."""
+    """The slider, and all that changes with it."""
 
     def __init__(self, state: State, planned: Plan, has_own: bool) -> None:
         self.state, self.plan, self.has_own = state, planned, has_own
@@ -95,7 +95,7 @@ class _Panel:
         self.total.on_value_change(handled(lambda: self.draw(self.plan)))
 
     async def moved(self) -> None:
-        """Show the plan at the slider's budget, unless the slider has moved on."""
+        """Show the plan at the slider's budget, unless the slider has been moved again."""
         value = self.slider.value or 0.0
         await asyncio.sleep(0)
         if value == self.slider.value:
@@ -104,7 +104,7 @@ class _Panel:
             await self.at(rho)
 
     async def typed(self) -> None:
-        """Show the plan at the budget that is typed."""
+        """Show the plan at the typed budget."""
         await self.at(float(self.number.value or 0))
 
     async def at(self, rho: float) -> None:
@@ -120,12 +120,12 @@ class _Panel:
         self.note.text = f"Kept: rho = {self.plan.rho:.6g}, in schema.toml, table [plan]."
 
     def least(self) -> None:
-        """State no budget, so that targets decide."""
+        """State no budget in the schema file, so that the targets decide."""
         self.state.project.state(rho=None, epsilon=None, delta=None)
         go("/budget")
 
     def show(self, planned: Plan) -> None:
-        """Show all that a plan says."""
+        """Show the accuracy, the risk and the figure of a plan."""
         facts, z = facts_of(planned), quantile(LEVEL)
         rows = zip(planned.entries, planned.queries, planned.deviations, strict=True)
         self.table.rows = [
@@ -139,12 +139,12 @@ class _Panel:
         self.draw(planned)
 
     def draw(self, planned: Plan) -> None:
-        """Draw a table of that accuracy."""
+        """Draw a made-up table of the plan's accuracy."""
         self.picture.content = made_up(planned, float(self.total.value or 1))
 
 
 def _risk(planned: Plan, facts: Facts) -> str:
-    """Return in a sentence how sure a reader can be of one person at most."""
+    """Return a sentence that bounds how sure a reader can become about one person."""
     what = "was exchanged for another" if planned.neighbors == "replace" else "is in the data"
     sure = percent_text(facts.surest(planned.rho))
     return (

@@ -1,4 +1,4 @@
-"""A column as one types it: to an attribute, and back."""
+"""Conversion between the text that a user types for a column and its attribute."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def kind_of(attribute: Attribute) -> str:
 
 
 def typed(attribute: Attribute) -> str:
-    """Return the categories, edges or numbers of an attribute as they are typed."""
+    """Return the text that a user types for an attribute: its categories, edges or numbers."""
     kind = kind_of(attribute)
     if kind == "texts":
         return "\n".join(map(_line, map(str, attribute.categories or ())))
@@ -55,7 +55,7 @@ def typed(attribute: Attribute) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a category on one line; in JSON if a line could not hold it otherwise."""
+    """Return a category on one line; in JSON if it has line breaks, or would be read otherwise."""
     plain = text.strip() == text and text.isprintable() and text and text[0] != '"'
     return text if plain else json.dumps(text, ensure_ascii=False)
 
@@ -68,18 +68,18 @@ def attribute_of(
     missing: str = "",
     like: Attribute | None = None,
 ) -> Attribute:
-    """Return the attribute that is typed.
+    """Return the attribute of a typed text.
 
     Args:
         name: the column.
         kind: one of :data:`KINDS`.
         text: see :data:`HELP`.
-        other: the label of the catch-all; empty for none.
-        missing: codes for no answer, with commas.
-        like: the attribute before, whose questions and groups stay if its kind does.
+        other: the label of the category for all other values; empty for none.
+        missing: codes for missing values, separated by commas.
+        like: the attribute before the change; its questions and groups stay if its kind does.
 
     Raises:
-        SchemaError: it is none.
+        SchemaError: the text describes no attribute of this kind.
     """
     kept = (
         {} if like is None or kind_of(like) != kind else {"base": like.base, "groups": like.groups}
@@ -110,8 +110,8 @@ _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two nu
 def _parts(name: str, text: str, *, one: bool) -> list[str]:
     """Return the numbers or dates of a text, with decimal points.
 
-    A comma is a decimal mark where semicolons or lines stand between the numbers, or where one
-    number is expected. Where it could be either, it is refused.
+    A comma is a decimal mark if semicolons or line breaks separate the numbers, or if one number is
+    expected. A comma that could also separate numbers is refused.
     """
     if one or re.search(r"[;\n]", text.strip()):
         parts = [part.strip() for part in re.split(r"[;\n]|,\s" if one else r"[;\n]", text)]
@@ -167,7 +167,7 @@ def _edge(part: str) -> float | str:
     try:
         return float(part)
     except ValueError:
-        return part  # a date, or refused as an edge
+        return part  # a date; other texts are refused later, as an edge
 
 
 def _code(text: str) -> int | float | str:

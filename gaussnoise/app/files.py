@@ -1,4 +1,4 @@
-"""The published files of a project, over HTTP: nothing else of its folder is served."""
+"""The published files of a project, over HTTP: no other files of its folder are served."""
 
 import io
 import re
@@ -18,12 +18,12 @@ from .streaming import opened
 
 _TICK = re.compile(r"[0-9]{4,}")
 
-# the page has a script that checks it; it runs apart from the application, and reads nothing of it
+# A published page has a script that checks the page. The header isolates it from the application.
 _APART = {"content-security-policy": "sandbox allow-scripts allow-downloads allow-popups"}
 
 
 def add_files(server: FastAPI, state: State) -> None:
-    """Add the addresses of published files."""
+    """Add the addresses of published files to the server."""
     project = state.project
 
     def release(name: str) -> Path:
@@ -74,7 +74,7 @@ def add_files(server: FastAPI, state: State) -> None:
     @server.get("/stream/{name}/ticks/{tick}/{path:path}")
     def of_tick(name: str, tick: str, path: str) -> FileResponse:
         folder = stream(name) / "ticks"
-        if not _TICK.fullmatch(tick):  # a folder that is being written has another name
+        if not _TICK.fullmatch(tick):  # the folder of an unfinished tick has another name
             raise HTTPException(404)
         found = within(folder / tick, path)
         return FileResponse(found, filename=found.name, headers=_APART)
@@ -85,7 +85,7 @@ def add_files(server: FastAPI, state: State) -> None:
 
         def write() -> Path:
             own = opened(project, name)
-            path = folder.with_name(f"{name}-{len(own):04d}.html")  # one page after each tick
+            path = folder.with_name(f"{name}-{len(own):04d}.html")  # each tick has a new page
             if not path.exists():
                 try:
                     own.tables.report(path)
@@ -102,14 +102,14 @@ def add_files(server: FastAPI, state: State) -> None:
 
     @server.get("/stream/{name}/zip")
     def stream_packed(name: str) -> Response:
-        folder = stream(name)  # its folder private stays where it is
+        folder = stream(name)  # its folder ``private`` is not served
         ticks = (t for t in (folder / "ticks").iterdir() if _TICK.fullmatch(t.name))
         own = (folder / "stream.json", folder / "signature.json")
         return _zip(folder, [*own, *(path for tick in ticks for path in tick.rglob("*"))])
 
 
 def _zip(folder: Path, paths: Iterable[Path]) -> Response:
-    """Return files of a folder in one file; links that lead out of it are left out."""
+    """Return files of a folder in one zip file; links that lead out of the folder are left out."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(paths):

@@ -1,4 +1,4 @@
-"""Access to the server: for programs that know its token, and for its own pages."""
+"""Access control of the server: only clients that know its token, and only its own pages."""
 
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -25,17 +25,17 @@ _FRAMEWORK = "/_nicegui/"  # scripts and fonts, which hold no data
 @final
 @dataclass(frozen=True)
 class Guard:
-    """A server behind a token.
+    """A server that requires a token.
 
-    The token comes once, in the address that the command prints, and then in a cookie that scripts
-    cannot read and that other sites cannot send. Requests for another host are refused, so that a
-    name which is pointed to this machine gets nothing, and so are those from pages of others.
+    A browser first sends the token in the address that the command prints, and then in a cookie
+    that scripts cannot read and other sites cannot send. Requests for another host name are
+    refused, against names that others point to this machine; so are requests from other sites.
 
     Attributes:
         server: the ASGI application.
         token: a random text.
-        port: the port that it listens on.
-        host: the address that it listens on.
+        port: the port on which the server listens.
+        host: the address on which the server listens.
     """
 
     server: Server
@@ -45,7 +45,7 @@ class Guard:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie; ports of one machine share cookies."""
+        """The name of the cookie, with the port: all ports of one machine share cookies."""
         return f"gaussnoise-{self.port}"
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -76,7 +76,7 @@ class Guard:
         return await self.server(scope, receive, answer)
 
     def _is_first(self, scope: Message) -> bool:
-        """Return whether this is the address that the command printed."""
+        """Return whether a request is for the address that the command printed, with the token."""
         if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/":
             return False
         asked = parse_qs(scope.get("query_string", b"").decode("latin-1"))
@@ -86,9 +86,9 @@ class Guard:
         return secrets.compare_digest(token.encode(), self.token.encode())
 
     async def _enter(self, send: Send) -> None:
-        """Set the cookie, and go on to an address without the token, for histories keep it."""
+        """Set the cookie, and open an address without the token, as browsers store addresses."""
         cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
-        # a page, not a redirection: after a link on another site, the cookie would not be sent
+        # a page, not a redirection: if another site linked here, browsers would not send the cookie
         page = (
             b'<!DOCTYPE html><title>gaussnoise</title><meta http-equiv="refresh" content="0;url=/">'
         )
@@ -103,7 +103,7 @@ class Guard:
 
 
 def _headers(scope: Message) -> dict[str, str]:
-    """Return the headers; one that comes twice has no value that anything equals."""
+    """Return the headers; a header that occurs twice gets a value that passes no comparison."""
     found: dict[str, str] = {}
     for name, value in scope.get("headers", ()):
         key = name.decode("latin-1").lower()

@@ -1,4 +1,4 @@
-"""Work that reads data: a command of the shell in a process of its own, one at a time."""
+"""Jobs, work that reads data: each is a shell command in its own process, one at a time."""
 
 import asyncio
 import contextlib
@@ -17,23 +17,23 @@ from typing import BinaryIO, final
 from ..errors import GaussNoiseError, OutputError, ParameterError
 from ..files.disk import exclusive_lock, locked, read_json
 
-_PLACE = ".task"  # folder of the task that runs, for its owner alone; its end empties the files
+_PLACE = ".task"  # folder of the running job, for its owner only; its files are emptied at the end
 _SAID, _WARNED, _RECORD = "said", "warned", "task.json"
-_WIDE = {"COLUMNS": "1000"}  # lines are broken by the page, not by a terminal
-_STOPPED = 70  # status where the server ends
-_OFTEN = 0.1  # s from one check of a job to the next
+_WIDE = {"COLUMNS": "1000"}  # the page breaks lines, so commands must not
+_STOPPED = 70  # exit status of a job whose server ended
+_OFTEN = 0.1  # seconds from one check of a job to the next
 
 
 @final
 @dataclass
 class Job:
-    """A command that runs or has run; it goes on where a page is closed or the server is stopped.
+    """A command that runs or has run; it continues if a page is closed or the server is stopped.
 
     Attributes:
-        name: the work, for the page.
-        words: the words after ``gaussnoise``.
+        name: a name of the work, shown on the page.
+        words: the command line after ``gaussnoise``, in words.
         begun: the time at which it began, in seconds since 1970.
-        process: the number of its process; None before it has one.
+        process: the id of its process; None before it has one.
         status: the exit status; None while it runs.
         said: standard output.
         warned: standard error.
@@ -49,17 +49,17 @@ class Job:
 
     @property
     def command(self) -> str:
-        """The command, as it is typed."""
+        """The command, as a user would type it in a shell."""
         return shlex.join(("gaussnoise", *self.words))
 
 
 @final
 @dataclass
 class Jobs:
-    """The one job of a project at a time, and the last one.
+    """The jobs of a project: at most one runs at a time, and the last one is remembered.
 
-    A job writes to files of the project, whose lock it holds until its end: so a job whose server
-    was stopped is found by the next one, which shows its end.
+    A job writes its output to a file in the project, and holds this file's lock until it ends. So
+    if its server was stopped, the next server finds the job, and shows its result.
     """
 
     folder: Path
@@ -68,7 +68,7 @@ class Jobs:
 
     @property
     def last(self) -> Job | None:
-        """The job that runs, also one of another server, or else the last one."""
+        """The running job, which another server may have started, or else the last one."""
         if self._task is None or self._task.done():
             self._job = self._left() or self._job
         return self._job
@@ -80,15 +80,15 @@ class Jobs:
         return job is not None and job.status is None
 
     def start(self, name: str, *words: str, then: Callable[[Job], None] | None = None) -> Job:
-        """Start a command; neither the page nor the server need stay.
+        """Start a command, which continues even if the page is closed or the server is stopped.
 
         Args:
-            name: the work, for the page.
-            words: the words after ``gaussnoise``.
-            then: a function of the job, called after success if the server is still there.
+            name: a name of the work, shown on the page.
+            words: the command line after ``gaussnoise``, in words.
+            then: a function of the job, called after success if the server still runs.
 
         Raises:
-            ParameterError: another one is running.
+            ParameterError: another job is running.
             OutputError: the folder cannot be written.
         """
         if self.is_busy:
@@ -100,7 +100,7 @@ class Jobs:
         return job
 
     def _place(self, job: Job) -> BinaryIO:
-        """Return the file that a job will write to, locked, with its record beside it."""
+        """Return the locked file for a job's output; its record is written beside it."""
         try:
             self._at("").mkdir(mode=0o700, exist_ok=True)
             said = _private(self._at(_SAID))
@@ -119,7 +119,7 @@ class Jobs:
         status = _STOPPED
         try:
             with said, _private(self._at(_WARNED)) as warned:
-                # not one of asyncio, which kills its processes when it drops them
+                # not by asyncio, which kills a process when its own objects for it are deleted
                 process = subprocess.Popen(
                     _command(job.words),
                     cwd=self.folder,
@@ -127,7 +127,7 @@ class Jobs:
                     stdin=subprocess.DEVNULL,
                     stdout=said,
                     stderr=warned,
-                    start_new_session=True,  # Ctrl-C ends the server alone
+                    start_new_session=True,  # Ctrl-C ends the server, not the job
                 )
             job.process = process.pid
             self._note(job)
@@ -135,7 +135,7 @@ class Jobs:
                 await asyncio.sleep(_OFTEN)
             status = found
             with exclusive_lock(self._at(_SAID)) as is_free:
-                if is_free:  # else another server has begun a job since
+                if is_free:  # if not, another server has started a job in the meantime
                     self._end(job)
             if status == 0 and then is not None:
                 then(job)
@@ -157,14 +157,14 @@ class Jobs:
             with exclusive_lock(self._at(_SAID)) as is_over:
                 if is_over:
                     self._end(job)
-                    # what a command says on standard output is its result
+                    # a command that succeeds prints its result on standard output
                     job.status = 0 if job.said else _STOPPED
             return job
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
     def _end(self, job: Job) -> None:
-        """Read what a job that is over has said, and empty its files, which may hold data."""
+        """Read the output of a finished job, and empty its files, since they may hold data."""
         files = self._at(_SAID), self._at(_WARNED)
         job.said, job.warned = (x.read_text(encoding="utf-8", errors="replace") for x in files)
         for file in files:
@@ -184,9 +184,9 @@ class Jobs:
         return self.folder / _PLACE / name
 
     async def shown(self, *words: str) -> tuple[str, str]:
-        """Return what a command that reads no rows says on standard output and standard error.
+        """Return standard output and standard error of a command that reads no rows.
 
-        It is no job: any number may run, and one ends with the page that waits for it.
+        It is not a job: any number may run, and a command is ended if its page is closed.
         """
         process = await asyncio.create_subprocess_exec(
             *_command(words),
@@ -204,7 +204,7 @@ class Jobs:
         return said.decode("utf-8", "replace"), warned.decode("utf-8", "replace")
 
     def cancel(self) -> None:
-        """Ask the command to stop, as Ctrl-C does: it removes its unfinished files."""
+        """Interrupt the command, as Ctrl-C does, so that it removes its unfinished files."""
         job = self.last
         if job is not None and job.status is None and job.process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -216,7 +216,7 @@ def _command(words: Sequence[str]) -> list[str]:
 
 
 def _private(path: Path) -> BinaryIO:
-    """Open a file that only its owner can read, for writing, without a change of its content."""
+    """Open a file for writing that only its owner can read; its content is not changed."""
     return open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
 
 

@@ -1,4 +1,4 @@
-"""A release as commands, as a Python script and as a notebook, made from the project."""
+"""Texts that repeat a release: shell commands, a Python script and a notebook."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from .project import LEDGER, RELEASES, SCHEMA
 
 
 class Wish(NamedTuple):
-    """The choices for a release besides its plan."""
+    """The user's choices for a release, besides its plan."""
 
     id: str
     format: str = "csv"
@@ -27,7 +27,7 @@ class Wish(NamedTuple):
         return f"{RELEASES}/{self.id}"
 
     def words(self) -> list[str]:
-        """Return the words after ``gaussnoise``."""
+        """Return the command line after ``gaussnoise``, in words."""
         given = ["release", "-s", SCHEMA, "-o", self.place, "--ledger", LEDGER, "--id", self.id]
         notes = {"--format": self.format, "--purpose": self.purpose}
         notes |= {"--requested-by": self.requested_by}
@@ -35,7 +35,7 @@ class Wish(NamedTuple):
 
 
 def commands(wish: Wish, budget: float) -> str:
-    """Return the same as commands of the shell, in the project's folder."""
+    """Return the release as shell commands, to be run in the project's folder."""
     return "\n".join(
         [
             f"gaussnoise plan -s {SCHEMA}",
@@ -50,7 +50,7 @@ def commands(wish: Wish, budget: float) -> str:
 
 
 def cells(folder: Path, wish: Wish, budget: float) -> list[str]:
-    """Return the same as cells of Python, in the project's folder."""
+    """Return the release as cells of Python code, to be run in the project's folder."""
     path = folder / SCHEMA
     asked, stated = asked_of(path), load_plan(path)
     if "table" not in stated:
@@ -75,7 +75,7 @@ def cells(folder: Path, wish: Wish, budget: float) -> list[str]:
 
 
 def _code(value: Any) -> str:
-    """Return Python that makes a value of a plan's arguments."""
+    """Return a Python expression for ``value``, an argument of ``gn.plan``."""
     if isinstance(value, list | tuple):
         inner = ", ".join(map(_code, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
@@ -89,12 +89,12 @@ def _code(value: Any) -> str:
 
 
 def script(parts: Sequence[str]) -> str:
-    """Return a Python script of cells."""
+    """Return a Python script with these cells."""
     return "\n\n".join(parts) + "\n"
 
 
 def notebook(parts: Sequence[str]) -> str:
-    """Return a notebook of cells, not yet run."""
+    """Return a notebook with these cells, without outputs."""
     listed = [
         {
             "cell_type": "code",

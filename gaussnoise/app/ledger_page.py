@@ -47,12 +47,12 @@ def ledger_page(state: State) -> None:
             ]
             rows = [_row(entry, ledger) for entry in reversed(ledger.entries())]
             table = ui.table(columns=columns, rows=rows, row_key="key", pagination=20)
-            # on a narrow screen it scrolls in its own box
+            # on a narrow screen, the table scrolls in its own box
             table.classes("w-full wide").props("wrap-cells")
 
 
 def _row(entry: LedgerEntry, ledger: Ledger) -> dict[str, object]:
-    """Return the row of an entry, with the numbers that ``gaussnoise ledger show`` has."""
+    """Return the row of an entry, with the numbers that ``gaussnoise ledger show`` prints."""
     note = Note(entry.purpose, entry.requested_by, entry.approval).lines
     return {
         "key": entry.attempt,
@@ -71,7 +71,7 @@ def _epsilon(ledger: Ledger) -> str:
 
 
 def begin_ledger(state: State, rho: float, page: str) -> None:
-    """Draw the field that begins the ledger, and then open a page anew."""
+    """Draw a field and button that create the ledger and then open ``page`` again."""
     with ui.card():
         head("Begin the ledger", 2)
         words(

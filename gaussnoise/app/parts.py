@@ -1,4 +1,7 @@
-"""Parts that all pages have: the frame, words with their meaning, refusals, the running task."""
+"""Parts of all pages: the frame, terms with their meaning, error messages, the running task.
+
+A refusal is an error message that says why a request is not carried out. A task is a job.
+"""
 
 import functools
 import html
@@ -26,9 +29,9 @@ PAGES = {
     "/ask": "Ask",
 }
 _NAMES = {address: name.lstrip("1234 ") for address, name in PAGES.items()}
-# the page of a task's result; others: the first
+# the page that shows a task's result; for other tasks, the first page
 _HOME = {"release": "/release", "stream": "/streams", "verify": "/ask"}
-_CHARGED = ("release",), ("stream", "start")  # tasks that draw under a charge of their own
+_CHARGED = ("release",), ("stream", "start")  # tasks that have a charge of their own in the ledger
 WORDS = {
     "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
     "was read off the data is not, even if it looks harmless.",
@@ -87,7 +90,7 @@ h1,h2{line-height:1.4}
 
 @contextmanager
 def frame(state: State, page: str, heading: str) -> Iterator[None]:
-    """Draw the frame of a page, with the task that runs."""
+    """Draw the frame of a page, with the running task; the caller draws the content inside."""
     ui.colors(primary="#1b5a8c")
     ui.add_css(_STYLE)
     with ui.header().classes("q-pa-sm"):
@@ -109,7 +112,7 @@ def head(text: str, level: int = 1) -> None:
 
 
 def words(text: str) -> None:
-    """Write a sentence, in which terms between stars have their meaning on hover and focus."""
+    """Write a sentence; terms between stars show their meaning on hover and focus."""
     parts = html.escape(text).split("*")
     for k in range(1, len(parts), 2):
         meaning = html.escape(WORDS[parts[k]], quote=True)
@@ -118,13 +121,13 @@ def words(text: str) -> None:
 
 
 def refusal(text: str, page: str = "") -> None:
-    """Show the message of a refusal, and a link to where it is mended."""
+    """Show a refusal, and a link to the page on which its cause can be removed."""
     with ui.element("div").classes("refused").props('role="alert"'):
         _refused(text, page)
 
 
 def _refused(text: str, page: str = "") -> None:
-    """Write a refusal, with a link to the page that it names, or else to one that is given."""
+    """Write a refusal, with a link to the page that its text names, or else to ``page``."""
     named = [address for address, name in _NAMES.items() if text.endswith(f"on the page {name}")]
     ui.label(text.removesuffix(f"; mend it on the page {_NAMES[named[0]]}") if named else text)
     for address in named or [page] * bool(page):
@@ -132,13 +135,13 @@ def _refused(text: str, page: str = "") -> None:
 
 
 def mine(text: str) -> None:
-    """Show what the reader must mind: a warning, or that something is for the owner alone."""
+    """Show a warning, or that something is confidential."""
     with ui.element("div").classes("mine"):
         ui.label(text)
 
 
 def note(text: str, kind: str = "noted") -> None:
-    """Show the outcome of a click, beside the button, in place of the last one on the page."""
+    """Show the result of a click beside the button; it replaces the last one on the page."""
     _forget()
     with ui.element("div").classes(f"{kind} said") as said:
         said.props(f'role="{"alert" if kind == "refused" else "status"}"')
@@ -154,7 +157,7 @@ def _forget() -> None:
 
 
 def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
-    """Return a handler of events that shows refusals; other errors show their kind alone."""
+    """Return an event handler that shows refusals, and of other errors only the class."""
 
     @functools.wraps(handler)
     async def run(*given: Any) -> None:
@@ -168,20 +171,20 @@ def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
         except Exception as error:  # noqa: BLE001 (its message may hold data)
             note(f"internal error: {type(error).__name__}", "refused")
 
-    # the framework counts the parameters of a handler
+    # the framework passes as many arguments as the handler's signature has
     run.__signature__ = inspect.signature(handler)  # pyright: ignore[reportAttributeAccessIssue]
     return run
 
 
 def go(page: str) -> None:
-    """Open a page, or the same one anew."""
+    """Open a page, or load the present one again."""
     ui.navigate.to(page)
 
 
 def task(state: State, page: str) -> None:
-    """Show the task that runs, with its time and a button that cancels it.
+    """Show the running task, with its time and a button that cancels it.
 
-    At its end, the page of its result is loaded again; other pages keep the text in their fields.
+    When it ends, the page of its result is loaded again; other pages keep texts in their fields.
     """
     job = state.jobs.last
     if job is None or not state.jobs.is_busy:
@@ -189,7 +192,7 @@ def task(state: State, page: str) -> None:
     with ui.card().props('role="status"') as card:
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
-        # the charge comes before the noise
+        # a cancelled task may be charged already, since noise is drawn after the charge
         is_charged = any(job.words[: len(one)] == one for one in _CHARGED)
         lost = "; a charge that was made is lost" if is_charged else ""
         ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
@@ -211,7 +214,7 @@ def task(state: State, page: str) -> None:
 
 
 def outcome(job: Job) -> None:
-    """Show what a task said at its end."""
+    """Show the output of a finished task."""
     if job.status:
         refusal((job.warned or "The task was stopped before its end.").strip())
         return
@@ -226,7 +229,7 @@ def output(text: str) -> ui.html:
 
 
 def lines(text: str) -> str:
-    """Return lines as a terminal would show them, in HTML; those of tables are not broken."""
+    """Return lines as a terminal would show them, in HTML; lines of tables are not wrapped."""
     shown = (
         f"<span{' class=row' * bool(_ROW.search(line))}>{html.escape(line)}</span>"
         for line in text.strip().splitlines()
@@ -243,7 +246,7 @@ def points(texts: Sequence[str]) -> None:
 
 
 class Command:
-    """The same as a command of the shell, to copy."""
+    """A box with the shell command that does the same as the page, to copy."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -254,7 +257,7 @@ class Command:
             copy.props("flat dense")
 
     def show(self, own: Sequence[str]) -> None:
-        """Show a command, from its words."""
+        """Show the command with these words after ``gaussnoise``."""
         self.text = shlex.join(["gaussnoise", *own]) if own else ""
         self.shown.content = lines(self.text)
         self.all.set_visibility(bool(own))

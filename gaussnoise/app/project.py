@@ -1,4 +1,4 @@
-"""A project folder: schema, plan and ledger, in the files that the shell uses too."""
+"""A project folder: schema, plan and ledger, in the files that the command line uses too."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ SCHEMA, LEDGER, RELEASES, SCRIPTS = "schema.toml", "project.ledger", "releases",
 STREAMS = "streams"
 TABLES = (".csv", ".tsv", ".gz", ".xz", ".zst", ".zip", ".parquet", ".xlsx", ".sav", ".dta")
 TABLES = (*TABLES, ".sas7bdat")
-_MOST_FILES = 500  # files that are offered
+_MOST_FILES = 500  # largest number of files to choose from
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -46,7 +46,7 @@ class Project:
         """Return a path in the folder.
 
         Raises:
-            ParameterError: it leads out of the folder, also by a link.
+            ParameterError: the path leads out of the folder, perhaps by a link.
         """
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder):
@@ -73,20 +73,20 @@ class Project:
         return path.resolve().is_relative_to(self.folder)
 
     def published(self) -> list[str]:
-        """Return the names of the releases in the folder, complete ones, newest last."""
+        """Return the names of the complete releases in the folder, newest last."""
         return self._with(f"{RELEASES}/*/release.json")
 
     def streams(self) -> list[str]:
-        """Return the names of the streams in the folder that were started, newest last."""
+        """Return the names of the started streams in the folder, newest last."""
         return self._with(f"{STREAMS}/*/stream.json")
 
     def _with(self, record: str) -> list[str]:
-        """Return the names of folders with such a record, newest last."""
+        """Return the names of folders that hold a file named ``record``, newest last."""
         own = [path for path in self.folder.glob(record) if self._is_inside(path)]
         return [path.parent.name for path in sorted(own, key=lambda p: p.stat().st_mtime_ns)]
 
     def read(self) -> SchemaFile:
-        """Return the schema file in parts; without parts if there is none yet."""
+        """Return the schema file, split into parts; there are none if there is no file yet."""
         try:
             return SchemaFile.of(self.schema.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -95,10 +95,10 @@ class Project:
             raise OutputError(f"app: cannot read {SCHEMA} ({type(error).__name__})") from None
 
     def change(self, edit: Callable[[SchemaFile], SchemaFile]) -> None:
-        """Write the schema file with a change, if all of it is still valid.
+        """Change the schema file, if the result is valid.
 
         Raises:
-            GaussNoiseError: it would not be valid; the file is as it was.
+            GaussNoiseError: the result would not be valid; the file is unchanged.
         """
         with self._lock:
             text = edit(self.read()).text
@@ -111,18 +111,18 @@ class Project:
                 os.replace(scratch, self.schema)
 
     def replace_schema(self, draft: Path, table: str) -> None:
-        """Take a new draft as the schema file, of the rows in a file."""
+        """Replace the schema file by a draft that was made from the rows of ``table``."""
         with self._lock:
             text = SchemaFile.of(draft.read_text(encoding="utf-8"))
             stated = text.stating("plan", stated_toml(plan={"table": table}))
             draft.write_text(stated.text, encoding="utf-8")
             check(draft)
-            draft.chmod(0o600)  # as confidential as the rows
+            draft.chmod(0o600)  # a draft is as confidential as the rows
             os.replace(draft, self.schema)
 
     @contextlib.contextmanager
     def _beside(self) -> Iterator[Path]:
-        """Yield a new file beside the schema file, for the owner alone, and remove it."""
+        """Yield a new file beside the schema file that only the owner can read; remove it later."""
         scratch = self.folder / f".{SCHEMA}.{os.getpid()}.{threading.get_ident()}"
         try:
             os.close(os.open(scratch, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
@@ -133,7 +133,7 @@ class Project:
             scratch.unlink(missing_ok=True)
 
     def state(self, **options: object) -> None:
-        """State options in the ``[plan]`` table; None removes one."""
+        """Set options in the ``[plan]`` table; the value None removes an option."""
 
         def edit(file: SchemaFile) -> SchemaFile:
             stated: dict[str, Any] = _stated(self.schema) | options
@@ -143,12 +143,12 @@ class Project:
         self.change(edit)
 
     def budget(self) -> Ledger | None:
-        """Return the ledger, if there is one."""
+        """Return the ledger, or None if there is none."""
         return Ledger.open(self.ledger) if self.ledger.exists() else None
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ParameterError unless a name is a word, which folders and ledgers can have."""
+    """Raise ParameterError unless a name is one word, as folders and ledgers need it."""
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"Name of the {what}: expected letters, digits, - and _ alone, like {what}-1."
@@ -163,7 +163,7 @@ def check(path: Path) -> None:
 
 
 def _stated(path: Path) -> dict[str, object]:
-    """Return the ``[plan]`` table as it stands in the file."""
+    """Return the ``[plan]`` table of the file, unchanged."""
     stated = load_plan(path)
     if "table" in stated:
         files = [os.path.relpath(file, path.parent) for file in stated["table"]]

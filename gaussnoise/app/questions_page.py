@@ -22,7 +22,7 @@ _BASES = {
     "ranges": "all runs of neighbouring cells",
     "hierarchy": "all levels of its groups",
 }
-_MOST_TABLES = 1000  # tables that one click may ask for
+_MOST_TABLES = 1000  # largest number of tables that one click may ask for
 
 
 def questions_page(state: State) -> None:
@@ -91,7 +91,7 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
 def _all(state: State, schema: Schema, wanted: list[Wanted]) -> None:
     with ui.card():
         head("All tables of a kind", 2)
-        # a table of several numbers needs their products, and is asked for by itself
+        # a table with several numbers needs their products: the user must ask for it separately
         plain = [a.name for a in schema.attributes if not a.is_summed]
         numbers = [a.name for a in schema.attributes if a.is_summed]
         with ui.row():
@@ -127,7 +127,7 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
                 if not attribute.groups:
                     del known["hierarchy"]
                 what = ui.select(known, value=None).props("dense")
-                # names come from the file: as text of markup, they could be other properties
+                # names come from the file: written into markup, they could set other properties
                 what.props["aria-label"] = f"Asked of {attribute.name}"
                 bases[attribute.name] = box, what
 

@@ -1,4 +1,4 @@
-"""The fourth page: what will be charged, the release, and all that comes of it."""
+"""The fourth page: the charge, the release, and its results."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
     file = ", ".join(path.name for path in load_plan(project.schema)["table"])
     known = {entry.id for entry in ledger.entries()} | set(project.published())
     free = next(f"release-{k}" for k in range(1, 10**6) if f"release-{k}" not in known)
-    place = project.folder / RELEASES  # streams and their ticks are elsewhere
+    place = project.folder / RELEASES  # streams and their ticks are in another folder
     begun = {
         entry.id: entry.state
         for entry in ledger.entries()

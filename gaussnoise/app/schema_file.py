@@ -1,4 +1,4 @@
-"""The parts of a schema file: one is exchanged, and the others keep their text and comments."""
+"""A schema file in parts: one part can be replaced, and the others keep their text and comments."""
 
 import ast
 import itertools
@@ -20,12 +20,12 @@ _DRAFT = re.compile(r"^draft\s*=\s*true[^\n]*\n\n?", re.MULTILINE)
 @final
 @dataclass(frozen=True)
 class Part:
-    """A table of a schema file with the comment before it; or a comment that stands alone.
+    """A TOML table of a schema file with the comment before it, or a separate comment.
 
     Attributes:
-        table: the name of the table; empty for the head of the file and for comments.
+        table: the name of the TOML table; empty for the head of the file and for comments.
         name: the attribute, or the column that is left out.
-        text: all lines.
+        text: all lines of the part.
     """
 
     table: str
@@ -34,7 +34,7 @@ class Part:
 
     @property
     def comment(self) -> str:
-        """The comment before the table, without its marks."""
+        """The comment before the table, without the ``#`` signs."""
         lines = itertools.takewhile(lambda line: line.startswith("#"), self.text.splitlines())
         return " ".join(line.lstrip("# ") for line in lines)
 
@@ -48,7 +48,7 @@ class SchemaFile:
 
     @classmethod
     def of(cls, text: str) -> "SchemaFile":
-        """Return the parts of a text."""
+        """Return a text, split into parts."""
         parts, waiting = [Part("", "", "")], ""  # waiting: comments that may belong to a table
 
         def extend(more: str) -> None:
@@ -75,21 +75,21 @@ class SchemaFile:
 
     @property
     def text(self) -> str:
-        """All parts together."""
+        """The whole text of the file."""
         return "".join(part.text for part in self.parts)
 
     def reasons(self) -> dict[str, str]:
-        """Return the comment of every attribute that has one: in a draft, it is unconfirmed."""
+        """Return the comments of attributes; in a draft, an attribute with one is unconfirmed."""
         attributes = (part for part in self.parts if part.table == "attributes")
         return {part.name: part.comment for part in attributes if part.comment}
 
     def left_out(self) -> dict[str, str]:
-        """Return the reason why each column that is left out is no attribute."""
+        """Return, for each column that is left out, the reason why it is not an attribute."""
         alone = [(p.name, _LEFT_OUT.match(p.text)) for p in self.parts if not p.table and p.name]
         return {name: found[2].removesuffix(_INSTEAD) for name, found in alone if found}
 
     def instead(self, name: str) -> Attribute | None:
-        """Return the attribute that a column which is left out could be."""
+        """Return the attribute that is proposed for a left-out column; None if there is none."""
         for part in self.parts:
             if not part.table and part.name == name:
                 lines = [line.removeprefix("# ") for line in part.text.splitlines()[1:]]
@@ -97,14 +97,14 @@ class SchemaFile:
         return None
 
     def stating(self, table: str, texts: Sequence[str]) -> "SchemaFile":
-        """Return the file with these texts as all its tables of one name."""
+        """Return the file in which ``texts`` replace all tables of this name."""
         kept = [part for part in self.parts if part.table != table]
         return SchemaFile((*kept, *(Part(table, "", _apart(text)) for text in texts))).spaced()
 
     def with_attribute(self, attribute: Attribute, reason: str = "") -> "SchemaFile":
-        """Return the file with this attribute, in its place or as the last one.
+        """Return the file with this attribute, instead of the one of its name, or as the last one.
 
-        With a reason, it stays marked as read off the data.
+        With a ``reason``, the attribute keeps its mark that it was inferred from the data.
         """
         said = "".join(f"# {line}\n" for line in [reason] if line)
         new = Part("attributes", attribute.name, _apart(said + Schema([attribute]).to_toml()))
@@ -117,7 +117,7 @@ class SchemaFile:
         return SchemaFile((*before, new, *after)).spaced()
 
     def confirmed(self, name: str) -> "SchemaFile":
-        """Return the file without the comment of an attribute: it is public knowledge."""
+        """Return the file without the comment of an attribute, which is now public knowledge."""
         parts = [
             replace(part, text=part.text[part.text.index("[attributes") :])
             if (part.table, part.name) == ("attributes", name)
@@ -127,7 +127,7 @@ class SchemaFile:
         return SchemaFile(tuple(parts))
 
     def without(self, attribute: Attribute, reason: str) -> "SchemaFile":
-        """Return the file in which an attribute is a column that is left out."""
+        """Return the file with an attribute turned into a left-out column."""
         toml = Schema([_without_groups(attribute)]).to_toml().splitlines()
         lines = [f"left out: column {attribute.name!r}: {reason}{_INSTEAD}", *toml]
         comment = "".join(f"# {line}\n" for line in lines)
@@ -135,7 +135,7 @@ class SchemaFile:
         return SchemaFile((*kept, _alone(_apart(comment)))).spaced()
 
     def no_draft(self) -> "SchemaFile":
-        """Return the file without the line that forbids releases, and the words before it."""
+        """Return the file without the line that forbids releases, and the comment before it."""
         parts = [p if p.table else replace(p, text=_DRAFT.sub("", p.text)) for p in self.parts]
         return SchemaFile(tuple(p for p in parts if not p.text.startswith(_WARNING)))
 
@@ -152,7 +152,7 @@ class SchemaFile:
 
 
 def _without_groups(attribute: Attribute) -> Attribute:
-    """Return the attribute in lines that can all stand in a comment: without groups."""
+    """Return the attribute's lines without groups, so that each can be part of a comment."""
     if not attribute.groups:
         return attribute
     return Attribute(
@@ -169,6 +169,6 @@ def _apart(text: str) -> str:
 
 
 def _alone(text: str) -> Part:
-    """Return a comment that stands alone, with the column that it is about, if any."""
+    """Return the part of a separate comment, with the name of the column it describes, if any."""
     found = _LEFT_OUT.match(text)
     return Part("", ast.literal_eval(found[1]) if found else "", text)

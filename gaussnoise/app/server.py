@@ -1,4 +1,4 @@
-"""The server of ``gaussnoise app``: on this machine alone, behind a token."""
+"""The server of ``gaussnoise app``: it listens on this machine only, and requires a token."""
 
 import contextlib
 import functools
@@ -30,9 +30,9 @@ from .table_page import table_page
 
 
 def _own_host() -> str:
-    """Return a loopback address of this server alone, or the usual one where there is only one.
+    """Return a random loopback address, or 127.0.0.1 if the machine has no other.
 
-    Browsers send the cookie to all ports of an address.
+    Browsers send a cookie to all ports of an address, so other servers should use another address.
     """
     parts = [str(1 + secrets.randbelow(254)) for _ in range(3)]
     return ".".join(["127", *parts]) if sys.platform == "linux" else "127.0.0.1"
@@ -40,9 +40,9 @@ def _own_host() -> str:
 
 @contextlib.contextmanager
 def _redirection(address: str) -> Iterator[str]:
-    """Yield the address of a file that leads to another one, which process lists then do not show.
+    """Yield the address of a file that redirects to ``address``, to hide that from process lists.
 
-    The file is for its owner alone, and is removed.
+    Only the owner can read the file; it is removed later.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
         refresh = f'<meta http-equiv="refresh" content="0;url={address}">'
@@ -52,7 +52,7 @@ def _redirection(address: str) -> Iterator[str]:
 
 
 def application(state: State, token: str, port: int, host: str) -> Guard:
-    """Return the whole application, behind its token."""
+    """Return the whole application, with its access control."""
     for name in ("nicegui", "uvicorn", "asyncio"):  # tracebacks and messages may hold data
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     server = FastAPI(openapi_url=None)
@@ -78,8 +78,8 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
     """Serve a project folder until Ctrl-C.
 
     Raises:
-        OutputError: there is no such folder, or the port is taken.
-        ParameterError: a port that is none.
+        OutputError: there is no such folder, or the port is in use.
+        ParameterError: ``port`` is not a valid port.
     """
     place = folder.resolve()
     if not place.is_dir():
@@ -90,7 +90,7 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port or 0))
-        listening.listen()  # a browser that is quicker than the server waits
+        listening.listen()  # so that a browser that connects before the server starts waits
     except OSError as error:
         raise OutputError(
             f"app: cannot listen on port {port} ({type(error).__name__}); hint: --port of another, "
@@ -107,13 +107,13 @@ def serve(folder: Path, port: int | None, *, opens: bool) -> None:
         application(state, token, own, host),
         log_config=None,
         access_log=False,
-        timeout_graceful_shutdown=1,  # s; an open page would keep it running
+        timeout_graceful_shutdown=1,  # seconds; open pages would keep the server running
     )
     try:
         with _redirection(address) if opens else contextlib.nullcontext() as first:
             if first is not None:
                 webbrowser.open(first)
             uvicorn.Server(config).run(sockets=[listening])
-    finally:  # it ends by Ctrl-C
+    finally:  # Ctrl-C ends the server
         if state.jobs.is_busy and (job := state.jobs.last) is not None:
             print(f"{job.name} goes on; the next gaussnoise app here shows its end.", flush=True)

@@ -1,4 +1,4 @@
-"""The common state of all pages of one server: the project, its task, and its plan."""
+"""The state that all pages of one server share: the project, its running task, and its plan."""
 
 from dataclasses import dataclass, field
 from typing import final
@@ -16,7 +16,7 @@ from .project import Project
 @final
 @dataclass
 class State:
-    """A server's project, with the last plan that was solved for it."""
+    """A server's project, with the last plan that was computed for it."""
 
     project: Project
     jobs: Jobs = field(init=False)
@@ -26,12 +26,12 @@ class State:
         self.jobs = Jobs(self.project.folder)
 
     async def plan(self, rho: float | None = None) -> Plan:
-        """Return the plan that the project states, at another budget if one is given.
+        """Return the plan that the project states, at the budget ``rho`` if it is given.
 
-        The noise is solved for once, off the loop of events, and then scaled.
+        The noise is computed once, outside the event loop, and then scaled to other budgets.
 
         Raises:
-            GaussNoiseError: the project states none.
+            GaussNoiseError: the project states no valid plan.
         """
         asked = asked_of(self.project.schema, rho)
         key = repr((asked.schema.to_toml(), asked.workload, asked.options))
@@ -45,6 +45,6 @@ class State:
 
 async def _solve(asked: Asked) -> Plan:
     solved = await run.io_bound(asked.plan)
-    if solved is None:  # the server stops
+    if solved is None:  # the server is stopping
         raise ParameterError("app: the server is stopping")
     return solved

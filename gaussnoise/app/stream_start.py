@@ -1,4 +1,4 @@
-"""The choices for a new stream, and its plan, which follows them."""
+"""The form for a new stream: its choices, and the plan that results from them."""
 
 import asyncio
 import itertools
@@ -33,16 +33,16 @@ _WORKLOADS = {
     "both": "both",
 }
 _LATE = {"refuse": "refuse the file", "carry": "count them in the tick at hand"}
-_UNPLANNED = "ParameterError: plan:"  # a refusal of the tables that are asked for
+_UNPLANNED = "ParameterError: plan:"  # start of the error message for tables without a plan
 
 
 class Form:
-    """The choices for a new stream, and its plan, which follows them."""
+    """The fields for a new stream, and its plan, which is updated when they change."""
 
     def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:
         self.state, self.person = state, person
         self.planning: asyncio.Task[None] | None = None
-        self.planned: list[str] | None = None  # words of the plan that is shown
+        self.planned: list[str] | None = None  # words of the command for the plan that is shown
         known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
         place = state.project.folder / STREAMS
         begun = [
@@ -163,7 +163,7 @@ class Form:
             self.command.show([])
             return self.say(lambda: output(missing))
         self.command.show(wish.words())
-        if wish.plan_words() == self.planned:  # another name has the same plan
+        if wish.plan_words() == self.planned:  # for example, only the stream's name changed
             return
         self.stop()
         self.planned = wish.plan_words()
@@ -174,30 +174,30 @@ class Form:
         self.planning = asyncio.create_task(self.show(wish))
 
     async def show(self, wish: StreamWish) -> None:
-        """Show the plan that the shell shows."""
+        """Show the plan, as the command line prints it."""
         said, warned = await self.state.jobs.shown(*wish.plan_words())
         page = "/questions" if _UNPLANNED in warned else ""
         self.say(lambda: output(said) if said else refusal(warned.strip(), page))
 
     def say(self, draw: Callable[[], object]) -> None:
-        """Draw something in place of the plan."""
+        """Draw something else instead of the plan."""
         self.plan.clear()
         with self.plan:
             draw()
 
     def stop(self) -> None:
-        """End the planning of choices that have changed."""
+        """Stop the computation of a plan whose choices have changed."""
         if self.planning is not None:
             self.planning.cancel()
 
     def start(self) -> None:
-        """Start the stream: charged once."""
+        """Start the stream, which is charged once, for all ticks."""
         wish, project = self.wish(), self.state.project
         check_name("stream", wish.id)
         if wish.id in project.streams():
             raise ParameterError(f"{wish.id} was started before: choose another name.")
-        _ = wish.over  # refused before anything is written
-        self.button.disable()  # until the page is drawn anew
+        _ = wish.over  # raises an error before anything is written
+        self.button.disable()  # until the page is drawn again
         try:
             project.inside(STREAMS).mkdir(exist_ok=True)
             self.state.jobs.start(f"start of {wish.id}", *wish.words())

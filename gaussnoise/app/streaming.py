@@ -1,4 +1,4 @@
-"""Streams of a project: how one is started and goes on, as commands of the shell."""
+"""Streams of a project: the shell commands that start a stream and add ticks to it."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ UNFINISHED = ("reserved", "written")  # states of a charge whose result is not p
 
 
 class StreamWish(NamedTuple):
-    """The choices for a stream besides what the schema file states."""
+    """The user's choices for a stream, besides the statements of the schema file."""
 
     id: str
     ticks: int
@@ -33,7 +33,7 @@ class StreamWish(NamedTuple):
 
     @property
     def over(self) -> Ticks:
-        """The ticks."""
+        """The ticks of the stream, and the ticks at which one person may take part."""
         return Ticks(
             self.ticks,
             self.reports,
@@ -45,18 +45,18 @@ class StreamWish(NamedTuple):
         )
 
     def plan_words(self) -> list[str]:
-        """Return the words after ``gaussnoise`` that show the plan."""
+        """Return the command line after ``gaussnoise``, in words, that shows the plan."""
         return ["stream", "plan", "-s", SCHEMA, *self._options()]
 
     def words(self) -> list[str]:
-        """Return the words after ``gaussnoise`` that start the stream."""
+        """Return the command line after ``gaussnoise``, in words, that starts the stream."""
         given = ["stream", "start", "-s", SCHEMA, "-o", self.place]
         given += ["--ledger", LEDGER, "--id", self.id, *self._options(), "--format", self.format]
         notes = {"--purpose": self.purpose, "--requested-by": self.requested_by}
         return [*given, *(x for pair in notes.items() if pair[1] for x in pair)]
 
     def _options(self) -> list[str]:
-        """Return the options of a plan over time that differ from the usual ones."""
+        """Return the options of a plan over time that differ from the defaults."""
         given = ["--ticks", str(self.ticks), "--reports", str(self.reports)]
         given += ["--enforced"] * self.enforced
         more = {"--apart": str(self.apart), "--workload": self.workload}
@@ -67,16 +67,16 @@ class StreamWish(NamedTuple):
 
 
 def opened(project: Project, name: str) -> Stream:
-    """Return a stream of a project, on the project's ledger if it is charged to that.
+    """Return a stream of a project, with the project's ledger if the stream is charged to it.
 
-    The ledger may have been moved since, together with the project.
+    The stored path of the ledger may be outdated, if the project has been moved.
     """
     return Stream.open(project.folder / STREAMS / name, _ledger_of(project, name))
 
 
 def tick_words(project: Project, name: str, file: str, number: int) -> list[str]:
-    """Return the words after ``gaussnoise`` that add a tick to a stream."""
-    own = f"./{file}" if file.startswith("-") else file  # else it would be an option
+    """Return the command line after ``gaussnoise``, in words, that adds a tick to a stream."""
+    own = f"./{file}" if file.startswith("-") else file  # so that it is not read as an option
     given = ["stream", "tick", f"{STREAMS}/{name}", own, "--tick", str(number)]
     return [*given, "--ledger", LEDGER] if _ledger_of(project, name) is not None else given
 

@@ -1,4 +1,4 @@
-"""The page of streams: their published ticks, the needs of the next one, and a new stream."""
+"""The page of streams: published ticks, the requirements of the next one, and a new stream."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,12 +33,12 @@ from .state import State
 from .stream_start import Form
 from .streaming import UNFINISHED, columns_wanted, opened, tick_words
 
-_MOST_LINKED = 12  # tables over time on the page of a stream
-_MOST_TICKS = 10  # ticks that are listed at once, the last ones
+_MOST_LINKED = 12  # largest number of links to tables over time on the page of a stream
+_MOST_TICKS = 10  # largest number of ticks that are listed at once: the last ones
 
 
 async def streams_page(state: State, stream: str = "") -> None:
-    """Draw the page, with one of the streams."""
+    """Draw the page, with the stream of this name, or else the newest one."""
     with frame(state, "/streams", "Streams: tables that go on, on one budget"):
         words(
             "New rows come in at every *tick*; their tables, and those of all rows so far, go out. "
@@ -53,13 +53,13 @@ async def streams_page(state: State, stream: str = "") -> None:
 
 
 async def _one(state: State, name: str, names: list[str]) -> None:
-    """Draw a stream: its ticks, and the next of them."""
+    """Draw a stream: its published ticks, and the form for the next one."""
     if len(names) > 1:
         chosen = ui.select(names, value=name, label="Stream").classes("w-full")
         chosen.on_value_change(lambda: go(f"/streams?stream={chosen.value}"))
     try:
         stream = await run.io_bound(opened, state.project, name)
-        if stream is None:  # the server stops
+        if stream is None:  # the server is stopping
             return
         begun = _begun(stream)
         done = len(stream)
@@ -70,14 +70,14 @@ async def _one(state: State, name: str, names: list[str]) -> None:
 
 
 def _begun(stream: Stream) -> Mapping[str, tuple[str, str]]:
-    """Return when each entry of the stream in its ledger was begun, and its state, by its id."""
+    """Return the ledger's entries of the stream: by id, the time it was begun, and its state."""
     if stream.ledger is None:
         return {}
     return {entry.id: (entry.begun, entry.state) for entry in stream.ledger.entries()}
 
 
 def _day(begun: Mapping[str, tuple[str, str]], name: str) -> str:
-    """Return the day of an entry, for the end of a sentence."""
+    """Return the day on which an entry was begun, as the end of a sentence."""
     return f" on {begun[name][0].partition('T')[0]}" if name in begun else ""
 
 
@@ -118,7 +118,7 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
 
 
 def _folded(title: str, draw: Callable[[], object]) -> None:
-    """Draw a title under which the rest is drawn once it is opened: there may be many ticks."""
+    """Draw a title; ``draw`` is called when the user opens it, since there may be many ticks."""
     part = ui.expansion(title).classes("w-full")
 
     def fill() -> None:
@@ -130,7 +130,7 @@ def _folded(title: str, draw: Callable[[], object]) -> None:
 
 
 def _tick(state: Folder, name: str, tick: int) -> None:
-    """Draw what a tick has published."""
+    """Draw the published results of a tick."""
     folder = state.tick_folder(tick)
     try:
         output((folder / "summary.txt").read_text(encoding="utf-8"))
@@ -146,7 +146,7 @@ def _tick(state: Folder, name: str, tick: int) -> None:
 def _next(
     state: State, stream: Stream, name: str, done: int, begun: Mapping[str, tuple[str, str]]
 ) -> None:
-    """Draw what the next tick expects, and the button that adds it."""
+    """Draw the requirements of the next tick, and the button that adds it."""
     plan, number = stream.plan, done + 1
     over, facts = plan.over, plan.facts
     with ui.card():
@@ -186,12 +186,12 @@ def _next(
 
 
 def _add(state: State, name: str, number: int) -> None:
-    """Draw the choice of the file of a tick, the command, and its button."""
+    """Draw the choice of a tick's file, the command that adds it, and the button."""
     project, files, job = state.project, state.project.tables(), state.jobs.last
     stated = load_plan(project.schema).get("table") if number == 1 else None
     first = next((name for name in files if [project.folder / name] == stated), None)
     if job is not None and job.status and job.words[:3] == ("stream", "tick", f"{STREAMS}/{name}"):
-        first = next((file for file in files if file == job.words[3]), first)  # to try it again
+        first = next((file for file in files if file == job.words[3]), first)  # to retry it
     file = ui.select(files, value=first, label=f"File with the rows of tick {number}")
     file.classes("w-full")
     command = Command()
@@ -203,13 +203,13 @@ def _add(state: State, name: str, number: int) -> None:
     file.on_value_change(show)
     button = ui.button(f"Add tick {number}")
     if job is not None and job.status is None and job.words[0] == "stream":
-        button.disable()  # its end draws the page anew
+        button.disable()  # until the task ends, when the page is drawn again
 
     def add() -> None:
         if not file.value:
             raise ParameterError(f"Choose the file with the rows of tick {number}.")
         project.inside(file.value)
-        button.disable()  # until the page is drawn anew
+        button.disable()  # until the page is drawn again
         try:
             own = tick_words(project, name, file.value, number)
             state.jobs.start(f"tick {number} of {name}", *own)

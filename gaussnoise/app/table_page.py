@@ -27,11 +27,11 @@ _DIALECT = {
     "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
 }
 
-_PERSONS, _RESULT = -1, -2  # places of cards, where a column is at its position
+_PERSONS, _RESULT = -1, -2  # numbers of two cards of the page; other cards have a column's index
 
 
 def table_page(state: State, at: int | None = None) -> None:
-    """Draw the page; after a change, its place is shown."""
+    """Draw the page; after a change of the card ``at``, scroll to this card."""
     with frame(state, "/", "Table: what the data may contain"):
         project = state.project
         schema = None
@@ -113,7 +113,7 @@ def _file(state: State, schema: Schema | None) -> None:
 
 
 def _left(state: State, job: Job) -> None:
-    """Offer columns that were read while no server was there to take them."""
+    """Offer columns that a job read after its server had been stopped."""
     scratch = state.project.inside(job.words[2])
     if job.status == 0 and scratch.is_file():
         ui.label("The file was read while the server was stopped.")
@@ -163,7 +163,7 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
 
 
 def _scroll_here() -> None:
-    """Show this place of the page, once the page is there."""
+    """Scroll to this point of the page once it is loaded."""
     place = ui.element("div").classes("place")
     ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
 
@@ -204,7 +204,7 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 
 
 def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attribute]:
-    """Draw the fields of a column, checked as one types; return the function that reads them."""
+    """Draw the fields of a column, checked while the user types; return a function to read them."""
     start = "texts" if attribute is None else kind_of(attribute)
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
     start_text = "" if attribute is None else typed(attribute)
@@ -251,14 +251,14 @@ _IN_WORDS = {
 
 
 def in_words(reason: str) -> str:
-    """Return a reason of a draft with fields of the page in place of lines and options."""
+    """Return a draft's reason; it names fields of the page instead of lines and options."""
     for line, field in _IN_WORDS.items():
         reason = re.sub(line, field, reason)
     return reason
 
 
 def _rows(text: str) -> int:
-    """Return the height of a field that shows its lines, up to a dozen."""
+    """Return the height of a text field in lines: as many as the text has, at most twelve."""
     return min(max(text.count("\n") + 1, 2), 12)
 
 
@@ -353,7 +353,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
                 raise SchemaError(
                     "Rows of one person, at most: expected a whole number, 1 or more."
                 )
-            if person.value in schema.names:  # it is no column of tables then
+            if person.value in schema.names:  # a column of person ids cannot be in tables
                 own = schema.attributes[schema.names.index(person.value)]
                 state.project.change(lambda file: file.without(own, "it names the person"))
             state.project.state(
@@ -373,7 +373,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
 
 
 def _whose(person: str, most: int) -> str:
-    """Return in a few words who is a person, and how many rows each may have."""
+    """Return a phrase: which rows belong to one person, and the largest number of them."""
     if person:
         rows = "1 row of a person counts" if most == 1 else f"{most} rows of a person count"
         return f"{person} names the person; {rows}"
@@ -381,7 +381,7 @@ def _whose(person: str, most: int) -> str:
 
 
 def consequence(person: str, most: int) -> str:
-    """Return the meaning of a choice of persons and their rows."""
+    """Return a sentence that explains the choice of persons and of their largest number of rows."""
     noise = f" The noise is about {most} times that for one row." if most > 1 else ""
     if person:
         other = "one is" if most == 1 else f"{most} are"

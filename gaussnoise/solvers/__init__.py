@@ -1,1 +1,1 @@
-"""Optimisation without privacy: from the set that must be covered to a design."""
+"""Solvers: for a set that an ellipsoid must cover, the best covariance, and a measure as proof."""

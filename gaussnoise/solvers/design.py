@@ -1,4 +1,4 @@
-"""The result of every route to an optimal covariance."""
+"""The result that every solver and closed form returns: an optimal covariance and its proof."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -19,18 +19,18 @@ MAX_STEPS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A dual witness and an ellipsoid, not yet scaled to cover the points.
+    """A solver's dual solution and its ellipsoid, not yet scaled to cover the points.
 
     Attributes:
         weights: shape (N,), a probability measure λ on the points.
         coordinate_weights: shape (d,), w >= 0 with ``‖w‖_{s*} <= 1``; ones at p = 2.
         factor: shape (d, r), of full column rank.
-        center: shape (d,), zeros without shift.
-        gap: upper/lower − 1 by the route's own arithmetic.
+        center: shape (d,), the ellipsoid's center; zeros if it may not be shifted.
+        gap: upper/lower − 1 as the solver computed it.
         steps: iterations spent.
-        note: one phrase that names the route, and the reason for it.
+        note: one phrase that names the method, and the reason for it.
         interrupted: whether Ctrl-C ended the solve.
-        inexact: whether the rest of the gap is the slack of an oracle's upper bound.
+        inexact: whether the remaining gap is due to an oracle's imprecise upper bound.
     """
 
     weights: Array
@@ -52,9 +52,9 @@ class Design:
         return cls(weights, w, factor, center, 0.0, 0, note)
 
     def on_all(self, live: NDArray[np.bool_], p: float) -> Self:
-        """Return the same design on all coordinates, after it was solved on the ``live`` ones."""
+        """Return a design on all coordinates from this one, which has only the ``live`` ones."""
         w = np.ones(len(live))
-        if p > 2:  # only weights inside the dual ball prove a bound
+        if p > 2:  # only weights inside the dual ball prove a lower bound
             w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)
         return replace(
             self,

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """The bracket that is certified so far.
+    """The certified lower and upper bound so far.
 
     Attributes:
         steps: iterations spent.
-        lower: lower end of the bracket on γ.
-        upper: upper end, for the noise that would be returned if the solve stopped now.
+        lower: lower bound on γ.
+        upper: upper bound on γ: the error of the noise that a solve stopped now would return.
 
     >>> brackets = []
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), progress=brackets.append)
@@ -46,7 +46,7 @@ Watcher = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Watch:
-    """A record of all reports, which passes each on to ``show``."""
+    """A list of all reports so far; each new report is also passed to ``show``."""
 
     show: Watcher | None
     trace: list[Progress] = field(default_factory=list)
@@ -74,10 +74,7 @@ _told = ContextVar("told", default=False)
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Draw no bar by default within this block.
-
-    The caller reports progress itself, or wants no report.
-    """
+    """Draw no bar by default within this block: the caller reports progress, or wants no report."""
     before = _told.set(True)
     try:
         yield
@@ -101,13 +98,13 @@ def drawn_late(bar: "Bar") -> Iterator[None]:
 
 @contextmanager
 def _drawn(bar: "Bar", asked: bool) -> Iterator[None]:
-    """Draw a bar: at once if it was requested, otherwise once the solver takes long."""
+    """Draw a bar: at once if the user asked for it, otherwise after two seconds."""
     with told(), bar if asked else drawn_late(bar):
         yield
 
 
 def _is_silent(progress: object) -> bool:
-    """Return whether to report nothing: on request, within a report, or without a terminal."""
+    """Return whether to draw nothing: on request, inside another report, or without a terminal."""
     if progress is not None:
         return progress is False
     return _told.get() or sys.stderr is None or not sys.stderr.isatty()
@@ -117,8 +114,8 @@ def _is_silent(progress: object) -> bool:
 def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
     """Yield the object that takes a solver's reports.
 
-    It passes them to the caller's own callback; with True, to a progress bar; with None, to a bar
-    that is drawn after two seconds if standard error is a terminal; with False, to nothing.
+    It passes them to ``progress`` if that is a function; with True, to a progress bar; with None,
+    to a bar that is drawn after two seconds if standard error is a terminal; with False, to none.
     """
     check_progress(progress)
     if _is_silent(progress):
@@ -160,7 +157,7 @@ def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
 
 @contextmanager
 def endless(console: "Console", doing: str) -> Iterator[Callable[[str], None]]:
-    """Draw a bar without an end after two seconds; yield a function that sets its text."""
+    """Draw a bar of unknown length after two seconds; yield a function that sets its text."""
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
@@ -173,7 +170,7 @@ def endless(console: "Console", doing: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def working(doing: str) -> Iterator[None]:
-    """Draw one bar for a task of several steps, in place of those that its steps would draw."""
+    """Draw one bar for a task of several solves, which then draw no bars of their own."""
     if _is_silent(None):
         yield
         return
@@ -188,9 +185,9 @@ _interrupts_pass = ContextVar("interrupts_pass", default=False)
 
 @contextmanager
 def interrupts_pass() -> Iterator[None]:
-    """Let Ctrl-C stop the program within this block, even where a solver has an answer to return.
+    """Let Ctrl-C stop the program within this block, even if a solver has an answer to return.
 
-    It is for solves that are only a step of a larger task: if the user stops the task, it must not
+    Use it for a solve that is one step of a larger task: a task that the user stops must not
     continue with a worse answer.
     """
     before = _interrupts_pass.set(True)
@@ -210,7 +207,7 @@ Counted = Callable[[int, int], object]  # called with the amount done, and the t
 
 @contextmanager
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
-    """Yield the function to report a task's progress to, as in :func:`watching`."""
+    """Yield the function that takes a task's reports; ``progress`` as in :func:`watching`."""
     check_progress(progress)
     if _is_silent(progress):
         with told():

@@ -1,1 +1,1 @@
-"""Designs on bodies that are known through oracles."""
+"""Optimal covariances for sets that are known through oracles, not as lists of points."""

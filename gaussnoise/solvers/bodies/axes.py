@@ -1,10 +1,10 @@
-"""Closed form for tensor powers of even order k at p = ∞: the powers of the axes determine it.
+"""Closed form for tensor powers x^⊗k of even order k at p = ∞.
 
-In the coordinates of the d powers of axes, ``e_i ⊗ … ⊗ e_i``, the set lies in the simplex of 0 and
-the unit vectors, which are powers themselves: its γ_∞ bounds that of the whole set from below. The
-best ellipsoid for the simplex has the same noise along each of these coordinates, and mixed
-coordinates, with at least two different indices, may have as much: M is diagonal there. The proof
-that it covers the powers of all vectors is in :func:`longest`.
+The powers of axes, ``e_i ⊗ … ⊗ e_i``, determine the optimum. On their d coordinates, the set K is
+projected into the simplex of 0 and the unit vectors. The vertices of this simplex are in K, so its
+γ_∞ is a lower bound on γ_∞(K). The best ellipsoid for it has the same noise along each of the d
+coordinates. Mixed coordinates, with at least two different indices, may have as much noise: M is
+diagonal there. :func:`longest` proves that this M covers the powers of all vectors.
 """
 
 import itertools
@@ -26,15 +26,15 @@ from ...errors import CovarianceError
 @final
 @dataclass(frozen=True)
 class AxesDesign:
-    """The numbers of a covariance and of a measure that treat all axes alike.
+    """A covariance, and the measure that proves it optimal; both treat all axes alike.
 
     Attributes:
         own: diagonal entry of the factor in the d coordinates of powers of axes.
         other: off-diagonal entry of the factor in these coordinates.
         mixed: standard deviation of every other coordinate.
-        center: the center's d coordinates, all equal; 0 for ``replace``.
-        share: the measure's weight of 0 for ``gamma``; its weight of the powers of axes, instead
-            of their differences, for ``replace``. It is uniform on the points of each kind.
+        center: each of the center's d coordinates, which are equal; 0 for ``replace``.
+        share: for ``gamma``, the measure's weight on the point 0; for ``replace``, its total weight
+            on powers of axes, the rest being on differences. Points of a kind weigh the same.
     """
 
     own: float
@@ -48,7 +48,7 @@ def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesD
     """Return the optimum for an even order at p = ∞, or None where its proof does not hold.
 
     >>> design = axes_design(TensorPower(3, 2), "replace")
-    >>> round(design.own**2 + 2 * design.other**2, 12)  # of every power of an axis: 2d/(d + 1)
+    >>> round(design.own**2 + 2 * design.other**2, 12)  # variance of a power of an axis: 2d/(d + 1)
     1.5
     """
     d, k = domain.base, domain.order
@@ -71,16 +71,16 @@ def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesD
 
 
 def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float:
-    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure, W = 1/d on the axes' coordinates."""
+    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})``, C of the measure, W = 1/d on powers of axes."""
     many, one = axes_spectrum(d, kind, share)
     return (d - 1) * many + one
 
 
 def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tuple[float, float]:
-    """Return two eigenvalues of C: of multiplicity d − 1, and of the all-ones vector.
+    """Return roots of C's eigenvalues over √d: d − 1 equal ones, and that of the all-ones vector.
 
-    C is ``((1−θ)/d)(1 − (1−θ) 11'/d)`` around the mean of the unit vectors and 0; for differences
-    of two unit vectors each, the mean of ``(e_i − e_j)(e_i − e_j)'`` is ``2/(d − 1) (1 − 11'/d)``.
+    For ``gamma``, with weight θ on 0, the measure has C = ``((1−θ)/d)(1 − (1−θ) 11'/d)``. For
+    ``replace``, the mean of ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
     """
     if kind == "gamma":
         squares = 1 - share, share * (1 - share)
@@ -92,7 +92,7 @@ def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tu
 def axes_factor(domain: TensorPower, own: float, other: float, mixed: float) -> Array:
     """Return L, shape (d^k, N): a column for every axis, then one for every mixed coordinate.
 
-    Every entry is one of these numbers, or 0, so that nothing is rounded.
+    Every entry is ``own``, ``other``, ``mixed`` or 0, so that nothing is rounded.
     """
     d, k = domain.base, domain.order
     coordinates = symmetric_coordinates(d, k)
@@ -107,7 +107,7 @@ def axes_factor(domain: TensorPower, own: float, other: float, mixed: float) -> 
 
 
 def axes_entries(domain: TensorPower) -> NDArray[np.intp]:
-    """Return the places of the entries (i, …, i) of a tensor, shape (d,)."""
+    """Return the flat indices of the entries (i, …, i) of a tensor, shape (d,)."""
     d = domain.base
     return np.arange(d) * sum(d**j for j in range(domain.order))
 
@@ -157,18 +157,18 @@ def longest(
 
 
 def mixed_share(d: int, k: int) -> Fraction | None:
-    """Return τ with ``R <= τ(s − q)`` for all unit vectors, see :func:`longest`, or None.
+    """Return τ with ``R <= τ(s − q)`` for all unit vectors, or None if the proof fails.
 
-    For k = 2, s = 1 and ``R = ½(1 − q)``: τ = ½. For k >= 4 it is d/(d + 1), and the proof is of
-    ``R <= τ(s(1 − s) + ½(s² − q))``, in rational arithmetic. The proof fails at k = 4 from d = 16
-    on.
+    :func:`longest` defines R, s and q. For k = 2, s = 1 and ``R = ½(1 − q)``, so τ = ½. For k >= 4,
+    τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is proven in rational
+    arithmetic. At k = 4 this proof fails from d = 16 on.
 
     In ``w_i = x_i²``, on the simplex, both sides are symmetric polynomials of degree k = 2h: R is
-    the sum of all monomials but the w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and ``s(1 − s) =
-    Σ_i w_i^h ((Σ w)^h − Σ_j w_j^h)``. By Muirhead's inequality the mean of a monomial over all
-    permutations is at most that of one whose exponents majorise its own. So it is enough that each
-    monomial with too small a coefficient on the right side is covered by surplus coefficients of
-    such majorising monomials.
+    the sum of all monomials except w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and ``s(1 − s) =
+    Σ_i w_i^h ((Σ w)^h − Σ_j w_j^h)``. Muirhead's inequality: if exponents α majorise β, the mean of
+    w^α over all permutations is at least that of w^β. So it is enough to cover each monomial whose
+    coefficient on the right side is too small by surplus coefficients of monomials that majorise
+    it.
     """
     if k == 2:
         return Fraction(1, 2)
@@ -196,7 +196,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield all partitions into at most ``parts`` parts up to ``most``, the largest part first."""
+    """Yield partitions of ``total`` into at most ``parts`` parts <= ``most``, in falling order."""
     if total == 0:
         yield ()
     elif parts:

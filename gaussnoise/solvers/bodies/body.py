@@ -1,4 +1,4 @@
-"""A set to cover that cannot be listed: a domain, through its oracles."""
+"""The set that must be covered, if its points cannot be listed: a domain given by its oracles."""
 
 import math
 from dataclasses import dataclass
@@ -22,16 +22,17 @@ from ...numerics.precision import precision_for
 from ...numerics.span import placed
 from ..design import Protected
 
-_MOST_ENTRIES = 2**24  # in a covariance factor, or in support points along the axes
+_MOST_ENTRIES = 2**24  # largest number of entries of a covariance factor
 # Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different
 # machines, with results that differ by up to 1e-6 where the bracket is wide.
 _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
-_REPEATABLE = 1e-4  # another machine's bound may differ by this share of the bracket
-_CLOSED = 1e-9  # narrower brackets are treated as this wide
-_MOST_ROUNDING = 1e-3  # share of the set's length: beyond, the factor is too nearly singular
-# The same share where numbers cancel in the body's own computation: the noise grows by that much.
+_REPEATABLE = 1e-4  # another machine's bound may differ by this fraction of the bracket's width
+_CLOSED = 1e-9  # brackets with a smaller gap are treated as having this gap
+_MOST_ROUNDING = 1e-3  # largest rounding, relative to the body's length, of a usable factor
+# The same limit for bodies whose own computation cancels: the noise grows by up to this fraction.
 _MOST_CANCELLED = 0.1
-# Multiple of the body's size: at a smaller distance, points are rounded by less than the margins.
+# Bodies farther from the origin than this multiple of their size are shifted there: nearer ones are
+# rounded by less than the margins.
 _FAR = 2.0**10
 _ASCENTS = 50
 _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
@@ -39,7 +40,10 @@ _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """The longest point of a body in given coordinates, and a bracket on its square."""
+    """A point of a body that is long in given coordinates: ``value`` is its squared length.
+
+    ``upper`` bounds the squared length of every point of the body.
+    """
 
     point: Array
     value: float
@@ -65,7 +69,7 @@ class Body:
 
     Attributes:
         domain: S.
-        blur: bound on the rounding of every coordinate when S was moved to its place.
+        blur: bound on the rounding of every coordinate when S was shifted and scaled.
     """
 
     domain: AbstractDomain
@@ -85,33 +89,32 @@ class Body:
         return np.abs(self._along_axes).max(axis=0) + self._gaps(np.eye(self.dim))
 
     def rounded(self, p: float) -> float:
-        """Return a bound on the excess of γ_p of rounded support points over that of the body.
+        """Return a bound on γ_p(rounded support points) − γ_p(the body K).
 
-        A subset of K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r``
-        (Nikolov & Tang 2023, Lemma 60).
+        Rounded points lie in K + E for a small ball E. Subsets of K + E have at most γ_p(K) +
+        γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023, Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """Return the same bound for points that pass as members although they lie slightly outside.
+        """Return a bound on the growth of γ_p by points that membership tests accept by tolerance.
 
-        Membership tolerates ``SLACK`` of every width, or of the largest one.
-
-        A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
+        Points slightly outside are accepted: by ``SLACK`` times every width, or the largest one. A
+        box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
         """
         widths = SLACK * (self._ends[0] - self._ends[1])
         return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())
 
     @cached_property
     def _ends(self) -> Array:
-        """The largest and least coordinates, shape (2, d)."""
+        """The largest and the smallest value of each coordinate, shape (2, d)."""
         return np.array(
             [self._along_axes[: self.dim].diagonal(), self._along_axes[self.dim :].diagonal()]
         )
 
     @cached_property
     def _numbers(self) -> Array:
-        """Bounds on the numbers that coordinates are sums of, shape (d,); these may cancel."""
+        """Bounds on the terms whose sum is a coordinate, shape (d,); the terms may cancel."""
         return np.maximum(self.sizes, magnitudes(self.domain))
 
     @cached_property
@@ -119,7 +122,7 @@ class Body:
         return self.support_points(np.vstack([np.eye(self.dim), -np.eye(self.dim)]))
 
     def support_points(self, directions: Array) -> Array:
-        """Return the support points in the directions of the rows, shape (k, d)."""
+        """Return the support point in the direction of each row, shape (k, d)."""
         if not len(directions):
             return np.zeros((0, self.dim))
         if self._image is not None:
@@ -129,14 +132,14 @@ class Body:
         )
 
     def _gaps(self, directions: Array) -> Array:
-        """Return bounds on the excess of the reach along directions over that of support points."""
+        """Return bounds on support function − support point's product, for each direction and −."""
         if self._image is not None:
             return np.zeros(len(directions))
         gap = self.domain._support_gap
         return np.array([max(gap(theta), gap(-theta)) for theta in directions])
 
     def start(self) -> Array:
-        """Return support points (k, d) along axes and in even directions; they span the body."""
+        """Return support points (k, d), along axes and evenly spread directions, that span S."""
         points = np.vstack(
             [
                 self._along_axes,
@@ -150,16 +153,16 @@ class Body:
             points = np.vstack([points, missing])
 
     def _beyond(self, directions: Array) -> Array:
-        """Return support points with a part along ``directions`` that is larger than rounding."""
+        """Return support points whose component along ``directions`` is larger than rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
 
     def farthest(self, whitening: Array, center: Array) -> Farthest:
-        """Return the longest W (x − center), with W of shape (r, d), and a bracket."""
+        """Return the x of the longest W (x − center), W of shape (r, d), and its squared length."""
         moved = self.domain if not center.any() else self.domain - center
         farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
-        # this support point is a member of K, and its image is at least as long as the maximiser
+        # a support point is a member of S, and its image is at least as long as the maximiser
         point = self.domain.support_point(farthest.maximizer @ whitening)
         value = float(np.square(whitening @ (point - center)).sum())
         return Farthest(point, value, max(farthest.upper_bound, value))
@@ -186,10 +189,10 @@ class Body:
         return tops
 
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
-        """Return proven lengths in the coordinates of ``factor``, by an approximate left inverse.
+        """Return proven lengths in the coordinates of ``factor`` from W, its approximate inverse.
 
-        Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1
-        on any machine.
+        W is ``whitening``. Margins for rounding are multiplied by ``slack``: an answer stored with
+        ``slack`` 2 passes a verification with 1 on any machine.
         """
         r = factor.shape[1]
         if r == 0:
@@ -205,12 +208,12 @@ class Body:
         apart = farthest.upper / farthest.value - 1 if farthest.value > 0 else 0.0
         exact = apart < _CLOSED
         margin = _EXACT_MARGIN if exact else _ITERATIVE_MARGIN + _REPEATABLE * apart
-        # a closed bracket may close further, or less far, on another machine
+        # a bracket that is closed here may be slightly wider or narrower on another machine
         proven = (farthest.value * (1 + _CLOSED) if exact else farthest.upper) * (
             1 + slack * margin
         )
-        # for images, W x is measured itself; for other bodies the form W'W, whose rounding enters
-        # the square of the length
+        # For images, oracles maximise ‖W x‖ itself. For other bodies they maximise x'W'W x, whose
+        # rounding is added to the square of the length.
         share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
         plain, cancelled = (
             share * float(np.linalg.norm(np.abs(whitening) @ s))
@@ -244,16 +247,16 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """Return the rounding error, in units of ``size``, of a set around ``center``."""
+    """Return the rounding error, in units of ``size``, of shifting a set by ``center``."""
     return 4 * EPS * float(np.abs(center).max(initial=0.0)) / size
 
 
 def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
-    """Return the domain moved to where its points keep their digits, and the shift back to K.
+    """Return the domain shifted near the origin, so that its points keep digits, and the shift.
 
-    Differences do not depend on a shift, so their body is moved always. A body that is covered up
-    to a shift is moved only if it is far away, and K ∪ −K never, since its size depends on the
-    shift.
+    Differences do not depend on a shift, so for K − K the domain is always shifted. A body that is
+    covered up to a shift is shifted only if it is far away. For K ∪ −K nothing is shifted, since
+    its size depends on the shift.
     """
     if protected != "add-remove":
         still, shift = domain._apart()
@@ -264,7 +267,7 @@ def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDo
 
 
 def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> Body:
-    """Return the domain about ``center``, known up to ``drift``, in units of ``size``."""
+    """Return the body (domain − center) / size; ``drift`` is the error of the center."""
     return Body(
         (domain - center if center.any() else domain) * (1 / size),
         blur(center, size) + drift / size,
@@ -282,7 +285,7 @@ def check_dim(function: str, dim: int) -> None:
 
 
 def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
-    """Return the domain about ``origin`` divided by a power of two near its size, and the power."""
+    """Return (domain − origin) / size, and ``size``: a power of two near the domain's size."""
     moved = Body(domain - origin if origin.any() else domain)
     largest = float(moved.sizes.max())
     if not math.isfinite(largest):
@@ -295,7 +298,7 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 def left_inverse(factor: Array) -> Array:
     """Return W with ``W L = 1``, shape (r, d), that is zero on the complement of range(L)."""
-    live = (factor != 0).any(axis=1)  # a constant coordinate must not even add rounding
+    live = (factor != 0).any(axis=1)  # so that constant coordinates add no rounding
     weights = row_weights(factor)[live]
     Q, R = np.linalg.qr(factor[live] * weights[:, None])
     if not R.diagonal().all() or len(Q) < factor.shape[1]:
@@ -306,8 +309,8 @@ def left_inverse(factor: Array) -> Array:
 def _complement(points: Array) -> Array:
     """Return orthonormal rows that span the orthogonal complement of the rows of ``points``.
 
-    Axes along which all points are zero come first, exactly, so that rounding elsewhere does not
-    affect them.
+    Coordinates in which all points are zero are first, as exact unit vectors, so that rounding of
+    others does not affect them.
     """
     live = (points != 0).any(axis=0)
     _, singular, axes = np.linalg.svd(points[:, live], full_matrices=True)
@@ -317,7 +320,7 @@ def _complement(points: Array) -> Array:
 
 
 def even_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Return directions that cover the sphere evenly, shape (count, dim), new for each batch."""
+    """Return directions evenly spread on the sphere, (count, dim); each batch has new ones."""
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return scipy.special.ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

@@ -15,12 +15,12 @@ from ...numerics.norms import dual_ball_norm, dual_power, even_weights, norm
 from ..design import Design
 from .body import Body
 
-_MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
+_MOST_NUMBERS = 2**25  # largest number of coordinates in a certificate's points: 256 MB
 _FEW = 2**8  # number of points whose lengths are computed together
 _CHUNK = 2**13  # number of points whose second moments are summed together
-_EXACT = 1e-10  # relative: above rounding, and far below any tolerance
-_ALIKE = 1e-6  # relative, of squared distances: far above rounding
-_THIN = 1e-9  # share of the largest eigenvalue: smaller ones may be rounding, so a solver decides
+_EXACT = 1e-10  # relative tolerance of lengths: above rounding, far below any solver's tolerance
+_ALIKE = 1e-6  # relative tolerance of squared distances: far above rounding
+_THIN = 1e-9  # eigenvalues below this fraction of the largest may be rounding, and are dropped
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
@@ -51,11 +51,11 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
-    """Return the design at p = ∞: one point, e_1 ⊗ … ⊗ e_1, needs as much noise as all of K.
+    """Return the design at p = ∞: the point e_1 ⊗ … ⊗ e_1 alone needs as much noise as all of K.
 
-    The unit ball of symmetric tensors covers K. This ball is a projection of the unit ball of all
-    tensors, so that no coordinate of it exceeds one; and the first coordinate of e_1 ⊗ … ⊗ e_1 is
-    one.
+    The unit ball of symmetric tensors covers K. It is a projection of the unit ball of all tensors,
+    so as a covariance it has standard deviations of at most one. And the first coordinate of
+    e_1 ⊗ … ⊗ e_1 is one, which needs a standard deviation of one.
     """
     factor = symmetric_coordinates(domain.base, domain.order).basis().toarray()
     first = np.eye(1, domain.dim)
@@ -64,11 +64,12 @@ def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
 
 
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
-    """Return the uniform measure on points, shape (N, d), if symmetry makes it optimal; or None.
+    """Return the design of the uniform measure on points, shape (N, d), or None if not optimal.
 
-    With C its second moment (covariance when centered), ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2}
-    W^{-1/2}`` for equal coordinate weights w. It is optimal iff no point is longer than the mean in
-    ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
+    C is the measure's second moment (covariance if centered). For equal coordinate weights w, ``M =
+    W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}``. The measure is optimal if and only if no point
+    has an ``x' M⁺ x`` above the mean over all points, and ``‖sd(M)‖_p`` equals
+    ``tr((W^{1/2} C W^{1/2})^{1/2})``.
     """
     count, dim = points.shape
     center = points.mean(axis=0) if centered else np.zeros(dim)
@@ -81,7 +82,7 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
         kept = values > _THIN * values[-1]
         sigma, axes = np.sqrt(values[kept]), axes[:, kept]
     trace = sigma.sum()
-    # w is the same number in all coordinates, which scales everything, and M is C^{1/2}
+    # equal weights only change the scale: M is taken as C^{1/2}
     factor = axes * np.sqrt(sigma)
     error = norm(np.square(factor).sum(axis=1), p / 2) * dim ** dual_power(p)
     if error > trace * (1 + _EXACT):
@@ -96,7 +97,7 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
 
 
 def _are_alike(points: Array, center: Array) -> bool:
-    """Return whether all points are equally far from the center, as a symmetry requires."""
+    """Return whether all points are equally far from the center; with a symmetry they are."""
     first = np.square(points[0] - center).sum()
     for start in range(0, len(points), _FEW):  # usually the first few points decide
         squares = np.square(points[start : start + _FEW] - center).sum(axis=1)
@@ -115,23 +116,21 @@ def _second_moment(points: Array, center: Array) -> Array:
 
 
 def _principal_axes(points: Array) -> tuple[Array, Array]:
-    """Return roots of the positive eigenvalues of ``points' points``, and their axes as columns;
-    for fewer points than dimensions this does not form the matrix.
-    """
+    """Return roots of positive eigenvalues of ``points' points``, and eigenvectors as columns."""
     _, sigma, axes = np.linalg.svd(points, full_matrices=False)
     kept = sigma > math.sqrt(_THIN) * sigma[0]
     return sigma[kept], axes[kept].T
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:
-    """Return the uniform design; the points' second moment is a multiple of 1, by symmetry."""
+    """Return the design of the uniform measure, whose second moment is a multiple of I."""
     count, dim = points.shape
     w = even_weights(dim, p)
     return Design.closed(np.full(count, 1 / count), w, np.eye(dim), note)
 
 
 def _ball_points(ball: LpBall | SchattenBall) -> Array:
-    """Return longest points of a ball, enough for a second moment proportional to 1."""
+    """Return points of a ball of largest ℓ₂ norm, whose second moment is a multiple of I."""
     # The longest vectors of ℓ_q are on the axes for q < 2. For q >= 2, all their coordinates have
     # one absolute value.
     if isinstance(ball, LpBall):
@@ -141,8 +140,8 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
     m, n = ball.shape
     if ball.q < 2:
         return ball.radius * np.eye(m * n)
-    # partial isometries: signed diagonals of an m × n table, shifted; their second moments sum to
-    # the identity
+    # Partial isometries: shifted diagonals of an m × n matrix, with signs. The second moments of
+    # all shifts together are a multiple of I.
     short, long = sorted((m, n))
     signs = _signs(short)
     tables = np.zeros((long, len(signs), short, long))
@@ -155,13 +154,13 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
 
 def _signs(dim: int) -> Array:
     """Return rows of ±1 whose second moment is the identity (Hadamard), shape (k, dim)."""
-    # columns of a Hadamard matrix are orthogonal, for every choice of them
+    # any columns of a Hadamard matrix are orthogonal
     order = 1 << max(dim - 1, 0).bit_length()
     return scipy.linalg.hadamard(order)[:, :dim].astype(np.float64)
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """Return the design of A B_2: M = AA' for every p, proved by points A u on the axes of A'WA."""
+    """Return the design of the ellipsoid A B_2: M = AA'. Its points are A u, u an axis of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)
@@ -175,8 +174,8 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
             else (variances / variances.max()) ** (p / 2 - 1)
         )
         w = w / dual_ball_norm(w, p)
-    # The measure has C = A (A'WA) A'/tr(A'WA). So W^½ C W^½ is the square of W^½ M W^½, up to
-    # scale, which is the condition for an optimal M.
+    # The measure has C = A (A'WA) A'/tr(A'WA), so that W^½ C W^½ is the square of W^½ M W^½ up to
+    # scale: M is optimal.
     weights, axes = np.linalg.eigh(factor.T @ (w[:, None] * factor))
     used = weights > 1e-15 * weights.max(initial=0.0)
     points = (factor @ axes[:, used]).T

@@ -16,7 +16,7 @@ from domains.floats import Array
 from ...numerics.norms import dual_power, norm
 from ..design import Design
 
-_MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
+_MOST_NUMBERS = 2**25  # largest number of coordinates in a certificate's points: 256 MB
 _NEGLIGIBLE_WEIGHT = 1e-14
 
 
@@ -26,14 +26,14 @@ class Factor:
 
     Attributes:
         design: the optimal design.
-        points: shape (k, d), the members of the factor that carry its weights.
+        points: shape (k, d), the factor's points to which ``design.weights`` belong.
     """
 
     design: Design
     points: Array
 
     def error(self, p: float) -> float:
-        """Return ``‖sd‖_p`` of the covariance."""
+        """Return ``‖sd‖_p`` of ``design``'s covariance."""
         return norm(np.sqrt(np.square(self.design.factor).sum(axis=1)), p)
 
 
@@ -94,7 +94,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
     errors = np.array([factor.error(p) for factor in factors])
     shares = (errors / (errors.max() or 1.0)) ** alpha
     shares = np.maximum(shares / (shares.sum() or 1.0), 1e-30)
-    # coordinate weights that make the inequality between the factors' errors and γ tight
+    # with these multiples of the factors' coordinate weights, the dual bound equals the error
     lifts = np.ones(len(factors)) if p == 2 else shares ** dual_power(p)
     weights, points = _coupled(factors)
     scaled = [
@@ -121,9 +121,9 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """Return a measure on the product with given marginals, uncorrelated by random signs."""
-    # All measures are laid along [0, 1] by cumulative weights: between two cuts, each has a single
-    # atom.
+    """Return a measure on the product: each factor's own measure, and no correlation of factors."""
+    # The cumulative weights of every measure cut [0, 1] into intervals, one per atom. Between two
+    # neighbouring cuts of any of them, each measure has a single atom: these atoms are combined.
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]
     ends = np.unique(np.concatenate(cuts))
     ends = ends[ends < 1 - 1e-15]

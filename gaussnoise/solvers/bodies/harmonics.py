@@ -1,12 +1,12 @@
-"""Closed form for tensor powers at p = 2: rotations diagonalise the problem over harmonic degrees.
+"""Closed form for tensor powers x^⊗k at p = 2: by rotation, one number m_j per harmonic degree j.
 
 This goes beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube
 instead of a ball. Let ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials with P_j(1) = 1. The
 optimal covariance is ``M = Σ_j m_j Π_j``, where Π_j is the projection onto the harmonic tensors of
 degree j ≡ k mod 2, a space of dimension D_j; and ``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for
 unit x, y. A triple (a, b, t) stands for the differences ``a x^⊗k − b y^⊗k`` of unit vectors with
-<x, y> = t, rotated uniformly. Measures on such triples are the whole dual problem: ``γ = max Σ_j
-√(D_j π_j κ_j)``, ``κ_j = E[a² + b² − 2ab P_j(t)]``.
+<x, y> = t, rotated uniformly. The dual problem needs only measures on such triples: ``γ = max Σ_j
+√(D_j π_j κ_j)``, where ``κ_j = E[a² + b² − 2ab P_j(t)]``.
 """
 
 import math
@@ -26,11 +26,11 @@ from ...numerics.rounding import ROUNDING_MARGIN
 from ..design import Protected
 
 _MOST_FACTOR_ENTRIES = 2**26  # 512 MB
-_EXCHANGES = 60
+_EXCHANGES = 60  # largest number of rounds that add an atom
 _CLOSED = 1e-11  # gap at which no more columns are added
 _BARRIER = 1e-9  # last weight of the barrier, relative to the optimum
 _POLISH = 12  # Newton steps at the last weight
-_UNUSED = 1e-8  # atoms of less weight are dropped: only the barrier keeps them above zero
+_UNUSED = 1e-8  # atoms of less weight are dropped: without the barrier, their weight would be zero
 _HALVINGS = 60
 _MOST_INTERVALS = 4096
 
@@ -38,18 +38,18 @@ _MOST_INTERVALS = 4096
 @final
 @dataclass(frozen=True, eq=False)
 class TensorDesign:
-    """An ellipsoid that covers the sensitivity set up to rounding, and a proof that it is least.
+    """An ellipsoid that covers the sensitivity set up to rounding, and a proof of its optimality.
 
     Attributes:
         factor: shape (d^k, r), orthogonal columns: orthonormal harmonic tensors, degree by degree,
             times √m_j.
         center: shape (d^k,); zeros except for ``gamma`` of an even order.
-        degrees: m_j of every degree j; ``upper`` is ``√(Σ D_j m_j)``.
+        degrees: m_j of every degree j.
         atoms: shape (n, 3), rows (a, b, t): the atoms of the dual measure, see
             :func:`traces_below`.
         weights: shape (n,), their probabilities.
         lower: the dual measure's bound on γ.
-        upper: ``‖sd(M)‖₂``.
+        upper: ``‖sd(M)‖₂ = √(Σ D_j m_j)``.
         note: one phrase that names the formula used.
     """
 
@@ -108,7 +108,7 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
         np.array([weight for weight, _ in measure]),
     )
     bases = harmonic_bases(domain)
-    # the harmonic part of degree 0 is the same for all unit vectors: the first axis serves
+    # the harmonic part of degree 0 is the same for x^⊗k of all unit vectors: take the first axis
     mean = bases[0][:, 0] * bases[0][0, 0] if k % 2 == 0 else np.zeros(domain.dim)
     return TensorDesign(
         np.hstack([bases[j] * math.sqrt(m) for j, m in degrees.items()]),
@@ -131,8 +131,8 @@ def traces_below(
 
     Args:
         domain: the tensor power, of base d and order k.
-        kind: ``gamma`` takes the covariance of the measure on K; the others the second moment on K
-            ∪ −K and K − K.
+        kind: for ``gamma``, κ is of the covariance of the measure on K; for the others, of the
+            second moment of the measure on K ∪ −K or K − K.
         atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of
             unit vectors with ``<x, y> = t``, rotated uniformly. For ``gamma`` and ``add-remove`` b
             is 0, and t is not used.
@@ -164,7 +164,7 @@ def traces_below(
 def enclosure(
     domain: TensorPower, degrees: Mapping[int, float], kind: Protected, shift: float = 0.0
 ) -> float:
-    """Return a proven upper bound of ``(s − c)' M⁺ (s − c)`` over the sensitivity set.
+    """Return a proven upper bound on ``(s − c)' M⁺ (s − c)`` for s in the sensitivity set.
 
     Here M = Σ_j m_j Π_j. The center c is ``shift`` times the mean of x^⊗k over the sphere for
     ``gamma``, and 0 otherwise. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1}
@@ -219,9 +219,9 @@ def multiplicity(d: int, j: int) -> int:
 def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
     """Return orthonormal bases of the harmonic tensors of every degree j, shapes (d^k, D_j).
 
-    They are eigenspaces of |x|²Δ on homogeneous polynomials, which is symmetric in these
-    coordinates, with the eigenvalues (k−j)(k+j+d−2). It keeps the parity of every exponent, so it
-    is a small matrix for each pattern of parities.
+    They are the eigenspaces of the operator |x|²Δ on homogeneous polynomials, with the eigenvalues
+    (k−j)(k+j+d−2). The operator is symmetric in the coordinates of :func:`_trace_operator`, and
+    keeps the parity of every exponent, so it is a small matrix for each pattern of parities.
     """
     d, k = domain.base, domain.order
     if domain.dim * math.comb(d + k - 1, k) > _MOST_FACTOR_ENTRIES:
@@ -246,9 +246,9 @@ def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
 
 
 def _trace_operator(exponents: NDArray[np.intp]) -> Array:
-    """Return |x|²Δ in the orthonormal coordinates of √(k!/α!) x^α, for the given rows α.
+    """Return |x|²Δ in the basis √(k!/α!) x^α of polynomials, for the given exponents α as rows.
 
-    ``x_i² ∂_j²`` takes α to α − 2e_j + 2e_i, with the entry √(α_j(α_j−1)(α_i+2)(α_i+1)).
+    ``x_i² ∂_j²`` maps α to α − 2e_j + 2e_i, with the entry √(α_j(α_j−1)(α_i+2)(α_i+1)).
     """
     place = {tuple(row): n for n, row in enumerate(exponents.tolist())}
     matrix = np.zeros((len(place), len(place)))
@@ -269,7 +269,7 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
 
 
 def _up(d: int, j: int) -> Fraction:
-    """Return the share u in ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``."""
+    """Return u of the recurrence ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``."""
     return Fraction(j + d - 2, 2 * j + d - 2) if j else Fraction(1)
 
 
@@ -297,7 +297,7 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j and the measure for even orders: cosines are added where the form is largest."""
+    """Return κ_j and the measure on K − K for even k; cosines t are added where M covers least."""
     d, k = domain.base, domain.order
     js = list(roots)
     costs = np.array([roots[j] ** 2 for j in js])
@@ -307,8 +307,8 @@ def _replace_even(
         _add(atoms, rows, d, k, 0.0)
     shares, weights = _barrier(np.array(rows), costs)
     for _ in range(_EXCHANGES if d > 1 else 0):
-        # shares are π_j/m_j, and costs/shares are D_j m_j: scaled by its longest difference, M
-        # gives an upper end, and the measure gives a lower one
+        # shares are π_j/m_j, and costs/shares are D_j m_j. M, scaled to cover the longest
+        # difference, gives an upper bound, and the measure gives a lower one.
         longest, cosine = _widest(d, k, dict(zip(js, shares, strict=True)))
         kappa = weights @ np.array(rows)
         lower = math.fsum(np.sqrt(costs * kappa))
@@ -328,7 +328,7 @@ def _replace_even(
 def _add(
     atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
 ) -> None:
-    """Append the pairs of unit vectors at an angle, and their κ_j."""
+    """Append the atom of pairs of unit vectors with this cosine, and the row of its κ_j."""
     atoms.append((1.0, 1.0, cosine))
     rows.append(
         np.array(
@@ -338,7 +338,7 @@ def _add(
 
 
 def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
-    """Return shares x > 0 that minimise ``Σ costs/x`` with ``rows @ x <= 1``, and multipliers."""
+    """Return x > 0 that minimises ``Σ costs/x`` with ``rows @ x <= 1``, and the multipliers."""
     x = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
     weight = float((costs / x).sum())
     target = _BARRIER * weight
@@ -376,11 +376,11 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, even k, and a t near it.
+    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))`` for even k, and its t.
 
-    In Bernstein form over u = t² in [0, 1] the coefficients enclose the polynomial, and the end
-    coefficients are its values. Intervals that may contain more than the best value are halved (de
-    Casteljau).
+    In Bernstein form over u = t² in [0, 1], the largest coefficient bounds the polynomial, and the
+    first and last coefficient are its values at 0 and 1. Intervals that may contain more than the
+    best known value are halved (de Casteljau).
     """
     if d == 1:
         return 0.0, 1.0
@@ -407,7 +407,7 @@ def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
 
 
 def _halved(pieces: Array) -> Array:
-    """Return Bernstein coefficients on the left half."""
+    """Return the Bernstein coefficients of each polynomial on the left half of its interval."""
     current, first = pieces, [pieces[:, 0]]
     while current.shape[1] > 1:
         current = (current[:, :-1] + current[:, 1:]) / 2

@@ -1,4 +1,4 @@
-"""Images of sign-invariant 2-convex bodies: the semidefinite relaxation without its matrix."""
+"""The semidefinite relaxation for images A L of sign-invariant 2-convex bodies L, matrix-free."""
 
 import numpy as np
 
@@ -13,11 +13,12 @@ _MOST_STEPS = 5000
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
     """Return a factor (d, rank) of the relaxation's best ellipsoid for A L: within √(π/2) of γ.
 
-    It returns None where the body is not such an image, or has several translates. For every PSD Q,
-    ``sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998). Eliminating M
-    by a Schur complement leaves ``min_y ‖(Σ_j a_ij²/y_j)_i‖_s`` subject to h_T(y) <= 1, and M = A
-    diag(1/y) A'. Its value is ``max h_L((‖W^{1/2} a_j‖)_j)`` over ``‖w‖_{s*} <= 1``, which is
-    concave in w, where h_L is the support function; at p = 2 there is nothing to maximise.
+    It returns None if the body is not such an image, or a union of several translates. Let h_L be
+    the support function of L, and h_T that of its squared points (x_j²)_j. For every PSD Q, ``sup_L
+    x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998). Eliminating M by a
+    Schur complement leaves ``min_y ‖(Σ_j a_ij²/y_j)_i‖_s``, s = p/2, with h_T(y) <= 1; M = A
+    diag(1/y) A'. The dual is to maximise ``h_L((‖W^{1/2} a_j‖)_j)``, concave in w, over ``‖w‖_{s*}
+    <= 1``; at p = 2, w is all ones.
     """
     image = body.domain._image()
     if image is None or len(image.offsets) > 1 or image.matrix.shape[1] == 0:
@@ -45,8 +46,7 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
             least, factor = upper, A * np.sqrt(inverse)
         if p == 2 or least <= lower * (1 + tol):
             break
-        # The optimal w for given variances u has w = (w u)^{1/s*} up to scale: this is its
-        # fixed-point step.
+        # the optimal w satisfies w = (w u)^{1/s*} up to scale, u the variances: a fixed-point step
         w = (w * variances) ** power
         w = w / dual_ball_norm(w, p)
     left, singular, _ = np.linalg.svd(factor, full_matrices=False)

@@ -17,12 +17,12 @@ from .body import Body, even_directions, left_inverse
 
 _ROUNDS = 200
 _FIRST_TOL = 1e-2
-# Share of the measure for new points: enough to have an effect, and little enough to keep the rest.
+# New points get this share of the measure's mass: enough to count, and the others keep most of it.
 _SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
 _MOST_ASCENTS = 1000  # number of points per round that climb to local maxima
-# The bracket of an inexact oracle stays open, however many points are added: the search ends when
-# new points change it by less than this share.
+# With an inexact oracle, the gap stays open even if points are added: the search ends when the best
+# new point could close less than this fraction of the gap.
 _WORTHWHILE = 0.03
 _COLUMNS = "column generation on the quadratic oracle"
 _FRESH = 8  # number of new directions per round and dimension
@@ -40,25 +40,25 @@ def oracle_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Array]:
-    """Return the optimal covariance of a body, and the points (k, d) that carry its weights.
+    """Return the optimal covariance of a body, and the points (k, d) to which weights belong.
 
-    Every round brackets the answer: weights on some points are a measure on the body, and the
-    oracle's proven upper bound scales the ellipsoid. All points with weight climb to local maxima
-    of the new ellipsoid together, so that curved bodies converge as in an exchange method (Remez).
+    Every round gives a lower bound, as weights on points are a measure on the body, and an upper
+    bound, as the oracle proves how much the ellipsoid must be enlarged. All points with weight
+    climb to local maxima of the new form at once (Remez's exchange): quick on curved bodies.
 
     Args:
         body: the body to cover.
         points: some of its points, which span it.
         p: error norm.
         basis: orthonormal columns of the span; None when it is the whole space.
-        first: a factor that gives a first upper end; None without one.
+        first: a factor that gives a first upper bound; None without one.
         centered: whether the ellipsoid may be shifted.
         tol: gap to reach.
         max_steps: evaluations allowed.
         report: called with (steps, lower, upper).
     """
     ends = Ends(report)
-    # points that span are kept, even where a few points carry all weight
+    # points that span the body are always kept, even if a few others have all the weight
     spanning = points[affine_basis(points if basis is None else points @ basis)]
     best = None if first is None else _relaxed(body, first, p)
     proof: tuple[Design, Array] | None = None
@@ -82,7 +82,7 @@ def oracle_design(
             ends.lower = max(ends.lower, value)
             upper = max(math.sqrt(far.upper) * error, ends.lower)
             if best is None or upper < best.gap:
-                best = replace(design, gap=upper, note=_COLUMNS)  # the upper end for now
+                best = replace(design, gap=upper, note=_COLUMNS)  # ``gap`` holds the upper bound
             halved = ends.gap > 2 * (best.gap / ends.lower - 1)
             ends.close(design.steps, value, best.gap / ends.lower - 1)
             missing = max(math.sqrt(far.value / value) - 1, 0.0)
@@ -122,7 +122,7 @@ def oracle_design(
 
 
 def _relaxed(body: Body, factor: Array, p: float) -> Design:
-    """Return the semidefinite relaxation of a 2-convex body's image; its gap is the upper end."""
+    """Return the semidefinite relaxation as a design whose ``gap`` holds the upper bound."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = error_of_factor(factor, p, far.upper)
     note = (
@@ -136,7 +136,7 @@ def _relaxed(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Return local maxima longer than √beyond: ``top``, and those climbed to from heavy points."""
+    """Return ``top`` and local maxima climbed to from heavy points, of squared length > beyond."""
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = even_directions(_FRESH * len(whitening), len(whitening), k)
@@ -153,7 +153,7 @@ def _new_points(
 def _merged(
     kept: Array, weights: Array, new: Array, shares: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Return the kept and the new points, with weights to start from."""
+    """Return the kept and the new points, and weights and shares for the next solve to start."""
     mass = np.concatenate(
         [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
     )

@@ -1,4 +1,7 @@
-"""Possible supports of a measure, not held in memory: many listed points, or their differences."""
+"""Candidates for the support of a measure, the members: listed points, or all their differences.
+
+The covariance is "even" in coordinates in which it is the identity for equal weights on all.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,22 +19,22 @@ from .fidelity import Evaluation, Fidelity, affine_basis
 Rows = NDArray[np.intp]
 
 _CHUNK = 2**12  # number of points whose coordinates are computed together: they stay in the cache
-_FIRST = 10  # number of points per dimension to begin with
+_FIRST = 10  # number of points per dimension in the first round
 _MOST = 1000  # members added per round
 # With few points per dimension, as in prefix sums, most pairs may carry weight: all distances are
 # computed, and many pairs are added. With only one partner per point it took 38 rounds, not 7.
 _FEW, _MOST_DISTANCES = 4, 2**22  # points per dimension; distances: 32 MB
 _PAIRS = 20  # number of pairs added per dimension in that case
-# With more points than this, pairs are first searched among the outer points and those with weight:
-# a search of 10⁵ points takes 20 s, a search of these a tenth of a second.
+# With more than _MANY points, pairs are first searched among the _OUTER outermost points and those
+# with weight: this takes a tenth of a second, whereas a search of 10⁵ points takes 20 s.
 _MANY, _OUTER = 2**14, 2**11
-_CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the largest
+_CLEARLY = 1e-6  # least ratio of the smallest to the largest eigenvalue that is not rounding
 
 
 class Far(NamedTuple):
-    """The longest members beyond a threshold, and the largest squared length.
+    """The longest members beyond a threshold, and the largest squared length of searched members.
 
-    The length is that of all members, or of those that were searched.
+    Attribute ``of_all`` says whether all members were searched.
     """
 
     rows: Rows
@@ -40,7 +43,7 @@ class Far(NamedTuple):
 
 
 class Candidates(Protocol):
-    """Members named by rows of indices, shape (k, 1) or (k, 2)."""
+    """Members, each given by a row of point indices: rows of shape (k, 1), or (k, 2) for pairs."""
 
     @property
     def note(self) -> str:
@@ -52,21 +55,21 @@ class Candidates(Protocol):
         ...
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return rows to begin with, and a few of them whose members span all."""
+        """Return the rows of the first round, and a few of them whose members span all members."""
         ...
 
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
         """Return members whose squared length in a factor's coordinates about a center is > beyond.
 
-        With ``known`` rows, a quick search near them may come first; all members are then searched
-        only if it finds none.
+        If ``known`` rows are given, members near them may be searched first, and all members only
+        if that finds none.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Listed points, shape (N, d), which span ``basis`` about their mean if ``centered``."""
+    """Listed points, shape (N, d), that span ``basis``: about their mean if ``centered``."""
 
     points: Array
     basis: Array | None
@@ -77,7 +80,7 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return the longest points and pivots of an elimination, and those pivots alone."""
+        """Return the rows of the longest points and of pivots that span, and the pivots alone."""
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
         even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
@@ -88,7 +91,7 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Return whether these rows span all, with a clear margin, once the covariance is even."""
+        """Return whether these rows clearly span all, in coordinates of an even covariance."""
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
         squares = np.linalg.eigvalsh(some.T @ some)
@@ -117,7 +120,7 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return pairs that are far apart once the covariance is even, and a few that span all."""
+        """Return pairs far apart in coordinates of an even covariance, and a few that span all."""
         whitened, even = self._whitened
         outer = self._outer
         longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
@@ -128,7 +131,7 @@ class Differences:
         return np.unique(np.vstack([longest, spanning]), axis=0), spanning
 
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
-        """Return the longest differences; the center does not matter."""
+        """Return the longest differences; ``center`` is not used, since differences need none."""
         inside = self.points @ _inverse(factor).T
         if known is not None and len(inside) > _MANY:
             near = np.union1d(known, self._outer)
@@ -139,7 +142,7 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Coordinates whose second moment is 1, and those in which the covariance is even."""
+        """Coordinates of points whose second moment is I, and those of an even covariance."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
@@ -147,14 +150,14 @@ class Differences:
 
     @cached_property
     def _outer(self) -> Rows:
-        """The indices of the points farthest out, sorted: all, or ``_OUTER`` of very many."""
+        """Sorted indices of the outermost points: all, or ``_OUTER`` of more than ``_MANY``."""
         lengths = np.square(self._whitened[1]).sum(axis=1)
         if len(lengths) <= _MANY:
             return np.arange(len(lengths))
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
     def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """Return at most ``most`` far pairs, or ``each`` per dimension; one a point if many."""
+        """Return far pairs: at most ``most``, or ``each`` per dimension; one per point if many."""
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
             most = max(most, _PAIRS * rank)

@@ -1,7 +1,4 @@
-"""Column generation over many points or differences.
-
-Solve on some, search for others that are not covered, repeat.
-"""
+"""Column generation: solve for some members, search for members not covered, add them, repeat."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,8 +20,7 @@ Report = Callable[[int, float, float], None]
 
 _ROUNDS = 100
 _FIRST_TOL = 1e-2
-# New members share this much of the measure with the old ones: enough to have an effect, little
-# enough to keep the rest.
+# New members get this share of the measure's mass: enough to count, and the others keep most of it.
 _SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
 
@@ -41,9 +37,9 @@ def generated_design(
 ) -> tuple[Design, Rows]:
     """Return the optimum for all candidates, which span ``basis``, and the rows with weights.
 
-    Every round brackets the answer: weights on some members are a measure on all, and the farthest
-    of all members scales the ellipsoid. A round is solved only as precisely as the longest missing
-    member requires.
+    Every round gives a lower bound, since weights on some members are a measure on all, and an
+    upper bound, since the longest member decides how much the ellipsoid must be enlarged. The
+    longer that missing member is, the less precisely the next round is solved.
     """
     rows, spanning = candidates.first()
     start: tuple[Array, Array] | None = None
@@ -62,7 +58,7 @@ def generated_design(
             value = fidelity.at(design.weights, shares).value
             known = None if best is None else rows
             far = candidates.far(design.factor, design.center, value * (1 + tol / 2), known)
-            # enlarged by the root of ``far.largest``, the factor covers all candidates
+            # the factor times the root of ``far.largest`` covers all candidates
             error = error_of_factor(design.factor, p)
             gap = max(float(np.sqrt(far.largest) * error / value - 1), 0.0)
             halved, least = gap < least / 2, min(gap, least)
@@ -89,7 +85,7 @@ def generated_design(
 
 
 class Ends:
-    """The bracket over all candidates: lower ends of a round hold for all, its upper ends not."""
+    """Lower bound and gap over all candidates; upper bounds inside a round hold for its rows."""
 
     def __init__(self, report: Report | None) -> None:
         self.steps, self.lower, self.gap = 0, 0.0, np.inf
@@ -108,7 +104,7 @@ class Ends:
 
 
 def _merged(rows: Rows, weights: Array, new: Rows, spanning: Rows) -> tuple[Rows, Array]:
-    """Return the kept, the new and the spanning rows, with weights to start from."""
+    """Return the kept, new and spanning rows, and the weights with which the next solve starts."""
     new = np.vstack([new, spanning])
     both = np.vstack([rows, new])
     mass = np.concatenate(

@@ -1,4 +1,8 @@
-"""The dual objective ``F(w, λ) = tr((W^½ C W^½)^½)`` of finitely many points."""
+"""The dual objective ``F(w, λ) = tr((W^½ C W^½)^½)`` of finitely many points x_i.
+
+C is the second moment, or the covariance, of weights λ_i on x_i, and W = diag(w) holds weights of
+coordinates. The ellipsoid of w and λ is ``N = W^-½ (W^½ C W^½)^½ W^-½``.
+"""
 
 import math
 from collections.abc import Callable
@@ -16,9 +20,9 @@ from ...numerics.norms import dual_power, error_of
 
 Single = NDArray[np.float32]
 
-# An eigendecomposition of the squared matrix loses all roots below √(machine precision). On
-# heavy-tailed points these errors stopped iterations at gaps of 1e-4: wider spectra are therefore
-# computed without squaring.
+# The eigenvalues of a Gram matrix lose all singular values below √(machine precision). On
+# heavy-tailed points this stopped iterations at gaps of 1e-4, so if the eigenvalues' ratio is below
+# this number, singular values are computed instead.
 _SQUARED_RANGE = 1e-11
 _STRIP = 128  # number of columns computed together: narrower strips slow products down
 
@@ -29,14 +33,14 @@ class Evaluation:
 
     Attributes:
         value: F, a lower bound on γ.
-        gap: upper/lower − 1, where the upper end scales N until it covers every point.
+        gap: upper/lower − 1, the upper bound being the error of N scaled to cover every point.
         lengths: shape (N,), ``z_i = (x_i − m)' N⁺ (x_i − m)``; ``∂F/∂λ_i = z_i/2``.
         variances: shape (d,), ``u = diag N``; ``∂F/∂w_j = u_j/2``.
         roots: shape (r,), the singular values that F sums.
         axes: shape (d, r), orthonormal columns U with ``W^{1/2} N W^{1/2} = U diag(roots) U'``.
         coordinates: shape (N, r), b_i with ``x_i − m = L b_i``, ``L L' = N``.
-        inner: shape (r, r), the axes in the frame of the span.
-        triangle: shape (r, r), ``W^{1/2} basis = frame @ triangle``; None where that is trivial.
+        inner: shape (r, r), the axes in coordinates of ``frame``, orthonormal columns.
+        triangle: shape (r, r), ``W^{1/2} basis = frame @ triangle``; None if no QR was needed.
     """
 
     value: float
@@ -51,7 +55,7 @@ class Evaluation:
 
 
 class Hessian(Protocol):
-    """Minus the Hessian of F in the relative changes of x = (λ, ω), known by its products."""
+    """Minus the Hessian of F in relative changes of x = (λ, ω), given by matrix-vector products."""
 
     def diagonal(self) -> Array: ...
     def __matmul__(self, v: Array) -> Array: ...
@@ -59,10 +63,10 @@ class Hessian(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """F of weights λ on points and shares ω on coordinates, ``w = ω^{1/s*}``, both on a simplex.
+    """F of weights λ on points and ω on coordinates, each on a simplex; ``w = ω^{1/s*}``.
 
-    F is jointly concave (Nikolov & Tang 2023, Theorem 26): it is concave and increasing in w, and w
-    is concave in ω.
+    Here 1/s* = 1 − 2/p. F is jointly concave in (λ, ω): it is so in (λ, w) (Nikolov & Tang 2023,
+    Theorem 26) and increasing in w, and w is concave in ω.
 
     Attributes:
         points: shape (N, d).
@@ -97,11 +101,11 @@ class Fidelity:
         return self.points if self.basis is None else self.points @ self.basis
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """Return W from ω, shape (d,)."""
+        """Return w from ω, shape (d,)."""
         return shares**self.power
 
     def shares(self, coordinate_weights: Array) -> Array:
-        """Return ω from w, shape (d,); it is uniform at p = 2, where w carries no information."""
+        """Return ω from w, shape (d,); uniform at p = 2, where w is all ones for any ω."""
         if self.p == 2:
             return np.full(len(coordinate_weights), 1 / len(coordinate_weights))
         shares = coordinate_weights ** (1 / self.power)
@@ -132,7 +136,7 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Return roots of the second moment's eigenvalues, with a floor, and its eigenvectors."""
+        """Return roots of the second moment's eigenvalues, at least rounding, and eigenvectors."""
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes
@@ -140,10 +144,10 @@ class Fidelity:
         return np.maximum(roots, roots[0] * EPS), axes.T
 
     def _squares(self, weights: Array, scaled: Array) -> Array:
-        """Return the second moment.
+        """Return the second moment of the rows of ``scaled``.
 
-        It uses numpy's own product: the threads of a second BLAS, scipy's, would compete with those
-        of the decomposition.
+        It uses numpy's product: scipy's BLAS has threads of its own, which would compete with those
+        of numpy's decomposition.
         """
         weighted = self._weighted(weights, scaled)
         return weighted.T @ weighted
@@ -156,7 +160,7 @@ class Fidelity:
         return np.einsum("ij,ij->i", coordinates, coordinates)
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
-        """Return the gap once N is scaled to cover every point."""
+        """Return upper/lower − 1; the upper bound is the error of N scaled to cover all points."""
         return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> Hessian:
@@ -175,21 +179,21 @@ class Fidelity:
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """Minus the Hessian of F in the relative changes of x, an (n, n) matrix known by its products.
+    """Minus the Hessian of F in relative changes of x = (λ, ω), an (n, n) matrix never formed.
 
-    Products are in single precision, at half the cost: Newton steps need three digits, and take
-    most of the time.
+    Its products with vectors are in single precision, at half the cost: they take most of the time,
+    and Newton steps need only three digits.
 
-    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N.
+    F is the minimum over M of ``½ (tr WM + tr C M⁻¹)``, whose Hessian is diagonal in the axes of N.
     Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates),
-    where entry (a, b) has the weight s_a s_b/(2(s_a + s_b)).
+    with the weight s_a s_b/(2(s_a + s_b)) on entry (a, b), where s are the ``roots``.
 
     Attributes:
-        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', and one
-            of ω_j moves w_j by 1/s*.
+        rows: shape (n, r): c_i, as a relative change of λ_i changes C by λ_i x_i x_i'; and U_j, as
+            one of ω_j changes w_j by 1/s* times itself.
         signs: shape (n,), +1 for points, −1 for coordinates.
         kernel: shape (r, r), the weights of the entries.
-        pulls: shape (n, r), the moves of the mean by the points; None unless centered.
+        pulls: shape (n, r), the change of the mean by each point; None unless centered.
         bend: shape (n,), the part of the diagonal from the curvature of ``w = ω^{1/s*}``.
     """
 
@@ -238,20 +242,18 @@ class Curvature:
 
 
 def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
-    """Return ``x' S x`` for every row x. S is symmetric and is computed in strips of columns, each
-    from its diagonal down, which takes little more than half the products.
-    """
+    """Return ``x' S x`` for every row x; ``inner`` gives strips of a symmetric S, diagonal down."""
     values = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, rows.shape[1], _STRIP):
         part = slice(start, start + _STRIP)
         strip = np.array(inner(part))
-        strip[_STRIP:] *= 2  # each entry below the diagonal also stands for the one above
+        strip[_STRIP:] *= 2  # entries below the diagonal block count twice, as S is symmetric
         values += np.einsum("ij,ij->i", rows[:, start:] @ strip, rows[:, part])
     return values
 
 
 def affine_basis(points: Array) -> NDArray[np.intp]:
-    """Return row indices of ``points`` (N, r), of rank r, that span their affine hull."""
+    """Return indices of r + 1 rows of ``points`` (N, r) that span the affine hull of all rows."""
     # affinely independent points are linearly independent with one more coordinate of 1
     lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
     _, order = scipy.linalg.qr(lifted.T, mode="r", pivoting=True)

@@ -12,20 +12,20 @@ from ..design import Design
 from ..progress import keeps_answer
 from .fidelity import Fidelity, Hessian
 
-# Multiplicative steps before the first Newton step: two bring most problems into its range. With
-# power 1 each step increases F, and power 2 solves orthogonal points in one step. This value
-# between them saved most Newton steps.
+# Two multiplicative steps before the first Newton step bring most problems near enough for it. With
+# power 1 each step increases F; power 2 solves orthogonal points in one step. A value between them
+# saved most Newton steps.
 _PLAIN_STEPS, _PLAIN_POWER = 2, 1.5
 _PLAIN_FLOOR = 1e-3  # share of the uniform measure that each step mixes in
-# The complementarity that a Newton step aims at, as a fraction of the present one: much smaller
-# after a step of almost full length, slightly smaller after a short one. On prefix sums, Gaussian
-# and heavy-tailed points this took 8 to 30 steps in all, for every p.
+# A Newton step aims at this fraction of the present complementarity Σ x_i slack_i: _SHARP after a
+# step longer than _ALMOST_FULL, else _GENTLE. On prefix sums, Gaussian and heavy-tailed points this
+# took 8 to 30 steps in all, for every p.
 _SHARP, _GENTLE, _ALMOST_FULL = 0.03, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
 _BACKTRACKS = 12
-# Newton systems are solved to a relative residual of n μ/F, between these limits. Looser systems
-# cost steps on random points, tighter ones cost products on all points. An error as small as the
-# target complementarity need not be reduced.
+# Newton systems are solved to a relative residual of n μ/F, between these limits. Looser limits
+# cost steps on random points, tighter ones cost products on all points. Entries of the residual
+# below the target complementarity need not be reduced.
 _LOOSEST, _TIGHTEST = 0.03, 1e-3
 _MAX_PRODUCTS = 300
 _ROUNDED = 1e-12  # smaller deviations of sums of weights are rounding
@@ -40,14 +40,14 @@ def optimal_design(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Maximise F(λ, ω) over weights on points and on coordinates; every step has a bracket.
+    """Maximise F(λ, ω) over weights on points and on coordinates, with bounds at every step.
 
     The method begins with two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F``
     (Yu 2010). Then it applies Newton's method to the optimality conditions ``∂F/∂x_i + slack_i =
     multiplier, x_i slack_i = μ`` of both simplices as μ → 0. Unknowns are scaled by x, so that
-    weights of every size have the same relative precision: points with little effect on F determine
-    the upper end of the bracket. Linear systems are solved by preconditioned conjugate gradients on
-    products with the Hessian, each of which is two matrix products of the size of the points.
+    weights of every size have the same relative precision: the upper bound depends on points with
+    little effect on F, too. Linear systems are solved by preconditioned conjugate gradients; each
+    product with the Hessian takes two matrix products of the size of the points.
 
     Args:
         fidelity: the objective.
@@ -92,7 +92,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """The point of the narrowest bracket, and how the search ended."""
+    """The (λ, ω) with the smallest gap, its evaluation, and how the search ended."""
 
     weights: Array
     shares: Array
@@ -109,7 +109,7 @@ def maximum(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Maximum:
-    """Run the search of :func:`optimal_design` for any objective of that kind."""
+    """Return the maximum found by the method of :func:`optimal_design`, for any such objective."""
     search = _Search(objective, tol, max_steps, report)
     interrupted = False
     try:
@@ -193,8 +193,8 @@ class _Search:
         )
         length = 1.0
         while not self.finished:
-            # Once μ is ``enough``, the bracket closes by coming nearer to the central path, not by
-            # a smaller μ. Far from the path, a step keeps μ and only comes nearer.
+            # Once μ is ``enough``, the gap shrinks by steps towards the central path, not by a
+            # smaller μ. Far from this path, a step keeps μ and only comes nearer to the path.
             enough = self.tol * now.value / (2 * len(x))
             before = _residual(x, slope, slack, groups, multipliers)
             ease = (
@@ -238,7 +238,7 @@ def _mixed(values: Array) -> Array:
 
 
 def _slope(fidelity: Objective, now: Any, shares: Array) -> Array:
-    """Return derivatives of F by the weights and, for p > 2, by the shares."""
+    """Return derivatives of F by the weights λ and, for p > 2, by the shares ω."""
     if fidelity.p == 2:
         return now.lengths / 2
     by_shares = fidelity.power * now.variances * fidelity.coordinate_weights(shares) / shares / 2
@@ -259,11 +259,10 @@ def _conjugate_gradients(
     forcing: float,
     enough: float,
 ) -> tuple[Array, Array]:
-    """Return δ and y with ``(curvature + diag extra) δ + constraints y = right`` and ``constraints'
-    δ = missing``.
+    """Return δ, y: ``(curvature + diag extra) δ + constraints y = right``, constraints'δ = missing.
 
-    The iteration is projected on the constraints and preconditioned by the diagonal. It ends at a
-    residual of ``forcing`` times the first, or of ``enough`` in every entry.
+    The iteration is projected on the constraints and preconditioned by the diagonal. It ends when
+    the residual is ``forcing`` times the first one, or at most ``enough`` in every entry.
     """
     diagonal = curvature.diagonal() + extra
     eased = constraints / diagonal[:, None]
@@ -274,8 +273,8 @@ def _conjugate_gradients(
         return residual - constraints @ y, y
 
     delta = np.zeros(len(right))
-    if np.abs(missing).max() > _ROUNDED:  # a smaller error does not justify a product
-        # the start meets the constraints; all further steps are orthogonal to them
+    if np.abs(missing).max() > _ROUNDED:  # a smaller error is not worth a product
+        # this start satisfies the constraints, and all further steps keep them satisfied
         delta = eased @ np.linalg.solve(middle, missing)
         right = right - curvature @ delta - extra * delta
     residual, y = project(right)

@@ -1,8 +1,8 @@
 """The dual objective of all differences of listed points, without listing them.
 
 Weights on pairs of points are the weights of a graph, and ``Σ λ_ij (x_i − x_j)(x_i − x_j)'`` is
-``X' L X`` with its Laplacian L. So an evaluation, or a product with the Hessian, costs a few
-products of matrices of the size of the points, for any number of pairs with weight.
+``X' L X``, where L is the graph's Laplacian and X has rows x_i. So an evaluation, or a product with
+the Hessian, costs a few products of matrices of the size of X, however many pairs have weight.
 """
 
 import math
@@ -20,7 +20,7 @@ from .fidelity import Evaluation, Fidelity
 Single = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
-# Only eigenvalues of the Hessian's kernel above this share enter its diagonal, the preconditioner.
+# The diagonal, a preconditioner, uses eigenvalues of the kernel above this fraction of the largest.
 _SMALLEST_OF_KERNEL = 1e-3
 
 
@@ -28,8 +28,8 @@ _SMALLEST_OF_KERNEL = 1e-3
 class PairFidelity(Fidelity):
     """F of weights λ on all pairs i < j of ``points`` (N, d), in the order of :attr:`rows`.
 
-    ``coordinates`` of its evaluations are those of the points, shape (N, r); ``lengths`` those of
-    the differences, shape (N(N−1)/2,).
+    In evaluations, ``coordinates`` belong to points, shape (N, r), and ``lengths`` to differences,
+    shape (N(N−1)/2,).
     """
 
     @property
@@ -45,7 +45,7 @@ class PairFidelity(Fidelity):
 
     @cached_property
     def _inside(self) -> Array:
-        """The coordinates about their middle, which makes the rounding of differences smallest."""
+        """The points' coordinates, shifted so that differences lose the fewest digits."""
         inside = self.points if self.basis is None else self.points @ self.basis
         return inside - (inside.max(axis=0) + inside.min(axis=0)) / 2
 
@@ -78,13 +78,14 @@ class PairFidelity(Fidelity):
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature:
-    """Minus the Hessian of F in the relative changes of x = (λ, ω), as in
-    :class:`~gaussnoise.solvers.points.fidelity.Curvature`, by products in single precision.
+    """Minus the Hessian of F in relative changes of x = (λ, ω), given by matrix-vector products.
+
+    Features and kernel are those of :class:`~gaussnoise.solvers.points.fidelity.Curvature`.
 
     Attributes:
-        points: shape (N, r), whose differences times ``√λ_ij`` are the features of pairs.
-        axes: shape (k, r), the features of coordinates; none at p = 2.
-        kernel: shape (r, r), the weights of the entries of their Gram matrix.
+        points: shape (N, r); a pair's feature is the difference of two rows times ``√λ_ij``.
+        axes: shape (k, r), the features of coordinates; k = 0 at p = 2.
+        kernel: shape (r, r), the weights of the entries of features.
         weights: shape (m,), λ.
         rows: shape (m, 2), the pairs.
         bend: shape (m + k,), an addition to the diagonal.
@@ -98,7 +99,7 @@ class PairCurvature:
     bend: Array
 
     def diagonal(self) -> Array:
-        """Return the diagonal from the kernel's largest eigenvectors u: ``Σ_u (Σ_a u_a c_a²)²``."""
+        """Return ``Σ_u σ_u (Σ_a u_a c_a²)²`` of features c, u the kernel's main eigenvectors."""
         values, vectors = np.linalg.eigh(self.kernel)
         kept = values > _SMALLEST_OF_KERNEL * values[-1]
         squares = np.zeros(len(self.weights))
@@ -111,8 +112,7 @@ class PairCurvature:
     def __matmul__(self, v: Array) -> Array:
         scale = np.abs(v).max() or 1.0
         of_pairs, of_axes = np.split((v / scale), [len(self.weights)])
-        # Σ λ_ij v_ij (x_i − x_j)(x_i − x_j)' = X' L X, so that the sum over pairs costs two
-        # products
+        # Σ λ_ij v_ij (x_i − x_j)(x_i − x_j)' = X' L X: two products give the sum over all pairs
         moved = laplacian((self.weights * of_pairs).astype(np.float32), self.rows, len(self.points))
         inner = self.points.T @ (moved @ self.points)
         inner -= (self.axes.T * of_axes.astype(np.float32)) @ self.axes
@@ -138,8 +138,8 @@ def laplacian(weights: NDArray[Any], rows: Rows, count: int) -> NDArray[Any]:
 def laplacian_factor(weights: Array, rows: Rows, count: int) -> Array:
     """Return R with ``R' R = L``, shape (count − 1, count), by elimination.
 
-    Every pivot is a sum of positive weights: nothing is subtracted, so weights of every size keep
-    their digits (Grassmann, Taksar & Heyman 1985). Roots of L's eigenvalues would lose them.
+    Every pivot is a sum of positive weights: nothing is subtracted, so small weights are as precise
+    as large ones (Grassmann, Taksar & Heyman 1985). An eigendecomposition of L would lose them.
     """
     W, R = _symmetric(weights, rows, count), np.zeros((count - 1, count))
     for k in range(count - 1):

@@ -1,4 +1,4 @@
-"""Fewer points with the same second moment, for short certificates (Carathéodory's theorem)."""
+"""Fewer points with the same second moment (Carathéodory's theorem), to shorten certificates."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,14 +7,14 @@ from domains.floats import Array
 
 Rows = NDArray[np.intp]
 
-_MOST_MOMENTS = 1000  # second moments of 44 coordinates; the time grows with their cube
+_MOST_MOMENTS = 1000  # 44 coordinates have as many second moments; time grows with their cube
 _ACCURACY = 1e-10
 
 
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
-    """Return rows of ``points`` (N, d), no more than moments, and weights with the same moments.
+    """Return indices of few points of (N, d), and weights, with the second moment of all.
 
-    It returns the rows of all points where thinning saves little, takes long, or is inaccurate.
+    No more points than moments; but all points if that saves little, takes long, or is inaccurate.
     """
     everything = np.arange(len(points)), weights / weights.sum()
     _, singular, axes = np.linalg.svd(points, full_matrices=False)
@@ -41,7 +41,7 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Return weights with the same ``weights @ moments``, at most one positive for each moment."""
+    """Return weights with the same ``weights @ moments``: no more positive ones than moments."""
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
     free = orthogonal[:, triangle.shape[1] :].copy()  # directions that do not change the moments
     weights = weights.copy()
@@ -54,8 +54,8 @@ def _reduced(moments: Array, weights: Array) -> Array:
         place = int(ratios.argmin())
         weights -= ratios[place] * step
         weights[place] = 0.0
-        # A reflection turns the directions so that only one still changes the emptied point's
-        # weight. It is dropped; the others stay orthonormal.
+        # A reflection makes all directions but the last leave this point's weight at zero. The last
+        # one is dropped; the others stay orthonormal.
         mirror = free[place].copy()
         mirror[-1] += np.copysign(np.linalg.norm(mirror), mirror[-1])
         mirror /= np.linalg.norm(mirror)

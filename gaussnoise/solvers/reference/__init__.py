@@ -1,1 +1,1 @@
-"""Slower, independent solvers: semidefinite programmes and the ellipsoid method."""
+"""Slower, independent solvers for comparison: semidefinite programmes and the ellipsoid method."""

@@ -1,4 +1,4 @@
-"""The part that reference solvers share: coordinates of the span, dual weights, certified gap."""
+"""Functions of all reference solvers: coordinates of the span, dual weights, certified gap."""
 
 import math
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from domains.floats import Array
 
 from ..design import Design
 
-# Weight on an inactive point lowers the bound by the point's whole slack, an error in an equation
-# only by its square. With this weight of the slacks the ellipsoid method needs a third fewer steps
-# than with equal weights; a factor of ten in either direction changes little.
+# Weight on a point inside the ellipsoid lowers the bound in proportion to the point's slack; an
+# error in an equation lowers it only by its square. With slacks weighted by this number, the
+# ellipsoid method needs a third fewer steps than with 1; ten times more or less changes little.
 _SLACK_WEIGHT = 30.0
 
 
 def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
     """Return origin (d,), basis B (d, r), coordinates Y (N, r) with ``points = origin + Y B'``.
 
-    A direction in which the points have root-mean-square size σ adds about σ to γ. B and Y have
-    size √σ there, so that the optimal ``Q = B⁻¹ M B⁻ᵀ`` has size one, and a solver's absolute
-    accuracy has the same effect in every direction.
+    A direction in which the points have root-mean-square size σ adds about σ to γ. In it, columns
+    of B and of Y have size √σ, so that the optimal ``Q = B⁻¹ M B⁻ᵀ`` has size one. So a solver's
+    absolute accuracy has the same effect in every direction.
     """
     origin = points[0] if centered else np.zeros(points.shape[1])
     moved = points - origin
@@ -57,9 +57,9 @@ def dual_weights(
 ) -> tuple[Array, Array]:
     """Return λ (N,), w (d,) that make M stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
 
-    This is nonnegative least squares in the coordinates of M's factor, with ``Σ λ_i (x_i − v) = 0``
-    if centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞ w is unknown too, and is
-    supported on the largest variances.
+    Here v is ``center``. This is nonnegative least squares in the coordinates of M's factor, with
+    ``Σ λ_i (x_i − v) = 0`` if centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞,
+    w is unknown too, and nonzero only on the largest variances.
     """
     squares, axes = np.linalg.eigh(M / norm(M.diagonal(), p / 2))
     kept = squares > 4 * len(M) * np.finfo(np.float64).eps * squares[-1]
@@ -85,7 +85,7 @@ def dual_weights(
         solution, _ = scipy.optimize.nnls(
             A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=100 * A.shape[1]
         )
-    except RuntimeError:  # no iterations left: any weights prove a bound, these a weak one
+    except RuntimeError:  # iteration limit: equal weights prove a bound too, though a weak one
         solution = np.ones(N + k)
     weights, w = solution[:N], choices @ solution[N:]
     return weights / weights.sum(), w / dual_norm(w, p)
@@ -107,7 +107,7 @@ def best_design(
     steps: int,
     note: str,
 ) -> Design:
-    """Return one factor, with the dual witness and the center that prove the smallest gap."""
+    """Return the factor's design, with the dual weights and the center that prove the least gap."""
     lower, weights, w = max(
         ((_fidelity(points, *dual, centered), *dual) for dual in duals), key=lambda found: found[0]
     )

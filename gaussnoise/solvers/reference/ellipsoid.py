@@ -13,8 +13,8 @@ from ..design import Design
 from ..progress import keeps_answer
 from .duals import best_design, coordinates, dual_weights, norm, norm_gradient
 
-# n unknowns take about 13 n² steps of cost n² to a gap of 1e-6, and so a time that grows as n⁴:
-# half a minute for 150.
+# For a gap of 1e-6, n unknowns take about 13 n² steps of n² operations each: half a minute for
+# n = 150.
 _MOST_UNKNOWNS = 150
 
 
@@ -29,9 +29,9 @@ def ellipsoid(
 ) -> Design:
     """Minimise ``‖diag M‖_s``, ``(x − v)' M⁻¹ (x − v) <= 1``, by shrinking an ellipsoid of (M, v).
 
-    M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the best one so far
-    is the answer, and later cuts search below its level. Its dual weights, computed from time to
-    time, determine when to stop.
+    Here s = p/2 and M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the
+    best one so far is the answer, and later cuts remove all that are no better. From time to time
+    its dual weights are computed, to decide whether to stop.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -85,7 +85,7 @@ def ellipsoid(
                 level, best = worth, (Q, v)
             ray = np.concatenate([np.tensordot(E, G), h[: r * centered]]) @ shape
             length = float(np.linalg.norm(ray))
-            # with tau = 1, no candidates are left, up to rounding
+            # tau = 1 means that the ellipsoid holds no further candidates, up to rounding
             tau = depth / length if length else 1.0
             if step % (n * (n + 1)) == 0 or step == max_steps or not tau < 1:
                 current = design(step)
@@ -116,8 +116,9 @@ def enclosing_ball(
 ) -> tuple[Array, Array, float, Array]:
     """Return a feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
 
-    The optimum is no worse, so tr M is at most ``trace`` for both, and they are at most √2 trace
-    apart; v lies in the hull of the points. A further √2 encloses the product of the two balls.
+    The optimum is no worse, so tr M is at most ``trace`` for both Q and the optimal one, and these
+    are at most √2 trace apart; v lies in the hull of the points. A further factor √2 makes one
+    ellipsoid hold the product of the two balls, of Q and of v.
     """
     r = Y.shape[1]
     # every point has y'Q⁻¹y <= Σ_j y_j²/(r max y_j²) <= 1
@@ -132,11 +133,10 @@ def enclosing_ball(
 def cut(
     B: Array, Y: Array, Q: Array, v: Array, p: float, level: float, centered: bool
 ) -> tuple[Array, Array, float, float]:
-    """Return a half-space of all feasible points no worse than this Q, and the scaled Q's value.
+    """Return a half-space that holds every feasible (Q', v') no worse than (Q, v), and a value.
 
-    It returns G, h and depth >= 0 with ``<G, Q' − Q> + h'(v' − v) <= −depth`` for all such (Q',
-    v'), and the objective of Q scaled until it covers the points, which is infinite where Q is not
-    positive definite.
+    The half-space is ``<G, Q' − Q> + h'(v' − v) <= −depth``, as G, h and depth >= 0. The value is
+    the objective of Q scaled to cover the points: infinity if Q is not positive definite.
     """
     squares, axes = np.linalg.eigh(Q)
     shortest = Y @ axes[:, 0]
@@ -150,17 +150,17 @@ def cut(
     variances = ((B @ Q) * B).sum(axis=1)
     value = norm(variances, p / 2)
     if reach > 1:
-        # the longest point is outside: y'Q⁻¹y is convex in (Q, y), so that its tangent cuts off
-        # only Q' that do not cover the point
+        # The longest point is outside. y'Q⁻¹y is convex in (Q, y), so the cut by its tangent
+        # removes only Q' that do not cover this point.
         g = root @ (root.T @ (Y[lengths.argmax()] - v))
         return -np.outer(g, g), -2 * g, reach - 1, value * reach
-    # Q is feasible: the objective is convex, so that its tangent cuts off only worse Q'
+    # Q is feasible: as the objective is convex, the cut by its tangent removes only worse Q'
     w = norm_gradient(variances, p)
     return (B.T * w) @ B, np.zeros(len(Q)), value - min(level, value * reach), value * reach
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """Return the least ellipsoid around ``middle + shape·ball`` where ``ray'(ball) <= −tau``."""
+    """Return the least ellipsoid around ``middle + shape b``, where |b| <= 1 and ray'b <= −tau."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

@@ -15,27 +15,27 @@ from .duals import best_design, coordinates, dual_norm, dual_weights
 
 Solver = Literal["clarabel", "scs"]
 
-# As measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a
-# minute for a system of 1.5 GB. SCS decomposes a matrix of order N + r in every iteration; a whole
-# solve of order 400 takes a minute.
+# Measured: Clarabel takes 110 bytes per entry of its system of equations, and 30 to 60 seconds for
+# a system of 1.5 GB. SCS decomposes a matrix of order N + r in every iteration; a solve of order
+# 400 takes a minute in total.
 _BYTES = 110
 _MOST_GIGABYTES = 2
 _LARGEST_ORDER = 600
-_BLOCK = 1200  # number of entries with the memory that cvxpy needs to build one block
+_BLOCK = 1200  # memory of cvxpy for building one block, in entries of 110 bytes
 _SCS_WORK = 1e12  # iterations times order cubed: a few minutes
 
 
 def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) -> Design:
     """Minimise ``‖diag M‖_s`` with ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``; X has columns x_i − v.
 
-    M = B Q B' on the span of the points. The multipliers of ``diag Y <= 1`` are λ, those of ``diag
-    M <= u`` are w, up to scale; if they prove too little, weights computed from Q may prove more.
+    Here s = p/2, M = B Q B' on the span of the points. Up to scale, multipliers of ``diag Y <= 1``
+    are λ, those of ``diag M <= u`` are w. If these do not prove ``tol``, weights from Q are tried.
 
     Args:
         points: shape (N, d), entries at most one.
         p: error norm.
         centered: whether v is free (γ_p) or zero (γ°_p).
-        tol: gap to reach; the solver is asked for a hundredth of it.
+        tol: gap to reach; the solver's own tolerance is a hundredth of it, within limits.
         solver: "clarabel" (interior point) or "scs" (first order; larger problems, less accurate).
 
     Raises:
@@ -45,7 +45,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
     origin, B, Y = coordinates(points, centered=centered)
     blocks = _fits(solver, *Y.shape)
     Q, v, weights, w, steps = _solve(B, Y, p, centered, tol, solver, blocks)
-    # a solver's Q may be slightly indefinite; an ellipsoid around the points is as wide as they are
+    # Q may be slightly indefinite: its eigenvalues are raised to the points' width along the axes
     squares, axes = np.linalg.eigh((Q + Q.T) / 2)
     factor = B @ (axes * np.sqrt(np.maximum(squares, np.square((Y - v) @ axes).max(axis=0))))
     center = origin + B @ v
@@ -63,9 +63,9 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
 
 
 def _fits(solver: Solver, N: int, r: int) -> bool:
-    """Return whether to split the programme into a block per point; refuse too large ones."""
+    """Return whether the programme has one block per point; refuse too large programmes."""
     side = (r + 1) * (r + 2) // 2
-    blocks = solver == "clarabel" and N >= side  # with fewer points, eliminating Q fills the system
+    blocks = solver == "clarabel" and N >= side  # with fewer points, one matrix is smaller
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
     if solver == "clarabel":
         need, most, unit, hint = (
@@ -100,7 +100,7 @@ def _solve(
     unit = B / np.linalg.norm(B, axis=1).max()
     covered = cp.sum(cp.multiply(unit @ Q, unit), axis=1) <= u
     if blocks:
-        # Y's off-diagonal entries are free, so one small block per point is equivalent
+        # the relaxation does not restrict off-diagonal entries of Y: one block per point suffices
         columns = [cp.reshape(y - shift, (r, 1), order="F") for y in Y]
         cones = [cp.bmat([[Q, x], [x.T, np.ones((1, 1))]]) >> 0 for x in columns]
         constraints = [covered, *cones]
@@ -152,7 +152,7 @@ def _solve(
 
 
 def _positive(multipliers: Array) -> Array:
-    """Return multipliers without negative signs from rounding; ones if all of them are negative."""
+    """Return multipliers with negative ones, which are rounding, set to 0; all 1 if none is > 0."""
     clipped = np.maximum(multipliers, 0.0)
     return clipped if clipped.any() else np.ones_like(clipped)
 

@@ -11,7 +11,7 @@ LONGEST = 3.0  # largest step, in the logarithm of a weight
 
 
 def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
-    """Return Anderson's next point from past points and their moves, weighted by ``size``."""
+    """Return Anderson's next point from past points and the map's steps there, weights ``size``."""
     point, step = trail[-1]
     if len(trail) > 1:
         pairs = list(itertools.pairwise(trail))
@@ -22,6 +22,6 @@ def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
 
 
 def probability(logarithms: Array) -> Array:
-    """Return the probabilities with these logarithms, up to a constant."""
+    """Return exp(logarithms), divided by its sum."""
     shares = np.exp(logarithms - logarithms.max())
     return shares / shares.sum()

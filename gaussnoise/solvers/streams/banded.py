@@ -1,6 +1,7 @@
 """Diagonals of resolvents of G Gᵀ and Gᵀ G for a banded lower-triangular G, in linear time.
 
-The recursion also computes a bound on the error of each diagonal.
+The recursion over ticks also bounds the error of each diagonal. F is a quadratic form, b the number
+of bands below the diagonal, and a lane one of several recursions computed side by side.
 """
 
 import math
@@ -15,11 +16,11 @@ from domains.floats import UNIT, Array
 
 from ...errors import CovarianceError
 
-_NUMBERS_AT_ONCE = 2**25  # number of numbers that are kept: 256 MB
+_NUMBERS_AT_ONCE = 2**25  # largest number of floats in memory: 256 MB
 _TICKS_AT_ONCE = 512
-_WIDEST = 400.0  # weights, bands and shifts differ by at most this power of two
-_LEAST = 2.0**-900  # floor for the rest of a row after rotations, so that no number underflows
-_ROTATION = 16 * UNIT  # one rotation adds at most this share of a column's length as error
+_WIDEST = 400.0  # weights, bands and shifts differ by at most two to this power
+_LEAST = 2.0**-900  # least weight of a row after rotations, so that no number underflows
+_ROTATION = 16 * UNIT  # one rotation adds an error of at most this fraction of a column's length
 
 
 def diagonals(
@@ -27,27 +28,26 @@ def diagonals(
 ) -> Iterator[tuple[int, Array, Array, float]]:
     """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``.
 
-    They are yielded for one shift s after the other, with a bound on the relative error of all
-    their numbers.
+    For each shift s it yields the index of s, the two diagonals, and a bound on the relative error
+    of all their numbers.
 
     The second diagonal is C times that of ``(Bᵀ R⁻¹ B + s C)⁻¹``, which has the variances of a
-    least-squares problem where row t of B measures b + 1 consecutive unknowns with variance R_t.
+    least-squares problem in which row t of B measures b + 1 consecutive unknowns with variance R_t.
     All rows up to t give a quadratic form ``Uᵀ D U`` in the last b unknowns, U unit upper
     triangular. A tick adds an unknown and two rows, by rotations without square roots, and drops
-    the oldest unknown; nothing is ever subtracted from D. The same is done from the other end, and
-    b rows join both. The first diagonal is computed as the second one of the transpose, in reverse
-    order.
+    the oldest unknown; nothing is ever subtracted from D. The same recursion runs backwards from
+    the last tick. For the middle of a window, b rows join the forms of both recursions. The first
+    diagonal is the second one of the transpose, computed in reverse order.
 
-    The unknowns are written as the oldest one and differences of neighbours, since answers that
-    change slowly determine almost only differences. Their coefficients are sums of bands, each
-    rounded once.
+    The unknowns are the oldest one and differences of neighbours, since answers that change slowly
+    determine almost only differences. Their coefficients are sums of bands, each rounded once.
 
     The bound rests on two facts. First, if F̂ is between ``e^-ε F`` and ``e^ε F`` in the Loewner
     order, this stays true when rows are added and unknowns are dropped, since Schur complements are
     monotone, concave and homogeneous: errors of ticks add up, for any condition number. Second, if
-    rotations change column r of a factor of F by at most c u times its length, the root of ``vᵀ F
-    v`` changes by at most a share ``c u Σ_r (F_rr (F⁻¹)_rr)^½``, since ``|v_r| <= ((F⁻¹)_rr vᵀ F
-    v)^½``. These shares are computed from the numbers themselves.
+    rotations change column r of a factor of F by at most c u times its length (u: unit roundoff),
+    the root of ``vᵀ F v`` changes by at most the fraction ``c u Σ_r (F_rr (F⁻¹)_rr)^½`` of itself,
+    since ``|v_r| <= ((F⁻¹)_rr vᵀ F v)^½``. These fractions are computed from the numbers.
 
     Args:
         bands: of B, shape (b + 1, n): ``B[t, t − m]`` in row m, column t; zero where t < m;
@@ -100,9 +100,9 @@ class _Measured:
     """The measurements that each tick adds to the least-squares problem.
 
     Attributes:
-        sums: sums of a row's coefficients from the k-th oldest unknown on, which are coefficients
-            of the oldest unknown and of b differences, shape (n, b + 1, …).
-        oldest: a row's coefficients of the oldest unknown, shape (n, …).
+        sums: sums of a row's coefficients from the k-th oldest unknown on, shape (n, b + 1, …).
+            They are its coefficients of the oldest unknown and of b differences.
+        oldest: a row's coefficient of the oldest unknown, shape (n, …).
         weights: weights of the rows, shape (n, …).
         priors: weights of the new unknowns themselves, shape (n, …).
     """
@@ -127,8 +127,8 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A least-squares problem in both directions of time. From the first tick on, a row is added
-    with the newest unknown that it measures; from the last tick on, with the oldest.
+    """A least-squares problem in both directions of time. Forwards, a row is added together with
+    the newest unknown that it measures; backwards, together with the oldest.
     """
 
     forwards: _Measured
@@ -146,7 +146,7 @@ class _Problem:
 
 
 def _partial_sums(coefficients: Array) -> Array:
-    """Return the sums of each row from every place on, each rounded once."""
+    """Return the sums of each row from every entry to the last, each rounded once."""
     sums = coefficients.copy()
     for k in range(coefficients.shape[1] - 1):
         sums[:, k] = [math.fsum(row) for row in coefficients[:, k:].tolist()]
@@ -166,7 +166,7 @@ class _Form:
     rows: list[list[Array]]
 
     def measured(self, coefficients: list[Array], weight: Array) -> "_Form":
-        """Return the form with one more row of coefficients."""
+        """Return the form after one more measured row, with these coefficients, is added."""
         pivots, rows = list(self.pivots), [list(row) for row in self.rows]
         left = list(coefficients)
         for j, row in enumerate(rows):
@@ -175,8 +175,8 @@ class _Form:
             pivot = pivots[j] + weighed * first
             known = pivot > 0
             safe = np.where(known, pivot, 1.0)
-            # rank-one update of Uᵀ D U: an unknown takes its part of the row, and passes the rest
-            # on
+            # rank-one update of Uᵀ D U: the row's coefficient of this unknown is eliminated, and
+            # the rest of the row is added to the following ones
             kept, taken = np.where(known, pivots[j] / safe, 1.0), weighed / safe
             for r, own in enumerate(row, j + 1):
                 row[r - j - 1] = kept * own + taken * left[r]
@@ -193,7 +193,7 @@ class _Form:
         return total
 
     def variance(self, first: int, last: int) -> tuple[Array, Array]:
-        """Return the inverse's value for the sum of these unknowns, and a proven upper bound."""
+        """Return the variance of the sum of unknowns first, …, last, and a proven upper bound."""
         size = len(self.pivots)
         loose = 2 * (size + 1) ** 2 * UNIT
         one = np.ones_like(self.pivots[0])
@@ -206,7 +206,7 @@ class _Form:
             for m in range(first, k):
                 step = self.rows[m][k - m - 1]
                 entry = entry - solved[m] * step
-                most = most + largest[m] * np.abs(step)  # the worst case: all errors of one sign
+                most = most + largest[m] * np.abs(step)  # in the worst case, all errors add up
             solved[k], largest[k] = entry, most
             total = total + entry**2 / self.pivots[k]
             bound = bound + (np.abs(entry) + loose * most) ** 2 / self.pivots[k]
@@ -221,17 +221,17 @@ class _Form:
 
 
 class _Steps:
-    """The forms of consecutive ticks, in arrays that are reused: place t + 1 is for tick t, and
-    place 0 for everything before.
+    """The forms of consecutive ticks, in arrays that are reused: index t + 1 is for tick t, and
+    index 0 for the form before the first of them.
 
     Attributes:
         pivots: shape (ticks + 1, b, *lanes).
         rows: entries of U, of shapes (ticks + 1, b − 1 − j, *lanes).
-        left: remaining weights of the rows at their last unknown, shape (ticks, *lanes).
+        left: the weight of a tick's rows that is left at the last unknown, shape (ticks, *lanes).
     """
 
     def __init__(self, ticks: int, b: int, known: Array) -> None:
-        """Give the unknowns before the first tick the pivots ``known``, shape (*lanes,)."""
+        """Allocate arrays; unknowns before the first tick get the pivots ``known``, (*lanes,)."""
         lanes = known.shape
         self.pivots = np.zeros((ticks + 1, b, *lanes))
         self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]
@@ -239,14 +239,14 @@ class _Steps:
         self.pivots[0] = known
 
     def restart(self, place: int) -> None:
-        """Move the form of a place to the beginning."""
+        """Copy the form at an index to index 0."""
         for array in (self.pivots, *self.rows):
             array[0] = array[place]
 
     def advance(self, measured: _Measured) -> None:
-        """Compute the forms of all ticks, from place 0 on.
+        """Compute the forms of all ticks, from index 0 on.
 
-        The operations write into given arrays: small arrays cost more to create than to compute.
+        Operations write into existing arrays: small arrays cost more to create than to compute.
         """
         b, lanes = self.pivots.shape[1], self.pivots.shape[2:]
         multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
@@ -259,8 +259,7 @@ class _Steps:
             zip(measured.sums, measured.oldest, measured.weights, measured.priors, strict=True)
         ):
             own, own_rows = self.pivots[t], [entries[t] for entries in self.rows]
-            # the oldest unknown is the next one minus a difference, which the second row eliminates
-            # from the first
+            # the oldest unknown is the next one minus a difference: this difference is eliminated
             subtract(own_rows[0][0], 1.0, slope)
             multiply(own[0], slope, kept)
             add(own[1], multiply(kept, slope, total), total)
@@ -272,7 +271,7 @@ class _Steps:
                 multiply(dropped[0], others, dropped[1:])
                 add(dropped[1:], multiply(kept, second, spare[1:]), dropped[1:])
                 subtract(others, multiply(slope, second, first_row), first_row)
-            # and eliminate it from the measurement
+            # the dropped difference is also eliminated from the measurement
             multiply(row_weight, first, weight)
             add(total, multiply(weight, first, kept), kept)
             multiply(row_weight, divide(total, kept, kept), weight)
@@ -295,9 +294,7 @@ class _Steps:
             np.minimum(prior, weight, out=self.left[t])
 
     def errors(self, measured: _Measured) -> Array:
-        """Return bounds on what each tick adds to the logarithmic error of its form, shape (ticks,
-        *lanes).
-        """
+        """Return bounds on the logarithmic error that each tick adds, shape (ticks, *lanes)."""
         size, b = len(measured.weights), self.pivots.shape[1]
         if not self.left[:size].min() > _LEAST:
             raise CovarianceError("expected weights and bands of more even sizes")
@@ -307,7 +304,7 @@ class _Steps:
         )
         deviations = [np.sqrt(form.variance(r, r)[1]) for r in range(b)]
         lengths = sum(np.sqrt(a) * d for a, d in zip(form.squares(), deviations, strict=True))
-        # entry by entry, for both rows from which the dropped difference is eliminated
+        # the rounding of the rows from which the dropped difference was eliminated
         pivots, rows = self.pivots[:size], [row[:size] for row in self.rows]
         slope = rows[0][:, 0] - 1
         total = pivots[:, 1] + pivots[:, 0] * slope**2
@@ -342,7 +339,7 @@ def _add_row(
     rows: list[Array],
     work: tuple[Array, ...],
 ) -> None:
-    """Add a measured row to pivots and rows; ``own_rows`` is shorter for a new last unknown."""
+    """Add a measured row to a form; ``own_rows`` are shorter if its last unknown is new."""
     multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
     weighed, total, kept, taken, spare = work
     last = len(row) - 1
@@ -365,11 +362,11 @@ def _add_row(
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """The form of the b unknowns next to a window's middle, from the rows on one side of it.
+    """The forms of the b unknowns on one side of the middle of each of K windows, from their rows.
 
     Attributes:
-        form: its entries are arrays of shape (K, q).
-        errors: bounds on the logarithms of these forms, shape (K, q).
+        form: the forms; entries are arrays of shape (K, q), q the number of shifts.
+        errors: bounds on the logarithmic errors of these forms, shape (K, q).
     """
 
     form: _Form
@@ -385,12 +382,12 @@ class _End:
 
 
 def _middles(n: int, b: int) -> NDArray[np.intp]:
-    """Return the last tick of the first half of each window; windows of 2b ticks cover all n."""
+    """Return the last tick of the first half of each window; windows of 2b ticks cover n ticks."""
     return np.minimum(np.arange(b - 1, n + b - 1, 2 * b), n - 1 - b)
 
 
 def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
-    """Run all directions at once; problems alternate between forwards and backwards."""
+    """Return the forms of all directions, computed side by side; every second one is backwards."""
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
     middles = _middles(n, b)
@@ -414,7 +411,7 @@ def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
     ends = []
     for i, parts in enumerate(kept):
         numbers, errors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        turn = slice(None, None, -1 if i % 2 else 1)  # backwards, the last window comes first
+        turn = slice(None, None, -1 if i % 2 else 1)  # backward recursions begin at the last window
         ends.append(_End.of(numbers[turn], errors[turn], b))
     return ends
 
@@ -422,8 +419,8 @@ def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
 def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]:
     """Return the diagonal of the inverse, shape (n, q), and bounds on relative errors, (q,).
 
-    For each window of 2b unknowns, written as the oldest one and differences, it combines the forms
-    of both ends and the rows that join them.
+    For each window of 2b unknowns, the oldest one and differences, it combines the forms of both
+    halves and the b rows that measure unknowns of both.
     """
     n, b = len(problem.forwards.weights), problem.forwards.sums.shape[1] - 1
     middles = _middles(n, b)
@@ -434,8 +431,8 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         [[*row, *[zero] * b] for row in before.form.rows]
         + [[zero] * (b - 1 - j) for j in range(b)],
     )
-    # the form of the other end has other unknowns: the newest one, which is the oldest plus all
-    # differences, and the differences in reverse order
+    # The form of the backward recursion has other unknowns: the newest one, which is the oldest
+    # plus all differences, and the differences in reverse order.
     for j, (pivot, row) in enumerate(zip(after.form.pivots, after.form.rows, strict=True)):
         if j == 0:
             newest = [one] * (b + 1) + [1 - entry for entry in row[::-1]]
@@ -461,6 +458,6 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
 
 
 def _logarithm(share: Array) -> Array:
-    """Return the most that a form's logarithm moves when its root moves by at most this share."""
+    """Return the largest change of a form's logarithm if its root changes by at most ``share``."""
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

@@ -1,13 +1,14 @@
-"""The best strategy of a band no wider than the ticks of one person are apart.
+"""The best banded strategy, with at most as many diagonals as the ticks of one person are apart.
 
-The strategy C is lower triangular with at most b diagonals, so that X = CᵀC is zero between any two
-ticks of one person, who takes part at most k times, at least b ticks apart. Its sensitivity is then
-the largest total of squared column norms over such sets of ticks, also for added vectors.
+The strategy C is lower triangular with at most b diagonals. One person takes part at most k times,
+at least b ticks apart, so X = CᵀC is zero between any two ticks of one person. The squared
+sensitivity is then the largest sum of squared column norms over such sets of ticks, also if vectors
+are added.
 
-Sets of at most k ticks, at least b apart, are the corners of ``{λ >= 0 : Σ λ <= k, every b
-successive λ sum to at most one}``: all rows of these constraints are intervals, hence totally
-unimodular. So squared column norms d have no total above one if and only if ``d_t <= v + Σ_{t − b <
-i <= t} u_i`` with u, v >= 0 and ``Σ u + k v <= 1``: no sets are listed.
+Sets of at most k ticks, at least b apart, are the vertices of ``{λ >= 0 : Σ λ <= k, every b
+successive λ sum to at most one}``, since the rows of these constraints are intervals, and so
+totally unimodular. By duality, squared column norms d have no such sum above one if and only if
+``d_t <= v + Σ_{t − b < i <= t} u_i`` with u, v >= 0 and ``Σ u + k v <= 1``: no sets are listed.
 """
 
 import numpy as np
@@ -18,20 +19,19 @@ from domains.floats import Array
 from .descent import descended, mean_power
 
 _STEPS, MEMORY = 600, 30
-_POWERS = (16, 128, 1024)  # that replace a maximum, one stage each
+_POWERS = (16, 128, 1024)  # means of these powers replace a maximum, one stage each
 
 
 def banded_strategy(A: Array, k: int, b: int, p: float) -> Array:
     """Return C, shape (n, n), with about the least error ``‖sd‖_p`` at unit sensitivity.
 
-    Quasi-Newton steps change the columns' directions, and u and v as squares. The gradient takes
-    products of blocks of b columns. Squared column norms have no total above one over the ticks of
-    one person, up to rounding.
+    Quasi-Newton steps change the columns' directions and the roots of u and v. The gradient takes
+    products of blocks of b columns. The sensitivity is at most one, up to rounding.
 
     Args:
         A: the workload, shape (n, n), lower triangular, with entries near one.
-        k: ticks of one person.
-        b: least distance between them.
+        k: largest number of ticks of one person.
+        b: least distance between these ticks.
         p: norm of the error, in [2, ∞].
     """
     band = Band(A, k, b)
@@ -42,7 +42,7 @@ def banded_strategy(A: Array, k: int, b: int, p: float) -> Array:
 
 
 class Band:
-    """Strategies with few diagonals: the errors of these, and derivatives by their entries."""
+    """Errors of strategies with few diagonals, and their derivatives by the entries."""
 
     def __init__(self, A: Array, k: int, b: int) -> None:
         n = len(A)
@@ -54,14 +54,14 @@ class Band:
         self.parts = [slice(i, min(i + self.width, n)) for i in range(0, n, self.width)]
 
     def start(self) -> Array:
-        """Return the square root of running totals, cut off, and half of the budget for v."""
+        """Return a start: the root of the running-total matrix, truncated, and Σ u = k v = 1/2."""
         lags = np.arange(1, self.width)
         root = np.cumprod(np.append(1.0, 1 - 1 / (2 * lags)))
         shares = np.full(self.windows, np.sqrt(0.5 / self.windows))
         return np.concatenate([np.tile(root, len(self.A)), shares, [np.sqrt(0.5 / self.k)]])
 
     def _read(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
-        """Return unit directions, their lengths in x, d, and the roots of u and of v."""
+        """Return from x the unit directions of columns, their lengths, d, and roots of u and v."""
         n, h, m = len(self.A), self.width, self.windows
         columns = np.where(self.inside, x[: n * h].reshape(n, h), 0.0)
         lengths = np.linalg.norm(columns, axis=1)
@@ -70,7 +70,7 @@ class Band:
         return columns / lengths[:, None], lengths, v**2 + before[h:] - before[:-h], u, v
 
     def strategy(self, x: Array) -> Array:
-        """Return C."""
+        """Return the strategy C, at unit sensitivity."""
         directions, _, norms, u, v = self._read(x)
         C = np.zeros_like(self.A)
         scales = np.sqrt(norms / (u @ u + self.k * v**2))

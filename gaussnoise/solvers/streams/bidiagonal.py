@@ -1,6 +1,6 @@
 """Diagonals of resolvents of G Gᵀ and Gᵀ G for a lower bidiagonal G, in linear time.
 
-They are computed without subtractions.
+No numbers are subtracted, so that relative errors stay small.
 """
 
 import math
@@ -13,16 +13,16 @@ from domains.floats import UNIT, Array
 from ...errors import CovarianceError
 
 _NUMBERS_AT_ONCE = 2**22  # numbers in one array
-_WIDEST = 400.0  # the numbers of a recursion differ by at most this power of two
+_WIDEST = 400.0  # the numbers of a recursion differ by at most two to this power
 
 
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
     """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, one shift after the other.
 
-    Pivots of the elimination from either end are ``s`` plus positive parts that follow ``x ← s + a
-    x/(c + x)``; where the eliminations meet, at tick t, the inverse is one over ``s`` plus both
-    parts. Nothing is ever subtracted, so that every number has a small relative error for any
-    condition of G: see :func:`relative_error`.
+    Elimination from the first tick, and from the last one, has pivots x of the form ``x_t = s +
+    y_t``, ``y_t = a_t x_{t−1}/(c_t + x_{t−1})``. If both eliminations meet at tick t, the inverse's
+    entry is ``1/(s + y_t + y'_t)``, y' being that of the other. Nothing is subtracted, so every
+    number has a small relative error for any condition of G: see :func:`relative_error`.
 
     Args:
         diagonal: the diagonal of G, shape (n,).
@@ -55,19 +55,19 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
 def relative_error(n: int) -> float:
     """Return a bound on the relative error of every number of :func:`diagonals`.
 
-    Entries of G are given up to three roundings each.
+    Entries of G may have three rounding errors each.
 
     Products and sums of positive numbers add their relative errors, and the map x ↦ a x/(c + x)
-    never enlarges one: at most 16 units per tick. Changing the entries of G by a relative 3u each
-    gives ``D₁ G D₂`` with diagonal D within 6nu of one (Demmel & Kahan 1990), which moves each
-    number by at most four times that.
+    never enlarges one: at most 16 u per tick, u the unit roundoff. Relative changes of 3u of the
+    entries of G give ``D₁ G D₂``, with diagonal matrices D within 6nu of one (Demmel & Kahan 1990),
+    which changes each number by at most four times that.
     """
     return 64 * (n + 16) * UNIT
 
 
 def _steps_between(*numbers: Array) -> int:
     """Return how many matrices with such entries can be multiplied without over- or underflow."""
-    sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry one
+    sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry equal to one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
     if not width <= _WIDEST:
@@ -78,8 +78,8 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """Return ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})`` with ``x_t = s + y_t``, for
-    every shift: shape (n, q).
+    """Return y, shape (n, q), for every shift s: ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t +
+    x_{t−1})``, where ``x_t = s + y_t``.
 
     Each step is a Möbius map of x with a nonnegative matrix, so that √n blocks of ticks are
     computed together: first the matrix of every block, then x at the beginning of each block, then
@@ -97,7 +97,7 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
         np.stack([zero, one]),
     )  # the upper and the lower row of each block's matrix
     for step, (gain, divisor) in enumerate(zip(gains, divisors, strict=True)):
-        # x_t = ((s + a) x + s c)/(x + c) for x = x_{t−1}: a matrix product for consecutive ticks
+        # x_t = ((s + a) x + s c)/(x + c), x = x_{t−1}: consecutive ticks multiply their matrices
         upper, lower = (s + gain) * upper + (s * divisor) * lower, upper + divisor * lower
         if step % rescaled == rescaled - 1:
             size = np.ldexp(1.0, -np.frexp(upper.sum(axis=0) + lower.sum(axis=0))[1])

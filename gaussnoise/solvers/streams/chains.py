@@ -1,11 +1,10 @@
-"""A Markov chain on the ticks of one person, whose second moment proves the least error of any
-noise.
+"""A Markov chain on the ticks of one person, whose second moment proves a lower bound on errors.
 
 A person takes part at ticks ``i_1 < … < i_m``, with probability proportional to
-``s[k − m, i_1] K[i_1, i_2] … K[i_{m−1}, i_m]``, where K is zero between ticks that are less than b
-apart. Hence m <= k, and no sets are listed: what the dual needs, how often ticks i and j are both
-in the set, is a sum of products of powers of K. Vectors added at ticks i and j have the correlation
-⟨c_i, c_j⟩.
+``s[k − m, i_1] K[i_1, i_2] … K[i_{m−1}, i_m]``, where m <= k, and K is zero between ticks less than
+b apart. The dual problem needs only the probability that ticks i and j are both in the set, a sum
+of products with powers of K, so no sets are listed. Vectors added at ticks i and j have the
+correlation ⟨c_i, c_j⟩.
 """
 
 from dataclasses import dataclass, replace
@@ -20,23 +19,23 @@ from .descent import descended
 
 _STEPS, _MEMORY = 300, 20
 _DECREASE = 2e-9
-_WORK = 2.0**36  # products in all steps with equally many ticks together: about 10 s
-_MOST = 2**18  # largest number of entries in the powers of K that steps are taken with
-_MOST_FREE = 512  # ticks, each of which may have a correlation of its own with every other
-_COMMON, _OWN = 0.8, 0.4  # entries of c at the start, not yet shortened to less than one
-_RARE = -8.0  # logarithm of s for sets of fewer ticks, at the start
-_ALONE = 1e-8  # share of sets of one tick that is added, so that every tick has some
-_RANGE = 1e-14  # eigenvalues below this share of the largest are rounding
+_WORK = 2.0**36  # multiplications in all steps at one number of ticks: about 10 s
+_MOST = 2**18  # with more entries in the powers of K, steps start on every second tick
+_MOST_FREE = 512  # largest number of ticks for which all correlations are free
+_COMMON, _OWN = 0.8, 0.4  # entries of c at the start, before rows are shortened below one
+_RARE = -8.0  # logarithm of the total weight, at the start, of sets of fewer than k ticks
+_ALONE = 1e-8  # added weight of sets of one tick, so that every tick has a positive probability
+_RANGE = 1e-14  # eigenvalues below this fraction of the largest are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The chain.
+    """The chain of the module docstring.
 
     Attributes:
         start: s, shape (k, n), nonnegative.
         steps: K, shape (n, n), nonnegative, above the diagonal.
-        alike: c, shape (n, r), rows no longer than one; a column of ones for numbers.
+        alike: c, shape (n, r), rows of length at most one; a column of ones if numbers are added.
     """
 
     start: Array
@@ -44,11 +43,11 @@ class Chain:
     alike: Array
 
     def total(self) -> float:
-        """Return the sum of all sets' weights, by which they are divided."""
+        """Return the sum of the weights of all sets: probabilities are weights divided by it."""
         return float(_forward(self)[-1].sum())
 
     def second_moment(self) -> Array:
-        """Return Λ, shape (n, n): the probabilities of pairs, times their correlations."""
+        """Return Λ, shape (n, n): the probability of each pair of ticks times its correlation."""
         forward, backward = _forward(self), _backward(self)
         power, pairs = np.eye(len(self.alike)), np.zeros_like(self.steps)
         for m in range(len(forward)):
@@ -63,7 +62,7 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return for a = 0, …, k − 1 the weights of all beginnings that reach a tick at place a."""
+    """Return for a = 0, …, k − 1, by tick, the weight of beginnings that leave k − 1 − a ticks."""
     found = [chain.start[0]]
     for start in chain.start[1:]:
         found.append(found[-1] @ chain.steps + start)
@@ -71,7 +70,7 @@ def _forward(chain: Chain) -> list[Array]:
 
 
 def _backward(chain: Chain) -> list[Array]:
-    """Return for c = 0, …, k − 1 the weights of all continuations by c ticks."""
+    """Return for c = 0, …, k − 1 the total weight, by tick, of its continuations by c ticks."""
     found = [np.ones(len(chain.alike))]
     for _ in chain.start[1:]:
         found.append(chain.steps @ found[-1])
@@ -79,36 +78,36 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return the weights of all beginnings and continuations of a set around two of its ticks.
+    """Return, for ticks i < j of a set, the weight of its parts before i and after j, all sets.
 
-    The set has m − 1 ticks between these two.
+    The set has m − 1 ticks between i and j.
     """
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 
 
 def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Chain, Array]:
-    """Return a chain with about the largest lower end, and the weights of coordinates.
+    """Return a chain with about the largest lower bound, and the weights w of coordinates.
 
-    Quasi-Newton steps change the logarithms of s and K, and c, to raise ``tr((W^½ A Λ A' W^½)^½)``.
-    Where there are many ticks, steps are taken on every second of them first.
+    Quasi-Newton steps change the logarithms of s and K, and c, to raise the lower bound ``tr((W^½ A
+    Λ A' W^½)^½)``. If there are many ticks, a chain on every second tick is found first.
 
     Args:
         A: the workload, shape (n, n), with entries near one.
         k: most ticks of one person; some k ticks are far enough apart.
-        b: least distance between them.
+        b: least distance between ticks of one person.
         p: norm of the error, in [2, ∞].
         vectors: whether c may differ from one.
     """
     rank = 0 if not vectors else 1 + len(A) if len(A) <= _MOST_FREE else 1
     search, x = _searched(A, k, b, p, rank)
     chain, w = search.chain(x), search.coordinate_weights(x)
-    # no set's probability changes if K is divided by a number, and s multiplied by its powers
+    # dividing K by a number and multiplying s by powers of this number changes no probability
     largest = float(chain.steps.sum(axis=1).max()) or 1.0
     fewer = np.arange(k)[::-1, None] * np.log(largest)
     with np.errstate(divide="ignore"):
         start = np.log(chain.start) + fewer
     chain = replace(chain, start=np.exp(start - start.max()), steps=chain.steps / largest)
-    # the second moment is positive definite if every tick has a share alone
+    # the second moment is positive definite if each tick alone is a set of positive probability
     start = chain.start + _ALONE * chain.total() / len(A) * (np.arange(k)[:, None] == k - 1)
     return replace(chain, start=start / start.max()), w
 
@@ -136,11 +135,11 @@ class _Search:
         self.cuts = np.cumsum(lengths)[:-1]
 
     def first(self) -> Array:
-        """Return a start at which all sets of k ticks are alike, and shorter ones rare."""
+        """Return a start: all sets of k ticks are equally likely, and smaller sets are rare."""
         n, sizes = len(self.A), np.arange(self.k, 0, -1)
         room = np.maximum(n - (sizes - 1) * (self.b - 1), sizes)
         counts = scipy.special.gammaln([room + 1, sizes + 1, room - sizes + 1])
-        sets = counts[0] - counts[1] - counts[2]  # logarithms of numbers of sets of each size
+        sets = counts[0] - counts[1] - counts[2]  # logarithm of the number of sets of each size
         step = -sets[0] / max(self.k - 1, 1)
         start = _RARE * (sizes < self.k) - sets - (sizes - 1) * step
         return np.concatenate(
@@ -153,18 +152,18 @@ class _Search:
         )
 
     def _free(self, common: Array) -> Array:
-        """Return numbers of correlations at the start, from those in the first column."""
+        """Return the entries of c at the start, from those of its first column."""
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
 
     def finer(self, coarse: "_Search", x: Array) -> Array:
-        """Return numbers for all ticks from those for every second one, by interpolation."""
+        """Return variables x for all ticks from those for every second tick, by interpolation."""
         n, few = len(self.A), len(coarse.A)
         start, steps, *others = np.split(x, coarse.cuts)
         others = [part for part in others if len(part)]
         ticks = (np.arange(n) - 0.5) / 2
-        # K is smooth in the earlier tick and in what its gap is longer than b
+        # K is smooth in the earlier tick i and in the gap j − i − b, so these are interpolated
         gaps = np.full((few, few - coarse.b), np.nan)
         gaps[coarse.pairs[0], coarse.pairs[1] - coarse.pairs[0] - coarse.b] = steps
         for row, before in zip(gaps[1:], gaps, strict=False):
@@ -180,7 +179,7 @@ class _Search:
         return np.concatenate([*spread[: self.k], fine, *others])
 
     def chain(self, x: Array) -> Chain:
-        """Return the chain of these numbers."""
+        """Return the chain of these variables."""
         n = len(self.A)
         start, steps, alike, _ = np.split(x, self.cuts)
         K = np.zeros((n, n))
@@ -192,14 +191,14 @@ class _Search:
         return Chain(np.exp(start.reshape(self.k, n)), K, c)
 
     def coordinate_weights(self, x: Array) -> Array:
-        """Return w, inside the dual ball."""
+        """Return the weights w of coordinates, with ``‖w‖_{s*} <= 1``."""
         n = len(self.A)
         if not self.power:
             return np.ones(n)
         return scipy.special.softmax(np.split(x, self.cuts)[-1]) ** self.power
 
     def value(self, x: Array) -> tuple[float, Array]:
-        """Return minus the logarithm of the lower end, and its derivatives."""
+        """Return minus the logarithm of the lower bound, and its derivatives."""
         n, k, chain, w = len(self.A), self.k, self.chain(x), self.coordinate_weights(x)
         forward, backward = _forward(chain), _backward(chain)
         powers = [np.eye(n)]
@@ -241,7 +240,7 @@ class _Search:
         forward: list[Array],
         backward: list[Array],
     ) -> tuple[Array, Array]:
-        """Return derivatives of ``⟨weights, pairs⟩`` by K and by s, in reverse order."""
+        """Return derivatives of ``⟨weights, pairs⟩`` by K and by s, by reverse differentiation."""
         k, K = self.k, chain.steps
         by_forward, by_backward = np.zeros_like(chain.start), np.zeros_like(chain.start)
         by_steps, by_power = np.zeros_like(K), np.zeros_like(K)

@@ -8,10 +8,10 @@ from domains.floats import Array
 
 
 def covariances(moves: Array, draws: Array) -> Array:
-    """Return the covariances P of the states before every tick and after the last.
+    """Return the covariances P of the states before every tick and after the last one.
 
-    ``P_0 = 0`` and ``P_{t+1} = M_t P_t M_tᵀ + g_t g_tᵀ``. Blocks of about √n ticks are advanced
-    side by side, each from zero, and then joined, so that there are only about 2√n steps.
+    ``P_0 = 0`` and ``P_{t+1} = M_t P_t M_tᵀ + g_t g_tᵀ``. Blocks of about √n ticks are computed
+    side by side, each from P = 0, and then joined, so that there are only about 2√n steps.
 
     Args:
         moves: M, shape (n, r, r).
@@ -23,7 +23,7 @@ def covariances(moves: Array, draws: Array) -> Array:
     n, r = draws.shape
     length = max(round(math.sqrt(n / 2)), 1)
     count = -(-n // length)
-    more = count * length - n  # ticks in which nothing happens
+    more = count * length - n  # number of ticks added at the end, which leave the state unchanged
     moves = np.concatenate([moves, np.broadcast_to(np.eye(r), (more, r, r))])
     moves = moves.reshape(count, length, r, r)
     draws = np.concatenate([draws, np.zeros((more, r))]).reshape(count, length, r)

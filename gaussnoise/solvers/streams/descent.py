@@ -1,4 +1,4 @@
-"""Quasi-Newton steps whose result is the best point seen, and means that replace maxima."""
+"""Quasi-Newton steps that return the best point they evaluated, and power means for maxima."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ import scipy
 
 from domains.floats import Array
 
-_GRADIENT = 1e-9  # largest derivative at which steps end
-_TOO_FAR = 1e3  # replaces a logarithm that overflowed, so that the line search takes the step back
+_GRADIENT = 1e-9  # steps end if no derivative is larger
+_TOO_FAR = 1e3  # value in place of one that is not finite, so that the line search shortens a step
 
 
 def descended(
@@ -19,14 +19,14 @@ def descended(
     memory: int,
     decrease: float = 1e-11,
 ) -> Array:
-    """Return the point of least value on the way of quasi-Newton steps from x.
+    """Return the point of least value among all that quasi-Newton steps from x evaluate.
 
     Args:
-        value: returns a logarithm, and its derivatives.
-        x: where steps begin.
+        value: returns the logarithm to minimise, and its derivatives.
+        x: the first point.
         steps: the largest number of steps.
-        memory: how many of the last steps the curvature is taken from.
-        decrease: relative decrease of the value in one step at which steps end.
+        memory: the number of last steps from which the curvature is estimated.
+        decrease: steps end when one decreases the value by a smaller fraction.
     """
     best, least = x, np.inf
 

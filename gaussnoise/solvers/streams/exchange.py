@@ -1,11 +1,12 @@
-"""Column generation over the possible contributions of one person.
+"""Column generation over the possible contributions of one person, the atoms.
 
-These are patterns π with correlations Z_π of the vectors added at their ticks.
+An atom Z_a is a pattern of ticks with a correlation matrix of the vectors added at these ticks.
 
 Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far
-and over w; then find the missing atoms by the patterns' semidefinite programmes at X = A'N⁻¹A of
-that maximum; repeat. Atoms are matrices, so that added vectors of any dimension are covered. F
-is always a lower end; N, scaled to cover all patterns, gives an upper end.
+and over w. Its covariance N gives X = A'N⁻¹A; find the atoms that N does not cover, by one
+semidefinite programme per pattern with X; repeat. Since atoms are matrices, added vectors of any
+dimension are covered. F is always a lower bound; N, scaled to cover all patterns, gives an upper
+bound.
 """
 
 import math
@@ -31,21 +32,21 @@ _ROUNDS = 40
 _INNER_STEPS = 60
 _FIRST_TOL = 3e-3
 _NEW_PER_TICK = 4  # number of atoms added per tick and round
-_SHARE_OF_NEW = 0.1  # share of the measure for new atoms
-_NEGLIGIBLE = 1e-7  # atoms with less than this share of the largest weight are dropped
+_SHARE_OF_NEW = 0.1  # new atoms get this share of the measure's mass
+_NEGLIGIBLE = 1e-7  # atoms with less than this fraction of the largest weight are dropped
 _MOST_SOLVED = 2**14  # number of semidefinite programmes per round
 
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """The result of the rounds: an ellipsoid not yet scaled, and the best proof.
+    """The result: an ellipsoid not yet scaled to unit sensitivity, and a proof of the lower bound.
 
     Attributes:
         factor: L, shape (n, n).
         sets: shape (P, k), padded with n.
         correlations: Z, shape (P, k, k).
         weights: λ, shape (P,).
-        coordinate_weights: w, shape (n,), inside the dual ball.
+        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``.
         steps: evaluations of F.
         interrupted: whether Ctrl-C ended the rounds.
     """
@@ -72,9 +73,7 @@ class _Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms:
-    """F as a function of weights on atoms and shares on coordinates, in the form of the
-    interior-point search.
-    """
+    """F of weights on atoms and shares on coordinates, for the interior-point method."""
 
     A: Array
     sets: Indices
@@ -91,7 +90,7 @@ class _Atoms:
 
     @cached_property
     def _places(self) -> Indices:
-        """The places of the atoms' entries in a flattened (n + 1, n + 1) matrix."""
+        """The indices of the atoms' entries in a flattened (n + 1, n + 1) matrix."""
         n = len(self.A)
         return (self.sets[:, :, None] * (n + 1) + self.sets[:, None, :]).ravel()
 
@@ -128,7 +127,7 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the Hessian of F in relative changes of weights and shares, known by its products."""
+    """Minus the Hessian of F in relative changes of weights and shares, given by its products."""
 
     atoms: _Atoms
     now: _Evaluation
@@ -136,7 +135,7 @@ class _Curvature:
 
     @cached_property
     def _kernel(self) -> Array:
-        # as in ``Curvature``: −d² tr S^½ is diagonal in the axes of S
+        # minus the second differential of tr S^½ is diagonal in the eigenvectors of S
         return 1 / (2 * (self.now.roots[:, None] + self.now.roots))
 
     @cached_property
@@ -195,7 +194,7 @@ def exchange_optimum(
     tol: float,
     report: Report | None = None,
 ) -> Exchanged:
-    """Run the rounds, from atoms that span and a factor that gives a first upper end."""
+    """Return the optimum, from first atoms that span, and a factor that gives an upper bound."""
     n = len(A)
     shares = np.full(n, 1 / n)
     sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
@@ -212,8 +211,8 @@ def exchange_optimum(
                 lower, proof = now.value, (sets, Z, weights, shares)
             w = atoms.coordinate_weights(shares)
             reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
-            # At the maximum, Σ λ_a ⟨Z_a, X⟩ = tr(ΛX) = F and all atoms with weight have ⟨Z_a, X⟩ =
-            # F. So a larger move shows a missing atom.
+            # At the maximum, Σ λ_a ⟨Z_a, X⟩ = tr(ΛX) = F, and all atoms with weight have a squared
+            # change ⟨Z_a, X⟩ of F. So atoms with a larger change are missing.
             sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
             bound = error_of(now.variances, p, sensitivity)
             if bound < upper:
@@ -222,7 +221,7 @@ def exchange_optimum(
                 report(steps, lower, max(upper, lower))
             if upper <= lower * (1 + tol) or not len(new_sets) or interrupted:
                 break
-            # the next round is solved only as precisely as the missing moves require
+            # the more a missing atom exceeds F, the less precisely the next round is solved
             inner = max(tol / 4, min(inner, (math.sqrt(sensitivity / now.value) - 1) / 4))
             kept = weights > _NEGLIGIBLE * weights.max()
             sets, Z = np.vstack([sets[kept], new_sets]), np.concatenate([Z[kept], new_Z])
@@ -245,16 +244,17 @@ def exchange_optimum(
 def _missing(
     who: AbstractPatterns, coordinates: Array, beyond: float
 ) -> tuple[float, Indices, Array]:
-    """Return the largest move of one person in these coordinates (r, n), and the atoms with the
-    largest moves above ``beyond``.
+    """Return a bound on one person's squared change, and the atoms of largest changes > ``beyond``.
+
+    ``coordinates``, shape (r, n), have the change by one contribution at each tick as columns.
     """
     X = coordinates.T @ coordinates
     magnitudes = np.abs(X)
     if who.lists_few:
         sets = who.maximal()
         sums = set_sums(magnitudes, sets)
-        # Z_ij <= 1: a set whose sum is below ``certain``, which some set reaches, is not the
-        # hardest
+        # |Z_ij| <= 1, so ``sums`` are upper bounds, and some set has a change of ``certain``: sets
+        # with smaller sums do not have the largest change
         certain = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
         promising = np.flatnonzero(sums >= max(beyond, certain) * (1 - 1e-12))
         rest = promising[np.argsort(-sums[promising])]
@@ -280,5 +280,5 @@ def _missing(
 
 
 def _first(n: int, i: int) -> Array:
-    """Return values of ticks that put tick i into the best set."""
+    """Return values of ticks with which every best set contains tick i."""
     return np.where(np.arange(n) == i, 1e9, 0.0)

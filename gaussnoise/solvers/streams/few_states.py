@@ -1,4 +1,4 @@
-"""The strategy of few states with about the least error for people who take part once."""
+"""The recursion with few states of about the least error, for people who take part once."""
 
 import numpy as np
 import scipy
@@ -12,24 +12,25 @@ from .covariances import covariances
 from .descent import descended, mean_power
 from .recursions import Recursion, fading_root, later_products, steps_of
 
-_KNOTS = 16  # in each half of the ticks
+_KNOTS = 16  # number of knots in each half of the ticks
 _STEPS, _MEMORY = 200, 40
 _POWERS = 8, 64, 512, 4096, 32768  # means of these powers replace the maximum, in turn
-_AGAIN = 2  # last powers that are used again without knots
+_AGAIN = 2  # number of last powers that are used again without knots
 
 
 def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
-    """Minimise ``‖sd‖_p`` over strategies of few states whose columns have norm one.
+    """Return the :class:`Recursion` of about the least ``‖sd‖_p``, columns of C having norm one.
 
-    The best strategy of all has such columns, since a longer column never needs more noise. With
-    d_s and v_s divided by the norm of column s, the problem is smooth in u, v / d and θ; at p = ∞
-    after the maximum is replaced by means of growing powers. Quasi-Newton steps change them: first
-    with coefficients that are linear between knots, dense near both ends, then all of them.
+    The best strategy of all has such columns: a shorter column could be lengthened without more
+    noise. d_s and v_s are divided by the norm of column s, so that the problem is smooth in u, v /
+    d and θ. At p = ∞, means of growing powers replace the maximum. Quasi-Newton steps first change
+    coefficients that are linear between knots, dense near the first and last tick, then all of
+    them.
 
     Args:
         workload: A.
         p: norm of the error, 2 or ∞.
-        states: q.
+        states: q, the number of states.
     """
     n, powers = workload.ticks, _POWERS if np.isinf(p) else (1,)
     sizes, fading = fading_root(n, states, np.inf)
@@ -66,12 +67,12 @@ def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
 
 
 def _read(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
-    """Return (u, v / d) at all ticks, shape (n, 2q), and logits of the fading, shape (q,)."""
+    """Return (u, v / d) at all ticks, shape (n, 2q), and the logits of θ, shape (q,)."""
     return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
 
 def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
-    """Return d and v of columns of norm one, from v / d and the products of later ticks."""
+    """Return d and v for which columns have norm one, given v / d and :func:`later_products`."""
     d = 1 / np.sqrt(1 + np.einsum("tj,tjk,tk->t", ratios, later, ratios))
     return d, ratios * d[:, None]
 
@@ -79,7 +80,7 @@ def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
 def _value(
     x: Array, bands: Array, between: "scipy.sparse.csr_array", q: int, power: int
 ) -> tuple[float, Array]:
-    """Return the logarithm of the mean (power 1) or largest variance, and its derivatives."""
+    """Return the logarithm of the variances' mean (power 1) or power-norm, and its derivatives."""
     pairs, logits = _read(x, between, q)
     fading = scipy.special.expit(logits)
     u, ratios = pairs[:, :q], pairs[:, q:]
@@ -89,7 +90,7 @@ def _value(
     before = covariances(moves, draws)
     value, by_variance = mean_power(before[1:, q, q], power, len(u) if power == 1 else 1.0)
 
-    # backwards in time, the derivatives by these covariances are covariances again
+    # derivatives by these covariances obey the same recursion, backwards in time
     seen = moves[:, q] * np.sqrt(by_variance)[:, None]
     after = covariances(moves[::-1].swapaxes(1, 2), seen[::-1])[-2::-1]
     after[:, q, q] += by_variance
@@ -101,7 +102,7 @@ def _value(
     by_ratios = -np.einsum("tjk,tk->tj", states, u) + by_draws[:, :q]
     by_d = (np.einsum("tj,tj->t", answer, u) - by_draws[:, q] / (d * bands[0])) / d
 
-    # d is the root of one over the squared norms of columns, before they are divided
+    # d² is one over the squared norm of a column with diagonal one
     by_squares = -0.5 * d**3 * by_d
     by_ratios += 2 * by_squares[:, None] * np.einsum("tjk,tk->tj", later, ratios)
     by_later = by_squares[:, None, None] * ratios[:, :, None] * ratios[:, None, :]

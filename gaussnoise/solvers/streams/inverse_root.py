@@ -1,4 +1,4 @@
-"""A rational approximation of the inverse square root, with a proven error over an interval."""
+"""A rational approximation of the inverse square root, with a proven error bound on an interval."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import scipy
 from domains.floats import UNIT, Array
 
 _STEP = 1e-3  # distance in log x between the points at which the error is computed
-_PER_DECADE = 2.2  # nodes for twelve digits per factor of ten of the interval, with a reserve
+_PER_DECADE = 2.2  # nodes per factor of ten of the interval: enough for twelve digits
 _BATCH = 2**13
 _TERMS = 8  # number of terms of theta functions; enough where the nome is at most e^-π
 
@@ -30,9 +30,9 @@ class InverseRoot:
 
 
 def inverse_root(low: float, high: float) -> InverseRoot:
-    """Return nodes for an interval of positive numbers.
+    """Return an approximation on [low, high], 0 < low.
 
-    The error is bounded for the stored, rounded numbers.
+    The error bound holds for the stored, rounded numbers.
 
     Source: Hale, Higham & Trefethen (2008), method 3, by Jacobi's imaginary transformation.
     """
@@ -53,8 +53,8 @@ def inverse_root(low: float, high: float) -> InverseRoot:
 def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
     """Return ``sc(u K')`` and ``dc(u K') nc(u K')`` for the modulus ``(1 − ratio)^½``, u < 1/2.
 
-    It uses theta functions of imaginary argument and the nome of ``ratio``, which converge in a few
-    terms. Library functions take ``1 − ratio``, in which small ratios are lost to rounding.
+    Theta functions of imaginary argument, with the nome of ``ratio``, converge in a few terms.
+    Library functions would take ``1 − ratio``, in which small ratios are lost to rounding.
     """
     periods = float(scipy.special.ellipkm1(ratio)) / float(scipy.special.ellipk(ratio))
     nome, v = math.exp(-math.pi * periods), math.pi / 2 * periods * u
@@ -76,8 +76,8 @@ def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
 
     In ``y = log x``, each term t is ``c/(2√s) · sech((y − log s)/2)``. With ``ξ = x/(x + s)``, its
     first derivative is ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third is at most
-    0.22 t in size. So the third derivative of the sum g is at most 0.22 g, and between points of a
-    grid Taylor's series from the nearer one bounds g.
+    0.22 t in size. So the third derivative of the sum g is at most 0.22 g, and Taylor's series from
+    the nearest point of a grid bounds g between these points.
     """
     count = math.ceil(math.log(high / low) / _STEP) + 1
     logarithms = np.linspace(math.log(low), math.log(high), count)
@@ -88,8 +88,8 @@ def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
         terms = sizes * shares / np.sqrt(x)
         slope = np.abs((terms * (0.5 - shares)).sum(axis=1))
         bend = np.abs((terms * (0.25 - 2 * shares * (1 - shares))).sum(axis=1))
-        # The nearest point is at most half a step away. A whole step is used, since rounding may
-        # move the ends of the grid away from those of the interval.
+        # The nearest point is at most half a step away. A whole step is used, since by rounding the
+        # first and last point may not be exactly low and high.
         off = np.abs(1 - terms.sum(axis=1)) + slope * _STEP + bend * _STEP**2 / 2
         worst = max(worst, float(off.max()))
     rounding = 64 * (len(sizes) + 64) * UNIT

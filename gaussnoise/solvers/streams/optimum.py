@@ -1,6 +1,6 @@
-"""The optimal noise for a workload over time, in linear time.
+"""The optimal noise for a workload over time, if people take part once, in linear time.
 
-Leverages and variances come from banded resolvents.
+Leverages and variances are computed from resolvents of banded matrices.
 """
 
 import itertools
@@ -23,33 +23,33 @@ from .inverse_root import InverseRoot, inverse_root
 
 Report = Callable[[int, float, float], None]
 
-_SLACK = 1e-3  # share by which the ends of the spectrum are moved outwards
-_GUESSED = 0.25  # the least eigenvalue is guessed as this share of 1/(squared norm of G⁻¹)
+_SLACK = 1e-3  # relative margin of the bounds on the spectrum
+_GUESSED = 0.25  # the least eigenvalue is guessed as this multiple of 1/(squared norm of G⁻¹)
 _GUESSES = 8
 _SIGNS = 8  # number of vectors that estimate the norm
-_BARRIER = 0.3  # the barrier may widen the bracket by this share of the tolerance
-_DECREASE = 1e-3  # a step that lowers the lower end by a larger share is taken back
+_BARRIER = 0.3  # the barrier may widen the gap by this fraction of the tolerance
+_DECREASE = 1e-3  # a step that decreases the lower bound by a larger fraction is undone
 _SHORTER = 4  # the first weights come from a stream this many times shorter
 _SHORTEST = 250  # least number of ticks of such a stream
 _STEPS_OF_SHORTER = 100  # largest number of steps on that stream
-_PATIENCE = 300  # steps without a narrower bracket
-# Weights for a longer stream: its ends reach over this power of the shorter length, and the effect
-# of an end fades with this power of the distance from it.
+_PATIENCE = 300  # largest number of steps without a smaller gap
+# Weights for a longer stream: near the first and last tick, a rule of its own holds up to the
+# distance m^_NEAR, m the shorter length, and fades with the power _STEEP of the distance.
 _NEAR, _STEEP = 0.65, 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Bounds on leverages and variances for given λ and w.
+    """Bounds on leverages and variances for given λ and w, and their covariance N.
 
-    N is the covariance for these λ and w, through an inverse root. All bounds include rounding and
-    the error of the rational approximation.
+    N contains an inverse square root. All bounds include rounding and the error of the rational
+    function that approximates it.
 
     Attributes:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
         variances: upper bounds on ``N_tt``, shape (n,).
         lower: lower bound on ``tr (W^½ A Λ Aᵀ W^½)^½``.
-        root: the rational function of ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``.
+        root: the rational function that approximates ``(W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½)^-½``.
     """
 
     leverages: Array
@@ -65,16 +65,17 @@ class Evaluation:
 def evaluate(
     bands: Array, weights: Array, coordinate_weights: Array, *, widened: float = 1.0
 ) -> Evaluation:
-    """Evaluate shares of columns and of answers, by ``G = Λ^-½ A⁻¹ W^-½``.
+    """Evaluate weights λ of columns and w of answers.
 
-    Leverages are ``diag (G Gᵀ)^-½ / λ``, variances ``diag (Gᵀ G)^-½ / w``.
+    With ``G = Λ^-½ A⁻¹ W^-½``, leverages are ``diag (G Gᵀ)^-½ / λ``, variances ``diag (Gᵀ G)^-½ /
+    w``.
 
     Args:
         bands: of A⁻¹, shape (b + 1, n), b at least 1 and at most half of n.
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
-        widened: factor by which the rational function's interval is extended at either end, which
-            gives other nodes.
+        widened: factor by which the rational function's interval is extended on both sides; another
+            factor gives other nodes.
 
     Raises:
         CovarianceError: sizes of weights differ too much, or rounding is larger than the least
@@ -103,12 +104,12 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over resolvents: upper bounds on their diagonals, and a lower bound on the trace.
+    """Bounds on the rational function of G Gᵀ and Gᵀ G, each a sum of resolvents.
 
     Attributes:
-        rows: the diagonal of the sum for G Gᵀ, shape (n,).
-        columns: the diagonal of the sum for Gᵀ G, shape (n,).
-        trace: the trace, which is the same for both.
+        rows: upper bound on the diagonal for G Gᵀ, shape (n,).
+        columns: upper bound on the diagonal for Gᵀ G, shape (n,).
+        trace: lower bound on the trace, which is the same for both.
         least: lower bound on the eigenvalues of G Gᵀ, from the resolvents' traces.
     """
 
@@ -132,9 +133,7 @@ def _summed(root: InverseRoot, resolvents: Iterator[tuple[int, Array, Array, flo
 
 
 def _largest(G: Array) -> float:
-    """Return an upper bound on the eigenvalues of G Gᵀ, from the sizes of entries: the largest row
-    sum times the largest column sum.
-    """
+    """Return a bound on the eigenvalues of G Gᵀ: largest row sum times largest column sum."""
     columns = G[0].copy()
     for m in range(1, len(G)):
         columns[:-m] += G[m, m:]
@@ -142,7 +141,7 @@ def _largest(G: Array) -> float:
 
 
 def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for one subdiagonal; relative errors are small for any condition."""
+    """Return the sums for a G with one subdiagonal; errors are small for any condition of G."""
     diagonal, below = G
     error = bidiagonal.relative_error(len(diagonal))
     _, trace, _ = next(bidiagonal.diagonals(diagonal, below, np.zeros(1)))
@@ -155,7 +154,7 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for several subdiagonals; the least eigenvalue is guessed, then proven."""
+    """Return the sums for several subdiagonals, with a guessed, then proven least eigenvalue."""
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
     for _ in range(_GUESSES):
@@ -172,7 +171,7 @@ def _by_rotations(
 
 
 def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
-    """Estimate the sum of squares of the inverse of G, by a few vectors of signs."""
+    """Estimate the sum of squares of the entries of G⁻¹, by its products with vectors of signs."""
     n = len(row_weights)
     below = np.zeros_like(bands)  # stored by columns, as LAPACK wants it
     for m, band in enumerate(bands):
@@ -188,7 +187,7 @@ def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> fl
 
 @dataclass(frozen=True, eq=False)
 class StreamOptimum:
-    """Weights of contributions and of answers, and their evaluation."""
+    """Weights λ of contributions and w of answers, and their evaluation."""
 
     weights: Array
     coordinate_weights: Array
@@ -199,25 +198,25 @@ class StreamOptimum:
 
     @property
     def upper(self) -> float:
-        """The upper end of the bracket."""
+        """The upper bound: the error of the covariance, scaled to cover all columns."""
         return self.evaluation.upper(self.p)
 
     @property
     def gap(self) -> float:
-        """The ratio of upper to lower end, minus one."""
+        """The gap ``upper/lower − 1``."""
         return self.upper / self.evaluation.lower - 1
 
 
 def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> StreamOptimum:
-    """Return the multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``.
+    """Return the fixed point of ``λ_i ← λ_i z_i`` and ``ω_t ← w_t u_t``, each scaled to sum one.
 
-    It is accelerated by Anderson's method.
+    Here z are leverages, u variances, and w = ω^{1 − 2/p}. Anderson's method accelerates the
+    iteration.
 
-    The shares ``λ_i z_i`` sum to one. A barrier adds ``τ/n`` to each, which keeps weights from
-    vanishing: at the fixed point ``z_i = 1 + τ − τ/(n λ_i)``, so that the ends of the bracket
-    differ by at most a factor ``1 + τ``. The best bracket is kept. Where A⁻¹ has the same
-    coefficients at every tick, the first weights are the stretched optimal ones of a quarter of the
-    ticks; otherwise they are even.
+    A barrier adds ``τ/n`` to each λ_i z_i, of sum one, so that no weight vanishes: at the fixed
+    point ``z_i = 1 + τ − τ/(n λ_i)``, so the upper and lower bound differ by at most a factor ``1 +
+    τ``. The weights of the smallest gap are returned. If A⁻¹ has the same coefficients at every
+    tick, the first weights are those of a quarter of the ticks, stretched; otherwise equal ones.
 
     Source: the fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
     acceleration in logarithms. The barrier is our own.
@@ -227,7 +226,7 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
-    """Return logarithms of λ, and for p > 2 of ω."""
+    """Return the logarithms of the first λ and, for p > 2, of the first ω."""
     parts, n = 1 if p == 2 else 2, bands.shape[1]
     lengths = [n]
     while lengths[0] >= _SHORTER * _SHORTEST and _is_same_everywhere(bands):
@@ -237,7 +236,7 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
         found = _improved(
             bands[:, :shorter], p, point, tol=tol, most=_STEPS_OF_SHORTER, report=_report_nothing
         )
-        if found.interrupted:  # there is no bracket yet
+        if found.interrupted:  # there are no bounds for the requested stream yet
             raise KeyboardInterrupt
         shares = [found.weights]
         if p > 2:
@@ -247,16 +246,16 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
 
 
 def _is_same_everywhere(bands: Array) -> bool:
-    """Return whether the coefficients of A⁻¹ are those of any shorter stream too."""
+    """Return whether A⁻¹ has the same coefficients at every tick, as for shorter streams too."""
     return all((band[m:] == band[m]).all() for m, band in enumerate(bands))
 
 
 def stretched(weights: Array, n: int) -> Array:
-    """Return logarithms of weights for n ticks, the largest of them zero.
+    """Return logarithms of weights for n ticks, the largest being zero.
 
-    In the middle, weights depend on the share of the stream that is over; near both ends, on the
-    number of ticks to the end. In between they are close to a power of this number, so that the
-    parts differ by a factor only.
+    In the middle, weights depend on t/n; near the first and last tick, on the number of ticks from
+    there. Between these parts, weights are close to a power of this number, so both rules agree up
+    to a factor.
 
     Args:
         weights: optimal weights of fewer ticks, shape (m,), positive.
@@ -265,7 +264,7 @@ def stretched(weights: Array, n: int) -> Array:
     logarithms, m = np.log(weights), len(weights)
     middle = np.interp((np.arange(n) + 0.5) * m / n - 0.5, np.arange(m), logarithms)
     ticks = np.arange(1.0, m // 2 + 1)
-    share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # share of the rule for the middle
+    share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # weight of the rule for the middle
     between = share * (1 - share) / ticks
     curve = middle.copy()
     for turn in (slice(None), slice(None, None, -1)):
@@ -276,16 +275,16 @@ def stretched(weights: Array, n: int) -> Array:
 
 
 def _report_nothing(steps: int, lower: float, upper: float) -> None:
-    """Report nothing: a shorter stream's bracket is not the requested one."""
+    """Report nothing: bounds for a shorter stream are not those of the requested one."""
 
 
 def _improved(
     bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
 ) -> StreamOptimum:
-    """Iterate from this point on; see :func:`stream_optimum`."""
+    """Return the result of the iteration of :func:`stream_optimum`, started at ``point``."""
     n = bands.shape[1]
     power = dual_power(p)
-    trail: list[tuple[Array, Array]] = []  # points, and the moves of the fixed point's map there
+    trail: list[tuple[Array, Array]] = []  # points, and the iteration's step at each of them
     highest = 0.0
     best: StreamOptimum | None = None
     steps, narrowed = 0, 0
@@ -302,7 +301,7 @@ def _improved(
             if best.gap <= tol:
                 break
             if now.lower < highest * (1 - _DECREASE) and len(trail) > 1:
-                # the accelerated step was too long: from its start, take the plain step instead
+                # the accelerated step was too long: take the step without acceleration instead
                 trail = trail[-1:]
                 point = trail[0][0] + trail[0][1]
                 continue
@@ -316,7 +315,7 @@ def _improved(
             ]
             trail = [*trail[1 - MEMORY :], (np.log(np.concatenate(shares)), np.concatenate(moves))]
             point = accelerated(trail, np.sqrt(np.concatenate(shares)))
-            # a lower weight could not grow back in one step
+            # a smaller weight could not become large again in one step
             least = math.log(_BARRIER * tol / n) - LONGEST
             point = np.concatenate(
                 [np.maximum(part - part.max(), least) for part in point.reshape(-1, n)]
@@ -331,6 +330,6 @@ def _improved(
 
 
 def _move(shares: Array, loads: Array, barrier: float) -> Array:
-    """Return how the fixed point's map moves the logarithms of shares."""
+    """Return the change of the logarithms of shares in one step of the iteration."""
     loads = loads / (shares @ loads)
     return np.log((loads + barrier / (len(shares) * shares)) / (1 + barrier))

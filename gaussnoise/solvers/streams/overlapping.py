@@ -1,15 +1,13 @@
-"""The best noise where one person's sets of ticks overlap.
+"""The best noise if the possible sets of one person's ticks overlap, with all sets listed.
 
-It is a barrier method on X = A'M⁻¹A, with all sets listed.
+A barrier method minimises ``‖diag(A X⁻¹ A')‖_{p/2}`` over X = A'M⁻¹A ≻ 0 such that every set π has
+a y_π >= 0 with Σ y_π = 1 and X_ππ ⪯ diag(y_π). The central path minimises ``τ · error − Σ log det
+S_π``, S_π = diag(y_π) − X_ππ. On it, all diagonal entries of S_π⁻¹ are equal, say ν_π, since Σ y_π
+is fixed. So S_π⁻¹ = ν_π Z_π with a correlation matrix Z_π, and the Z_π with weights ν_π/Σν solve
+the dual problem. The norm of u = diag(A X⁻¹ A') has a barrier of its own, which makes it smooth:
+``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a = 1 − 2/p, Σ ω = 1.
 
-Minimise ``‖diag(A X⁻¹ A')‖_{p/2}`` over X ≻ 0 with, for every set π, y_π >= 0, Σ y_π = 1 and X_ππ ⪯
-diag(y_π). The central path minimises ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ. On it,
-each inverse S_π⁻¹ has one number ν_π all along its diagonal, since Σ y_π is fixed. So S_π⁻¹ = ν_π
-Z_π, where Z_π is a correlation matrix, and the Z_π with weights ν_π/Σν solve the dual problem. The
-norm is smoothed by a barrier of its own: ``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a = 1 − 2/p, Σ ω
-= 1.
-
-Steps are Newton's, with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4 and
+Newton steps eliminate y_π separately for each set (Boyd & Vandenberghe 2004, Sections 10.4 and
 11.3).
 """
 
@@ -30,7 +28,7 @@ Indices = NDArray[np.intp]
 MOST_TICKS = 48  # n (n + 1)/2 unknowns
 MOST_ENTRIES = 2**23  # number of entries in the Hessians of all sets together
 _SHARPER = 8.0
-_CENTERED, _NEAR = 0.25, 1e-8  # squared Newton decrements of a centered and of a final point
+_CENTERED, _NEAR = 0.25, 1e-8  # largest squared Newton decrement near the path, and at its end
 _SHARPEST = 1e3
 _BACKTRACKS = 40
 _MERIT_ROUNDING = 1e-13
@@ -45,8 +43,8 @@ class Overlapping:
         factor: L, shape (n, n), not yet scaled to unit sensitivity.
         correlations: Z, shape (P, k, k).
         weights: weights of the sets, shape (P,).
-        coordinate_weights: w, shape (n,), inside the dual ball.
-        gap: upper/lower − 1 by the solver's arithmetic.
+        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``.
+        gap: upper/lower − 1 as the solver computed it.
         steps: Newton steps.
         interrupted: whether Ctrl-C ended the search.
     """
@@ -66,8 +64,9 @@ def affordable(n: int, count: int, k: int) -> bool:
 
 
 class _Pairs:
-    """Symmetric matrices as vectors: coordinates (i, j), i <= j, of the basis e_i e_j' +
-    e_j e_i'.
+    """Symmetric matrices as vectors of entries (i, j), i <= j, in a basis E_ij.
+
+    E_ij is e_i e_j' + e_j e_i' for i < j, and e_i e_i' for i = j.
     """
 
     def __init__(self, n: int) -> None:
@@ -77,14 +76,14 @@ class _Pairs:
         self.place[self.i, self.j] = self.place[self.j, self.i] = np.arange(len(self.i))
 
     def coordinates(self, G: Array) -> Array:
-        """Return inner products of G (…, n, n) with the basis of symmetric matrices."""
+        """Return inner products of G (…, n, n) with all matrices of the basis."""
         return 2 * self.half * G[..., self.i, self.j]
 
     def matrix(self, x: Array) -> Array:
         return x[..., self.place]
 
     def product(self, Q: Array, R: Array) -> Array:
-        """Return ``tr(E Q E' R)`` for all pairs of the basis, (…, m, m)."""
+        """Return ``tr(E Q E' R)`` for all pairs E, E' of matrices of the basis, (…, m, m)."""
         i, j = self.i, self.j
         out = Q[..., j[:, None], i] * R[..., i[:, None], j]
         out += Q[..., j[:, None], j] * R[..., i[:, None], i]
@@ -115,11 +114,11 @@ class _Path:
         self.outer, self.own = _Pairs(self.n), _Pairs(k)
         padded = np.full((self.n + 1, self.n + 1), len(self.outer.i), dtype=np.intp)
         padded[: self.n, : self.n] = self.outer.place
-        # the places of each set's pairs among all pairs; padded ticks have the place after the last
+        # indices of each set's pairs among all pairs; pairs with padding have the index m
         self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
 
     def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
-        """Return the point, or None outside the barrier's domain."""
+        """Return the point at X and y, or None if it is outside the barrier's domain."""
         k = self.sets.shape[1]
         padded = np.zeros((self.n + 1, self.n + 1))
         padded[: self.n, : self.n] = X
@@ -156,7 +155,7 @@ class _Path:
             slope = a * u * shares**a
             curvature = (1 - a) * slope + eps
             slope = slope + eps
-            # the multiplier ν keeps Σ ω = 1 in a step of relative changes
+            # ν is the multiplier of Σ ω = 1; ``change`` is relative
             nu = (shares * slope / curvature).sum() / (shares**2 / curvature).sum()
             change = (slope - nu * shares) / curvature
             size = float((change * change * curvature).sum() / eps)
@@ -185,9 +184,9 @@ class _Path:
         solved = np.linalg.solve(squared, np.concatenate([G, np.ones((P, k, 1))], axis=2))
         by_pair, by_one = solved[:, :, :-1], solved[:, :, -1]
         total = by_one.sum(axis=1)
-        # the part that keeps Σ y = 1
+        # the part of the derivative that keeps Σ y = 1
         kept = by_pair - by_one[:, :, None] * (by_pair.sum(axis=1) / total[:, None])[:, None, :]
-        # the curvature in X_ππ that is left once y_π is eliminated, a Schur complement
+        # second derivative by X_ππ after y_π is eliminated: a Schur complement
         local = own.product(B, B) - G.transpose(0, 2, 1) @ kept
         flat = self.places[:, :, None] * (m + 1) + self.places[:, None, :]
         H += np.bincount(flat.ravel(), weights=local.ravel(), minlength=(m + 1) ** 2).reshape(
@@ -208,9 +207,7 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """Return the step in X. The shares are not eliminated from the system, since that would
-        make it ill-conditioned.
-        """
+        """Return the step in X; eliminating the shares would make the system ill-conditioned."""
         if self.p == 2:
             return scipy.linalg.cho_solve(
                 scipy.linalg.cho_factor(H, check_finite=False), right, check_finite=False
@@ -235,7 +232,7 @@ class _Path:
 def overlapping_optimum(
     A: Array, sets: Indices, p: float, *, tol: float, max_steps: int, report: Report | None = None
 ) -> Overlapping:
-    """Follow the path from X = I/(2k); ``sets`` (P, k) are padded with n and cover every tick."""
+    """Return the optimum, from X = I/(2k) on; ``sets`` (P, k), padded with n, cover all ticks."""
     path = _Path(A, sets, p)
     n, (P, k) = len(A), sets.shape
     shares = np.full(n, 1 / n)
@@ -272,7 +269,7 @@ def overlapping_optimum(
                 report(steps, lower, lower * (1 + best.gap))
             if best.gap <= tol or tau * now.error > _SHARPEST * (P * k + n) / tol:
                 break
-            # τ is large enough: the rest of the gap comes from the distance to the path
+            # τ is large enough: the remaining gap is due to the distance from the path
             if tau * now.error > (P * k + n) / tol and rising > _NEAR:
                 continue
             tau *= _SHARPER
@@ -287,10 +284,10 @@ def overlapping_optimum(
 
 
 def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[Overlapping, float]:
-    """Return the result at a centered point, with its gap, and the lower end of the bracket."""
+    """Return the result at a point near the path, with its gap, and the lower bound."""
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
-    # nothing is required of padded ticks
+    # padding is not a tick: its entries do not count
     real = sets < len(A)
     # On the path, S_π⁻¹ = ν_π Z_π. So its diagonal gives the weights; scaled to a unit diagonal, it
     # gives a correlation matrix, also near the path.
@@ -305,7 +302,7 @@ def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[
     scaled = np.sqrt(w)[:, None] * A
     squares = np.linalg.eigvalsh(scaled @ second[:-1, :-1] @ scaled.T)
     lower = float(np.sqrt(np.maximum(squares, 0.0)).sum())
-    # X_ππ ⪯ diag(y_π) with Σ y_π = 1 means sensitivity one, so that the error is an upper end
+    # X_ππ ⪯ diag(y_π) with Σ y_π = 1 means sensitivity at most one: the error is an upper bound
     upper = error_of(now.variances, p)
     factor = scipy.linalg.solve_triangular(np.linalg.cholesky(now.X), A.T, lower=True).T
     return Overlapping(factor, Z, weights, w, upper / lower - 1, steps), lower

@@ -1,11 +1,12 @@
-"""A smooth bound on one person's squared move, for strategies C without a band.
+"""A smooth bound on one person's squared change of C x, for strategies C that are not banded.
 
-X = CᵀC may have entries between ticks of one person. A person's squared move is at most the sum of
-``|X_ij|`` over pairs of that person's ticks. Successive ticks are counted exactly, as steps of a
-path. Other pairs have m − 1 >= 1 ticks between them and are at least m b apart: half of each is
-charged to either tick, as the largest entry of its row or column from that distance on. The path's
-ticks have places 0, …, k − 1, which say how often a tick is charged. The bound is exact where X is
-zero between ticks that are 2b or more apart.
+X = CᵀC may be nonzero between ticks of one person. The squared change is at most the sum of
+``|X_ij|`` over pairs of the person's ticks. A path steps from each of these ticks to the next, and
+adds X_ij of successive ticks exactly. Other pairs have m − 1 >= 1 ticks between them, so they are
+at least m b apart. Half of such a pair's share of the sum is charged to each of its ticks, as the
+largest entry of the tick's row or column from the distance m b on. The index 0, …, k − 1 of a tick
+on the path decides which charges it has. The bound is exact if X is zero between ticks that are at
+least 2b apart.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from domains.floats import Array
 
-_SHARPER = 20.0  # factor of β for the maxima of rows and columns
+_SHARPER = 20.0  # maxima of rows and columns are sharper than those of paths by this factor
 _LEAST = 1e-300
 
 
@@ -28,7 +29,7 @@ class PathBound:
         self.gaps = ticks - ticks[:, None]
         self.apart = self.gaps >= b
         self.far = self.gaps >= 2 * b
-        # whether the tick at place a has a tick of the set m places after it, and before it
+        # whether the path's tick of index a has one of index a + m, and one of index a − m
         self.counts = np.arange(2, k)
         places = np.arange(k)[:, None]
         self.after = 1.0 * (self.counts <= k - 1 - places)
@@ -49,14 +50,14 @@ class PathBound:
             shares = np.exp(paths - top)
             total = shares.sum(axis=0)
             comes_from.append(shares / np.maximum(total, _LEAST))
-            # no path reaches the first ticks at the later places
+            # early ticks have no earlier tick at distance b: no path reaches them at this index
             log = np.log(total, out=np.full(n, -np.inf), where=total > 0)
             reached.append(gain + top + log)
         ends = np.stack(reached)
         top = ends.max()
         weights = np.exp(ends - top)
         bound = top + np.log(weights.sum())
-        weights /= weights.sum()  # shares of paths, by the tick and place of their end
+        weights /= weights.sum()  # shares of paths, by their last tick and its index
         pairs = np.zeros((n, n))
         for a in range(k - 1, 0, -1):
             visits = comes_from[a - 1] * weights[a]
@@ -69,9 +70,9 @@ class PathBound:
         return float(bound / sharpness), by_form
 
     def _charged(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the charges of ticks by place, shape (k, n).
+        """Return the charges of ticks by index on the path, shape (k, n), and a function.
 
-        Also return how derivatives by these give derivatives by pairs.
+        The function maps derivatives by these charges to derivatives by entries of X.
         """
         if self.k == 2:
             return np.zeros((2, len(sizes))), lambda _: np.zeros_like(sizes)
@@ -91,7 +92,7 @@ class PathBound:
     def _largest(
         self, sizes: Array, far: NDArray[np.bool_], sharpness: float
     ) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the smoothed maxima of rows from 2b, 3b, … ticks on, shape (k − 2, n)."""
+        """Return smoothed maxima of rows from distance 2b, 3b, … on, (k − 2, n); and a function."""
         n = len(sizes)
         ticks, starts = np.arange(n), np.arange(n) + self.b * self.counts[:, None]
         inside = starts < n

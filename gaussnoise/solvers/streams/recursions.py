@@ -1,6 +1,6 @@
-"""Strategies of few states, whose coefficients may all change from tick to tick.
+"""Strategy matrices of linear recursions with few states and coefficients that change with time.
 
-The matrix has a diagonal and, below it, a sum of products that fade with the distance in time.
+The matrix is a diagonal plus, below it, q terms of rank one that decay geometrically with the lag.
 """
 
 from dataclasses import dataclass, replace
@@ -14,17 +14,17 @@ from domains.sets.stream import StreamWorkload
 
 from .covariances import covariances
 
-_LEAST = 1e-3  # least size at the start of a search: it may grow
+_LEAST = 1e-3  # least coefficient at the start of a search: from zero it might never grow
 
 
 @dataclass(frozen=True, eq=False)
 class Recursion:
     """The strategy C with ``C_tt = d_t`` and, for s < t, ``C_ts = Σ_j u_tj v_sj θ_j^{t−s−1}``.
 
-    Noise for contributions is ``y = C⁻¹ z``, z independent standard normal, in one pass: with
-    states x (zero at first), ``y_t = (z_t − Σ_j u_tj x_tj) / d_t`` and ``x_{t+1,j} = θ_j x_tj +
-    v_tj y_t``. Toeplitz matrices of this kind, with the same u, v and d at every tick, are the
-    buffered ones of Dvijotham et al. (2024).
+    Noise for contributions is ``y = C⁻¹ z``, z independent standard normal. It is computed in one
+    pass with states x (zero at first): ``y_t = (z_t − Σ_j u_tj x_tj) / d_t`` and ``x_{t+1,j} = θ_j
+    x_tj + v_tj y_t``. With the same u, v and d at every tick, C is a buffered Toeplitz matrix of
+    Dvijotham et al. (2024).
 
     Attributes:
         workload: A.
@@ -50,11 +50,11 @@ class Recursion:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """The arrays with all numbers of the recursion."""
+        """All arrays of the recursion: the workload's bands, d, u, v and θ."""
         return self.workload.bands, self.diagonal, self.shown, self.kept, self.fading
 
     def scaled(self, factor: float) -> "Recursion":
-        """Return the same noise, times ``factor``."""
+        """Return the recursion whose noise is ``factor`` times that of this one."""
         return replace(self, diagonal=self.diagonal / factor, shown=self.shown / factor)
 
     def strategy(self) -> Array:
@@ -62,16 +62,16 @@ class Recursion:
         return np.diag(self.diagonal) + _below(self.shown, self.kept, self.fading)
 
     def rounding(self) -> float:
-        """Return a bound on the rounding of the columns of :meth:`strategy`."""
+        """Return a bound on the length of the rounding error of any column of :meth:`strategy`."""
         sizes = np.diag(self.diagonal) + _below(np.abs(self.shown), np.abs(self.kept), self.fading)
-        lost = 8 * (self.buffers + 4) * UNIT  # quotients, a power, two products, and sums
+        lost = 8 * (self.buffers + 4) * UNIT  # errors of quotients, a power, products and sums
         return lost * float(np.sqrt(np.square(sizes).sum(axis=0).max()))
 
     def squared_columns(self) -> Array:
         """Return upper bounds on the squared norms of the columns of C, shape (n,).
 
-        They hold for exactly these stored numbers: the sums and products that make them are bounded
-        with all signs positive.
+        They hold for the stored numbers exactly: rounding is bounded by the same sums and products
+        of absolute values.
         """
         found, without_signs = (
             np.square(d) + np.einsum("tj,tjk,tk->t", v, later_products(u, self.fading), v)
@@ -114,9 +114,10 @@ def later_products(shown: Array, fading: Array) -> Array:
 def steps_of(
     bands: Array, diagonal: Array, shown: Array, kept: Array, fading: Array
 ) -> tuple[Array, Array]:
-    """Return how the states and the last b answers move at every tick, and what a draw adds.
+    """Return M and g of every tick t: states and last b answers become ``M_t (…) + g_t z_t``.
 
-    Shapes (n, q + b, q + b) and (n, q + b); the newest answer is at place q.
+    Shapes (n, q + b, q + b) and (n, q + b); z_t is the tick's normal draw, and the newest answer
+    has the index q.
     """
     n, q = shown.shape
     b = len(bands) - 1
@@ -132,9 +133,9 @@ def steps_of(
 
 
 def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
-    """Return sizes c and fadings θ with ``Σ_j c_j θ_j^{lag − 1}`` near that of a square root.
+    """Return c, θ with ``Σ_j c_j θ_j^{lag − 1}`` near the entries of a matrix's square root.
 
-    It is the square root of the running-total matrix, fading over ``reach`` ticks.
+    The matrix is that of running totals; entries of the root are multiplied by exp(−lag/reach).
     """
     lags = np.arange(1, n)
     fading = np.exp(-1 / np.geomspace(1.0, max(n / 2, 2.0), states))

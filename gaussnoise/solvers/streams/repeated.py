@@ -1,4 +1,4 @@
-"""The strategy of few states with about the least error for people who take part repeatedly."""
+"""The recursion with few states of about the least error, for people who take part repeatedly."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from .recursions import Recursion, fading_root
 
 Bound = Callable[[Array, int, float], tuple[float, Array]]
 
-# stages: the power that replaces maxima, and the smoothing of |x| at zero; then the steps of each
+# of each stage: the power of means that replace maxima, and the smoothing of |x| at zero
 _STAGES = ((8, 1e-3), (32, 3e-4), (128, 1e-4), (512, 3e-5), (2048, 3e-6))
 _SHARPER = 30.0  # sharpness of maxima along paths, as a multiple of the power
 _STEPS, _MEMORY = 300, 40
@@ -25,18 +25,18 @@ _STEPS, _MEMORY = 300, 40
 def repeated_recursion(
     workload: StreamWorkload, who: AbstractPatterns, p: float, states: int
 ) -> Recursion:
-    """Minimise ``‖sd‖_p²`` times a bound on one person's squared move, over few states.
+    """Minimise ``‖sd‖_p²`` times a bound on the squared sensitivity, over :class:`Recursion`.
 
-    The bound is ``max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, or that of :class:`PathBound` where there are
-    too many sets of ticks to list. Maxima are replaced by power means of growing powers.
-    Quasi-Newton steps change all 2qn + n + q coefficients, starting from the square root of the
-    running-total matrix, with fading.
+    The bound is ``max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, over the sets π of one person's ticks, or that
+    of :class:`PathBound` if there are too many sets to list. Means of growing powers replace
+    maxima. Quasi-Newton steps change all 2qn + n + q coefficients, starting from the result of
+    :func:`fading_root`.
 
     Args:
         workload: A.
         who: the ticks in which one person may take part.
         p: norm of the error, in [2, ∞].
-        states: q.
+        states: q, the number of states.
     """
     n = workload.ticks
     A = workload.toarray()
@@ -49,10 +49,10 @@ def repeated_recursion(
 
 
 def _bound(who: AbstractPatterns) -> Bound:
-    """Return a function of X, of a power and of a smoothing: the bound, and its derivatives by X.
+    """Return a function of X, a power and a smoothing that returns a bound, and its derivatives.
 
-    Of a bound by sets it is the logarithm; a bound by paths is least together with the logarithm
-    of the error where it is about one.
+    If sets are listed, it returns the bound's logarithm. Otherwise it returns the bound B itself:
+    log(error²) + B is least at a scale where B is about one, so it serves as well.
     """
     if isinstance(who, Apart) and not who.lists_few:
         path = PathBound(who.n, who.most, who.b, signed=who.kind == "vectors")
@@ -74,7 +74,7 @@ def _bound(who: AbstractPatterns) -> Bound:
 def _start(n: int, q: int, reach: float) -> Array:
     sizes, fading = fading_root(n, q, reach)
     both = np.tile(np.sqrt(sizes), n)
-    size = np.sqrt(n / reach)  # brings one person's move near one
+    size = np.sqrt(n / reach)  # brings the sensitivity near one
     return np.concatenate(
         [np.full(n, -np.log(size)), both / size, both, scipy.special.logit(fading)]
     )
@@ -88,7 +88,7 @@ def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]
 def _value(
     x: Array, A: Array, bound: Bound, p: float, q: int, power: int, blur: float
 ) -> tuple[float, Array]:
-    """Return the logarithm of the error plus the bound, and its derivatives."""
+    """Return log(squared error) plus the result of ``bound``, and the derivatives by x."""
     n = len(A)
     d, u, v, fading = _coefficients(x, n, q)
     lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)

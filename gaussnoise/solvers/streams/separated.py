@@ -1,16 +1,15 @@
-"""The best noise under which the effects of one person's ticks are orthogonal.
+"""The best noise for which X = A'M⁻¹A is zero between any two ticks of one person.
 
-That is, X = A'M⁻¹A is zero between any two ticks of one person.
+Then the effects of one person's ticks are orthogonal. If patterns are disjoint, this restriction
+loses nothing: if X_ππ ⪯ diag(y_π) for every π, then ``X' = X + ⊕(diag(y_π) − X_ππ) ⪰ X`` has the
+same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M has no larger variance in any coordinate, so no
+larger ‖sd(M)‖_p for any p. If patterns overlap, the optimum of the restricted problem is only an
+upper bound.
 
-For disjoint patterns this restriction loses nothing. If X_ππ ⪯ diag(y_π) for every π, then ``X' = X
-+ ⊕(diag(y_π) − X_ππ) ⪰ X`` has the same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M has no larger
-variance in any coordinate, hence no larger ‖sd(M)‖_p for any p. Where patterns overlap,
-the optimum under this restriction is only an upper end.
-
-The dual problem: maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and over Λ ⪰ 0 with ``diag Λ = Σ
-p_π 1_π``, zero between ticks that never meet, free where two meet. The derivative of F is infinite
-where Λ or W is singular, so no barrier is needed for Λ ⪰ 0. It is solved by Newton's method, with
-conjugate gradients on products with the Hessian, of a few n × n products each.
+The dual problem is to maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and Λ ⪰ 0 with ``diag Λ = Σ
+p_π 1_π``, where Λ_ij is free if i and j are in one pattern, and zero otherwise. The derivative of F
+is infinite where Λ or W is singular, so Λ ⪰ 0 needs no barrier. Newton's method solves systems with
+the Hessian by conjugate gradients; each product takes a few n × n matrix products.
 """
 
 from dataclasses import dataclass
@@ -28,9 +27,10 @@ from ..progress import interrupts_pass, keeps_answer
 
 Indices = NDArray[np.intp]
 
-# an eigendecomposition of the squared matrix loses everything below the root of machine precision
+# Eigenvalues of a Gram matrix lose singular values below the root of machine precision: if their
+# ratio is below this number, singular values are computed instead.
 _SQUARED_RANGE = 1e-11
-_SETTLED = 1e-10  # the search ends once a step gains less than this share of the barrier
+_SETTLED = 1e-10  # the search ends once a step gains less than this fraction of the barrier
 _FORCING = 0.05
 _MOST_PRODUCTS = 300
 _BACKTRACKS = 30
@@ -48,8 +48,8 @@ class Separated:
         second_moment: Λ, shape (n, n).
         patterns: shape (P, k), padded with n.
         weights: p, shape (P,).
-        coordinate_weights: w, shape (n,), inside the dual ball.
-        lower: F, a lower end of γ where patterns are disjoint.
+        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``.
+        lower: F, a lower bound on γ if patterns are disjoint.
         gap: the gap of the restricted problem.
         steps: Newton steps.
         interrupted: whether Ctrl-C ended the search.
@@ -68,7 +68,7 @@ class Separated:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Λ by its free numbers, with F and its derivatives there."""
+    """A point of the search: the variables of Λ and w, and F and its derivatives there."""
 
     weights: Array
     inner: Array
@@ -93,8 +93,8 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Return a start with equal weights. Ticks of one person are uncorrelated there, or
-        correlated as the columns of A, which is the exact solution for a single set.
+        """Return a start with equal weights: Λ diagonal, or, if F is larger there, with the
+        correlations of A's columns, which would be exact for a single set.
         """
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)
@@ -111,7 +111,7 @@ class _Search:
         return max(values, key=lambda now: now.value)
 
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
-        """Return the point, or None where Λ is not positive definite."""
+        """Return the point of these variables, or None if Λ is not positive definite."""
         n = len(self.A)
         L = np.zeros((n, n))
         L[self.pairs] = inner
@@ -150,9 +150,7 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives in relative changes of p, in correlations on pairs, and in relative
-        changes of shares.
-        """
+        """Return derivatives by relative changes of p, correlations, relative changes of shares."""
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu
@@ -181,7 +179,7 @@ class _Search:
         groups[:P, 0] = now.weights
         if free:
             groups[P + m :, 1] = now.shares
-        # the curvature of w = ω^power, which is concave in ω
+        # the term from the curvature of w = ω^power, which is concave in ω
         bend = (1 - self.power) * self.power * now.variances * now.coordinate_weights / 2
 
         def product(v: Array) -> Array:
@@ -267,7 +265,7 @@ def separated_optimum(
     max_steps: int,
     report: Report | None = None,
 ) -> Separated:
-    """Run the search from equal weights on ``sets`` (P, k), which cover every tick."""
+    """Return the optimum, from equal weights on ``sets`` (P, k), which cover every tick."""
     search = _Search(A, who, sets, p)
     n, P = len(A), len(sets)
     now = search.start()
@@ -276,7 +274,7 @@ def separated_optimum(
     barrier = p > 2 or not who.are_disjoint
     mu = 0.01 * now.value / (n + P) if barrier else 0.0
     floor = 0.01 * tol * now.value / (n + P)
-    # the points with the least upper end and with the best lower end
+    # the points with the least upper bound and with the largest lower bound
     best, proof, upper = now, now, now.value * (1 + search.gap(now))
     steps, interrupted = 0, False
     try:
@@ -334,10 +332,9 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Return sets that determine the restricted problem's optimum.
+    """Return sets of ticks that determine the restricted problem's optimum: all, if they are few.
 
-    These are all sets if they are few. Otherwise each round adds the sets that the last optimum
-    does not cover.
+    Otherwise each round adds sets that the optimum for the previous ones does not cover.
     """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()

@@ -1,4 +1,4 @@
-"""A strategy without a band: the columns of one person's ticks need not be orthogonal."""
+"""A strategy that is not banded: the columns of one person's ticks need not be orthogonal."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from .banded_strategy import MEMORY, Band
 from .descent import descended, mean_power
 from .path_bound import PathBound
 
-# a maximum is replaced by ``log Σ exp(β ·)/β``: β, and the largest number of steps, one stage each
+# of each stage: β, since ``log(Σ exp(β x))/β`` replaces maxima, and the largest number of steps
 _STAGES = ((300.0, 100), (3000.0, 300), (30000.0, 600))
 _DECREASE = 1e-10
 
@@ -16,14 +16,14 @@ _DECREASE = 1e-10
 def wide_strategy(C: Array, A: Array, k: int, b: int, p: float, *, signed: bool) -> Array:
     """Return C, shape (n, n), with a small error ``‖sd‖_p`` at about unit sensitivity.
 
-    Quasi-Newton steps change all entries, to lower the error plus the bound on one
-    person's squared move in :class:`PathBound`.
+    Quasi-Newton steps change all entries, to lower the error and the bound of :class:`PathBound` on
+    the squared sensitivity.
 
     Args:
-        C: where the steps begin, lower triangular.
+        C: the first strategy, lower triangular.
         A: the workload, shape (n, n), lower triangular, with entries near one.
-        k: ticks of one person.
-        b: least distance between them.
+        k: largest number of ticks of one person.
+        b: least distance between these ticks.
         p: norm of the error, in [2, ∞].
         signed: whether entries of X below zero count as much as those above, as for vectors.
     """
@@ -48,15 +48,15 @@ class _Wide:
         self.path = PathBound(len(A), k, b, signed=signed)
 
     def strategy(self, x: Array) -> Array:
-        """Return C."""
+        """Return the strategy C with these entries."""
         C = np.zeros_like(self.A)
         C[self.band.places] = x
         return C
 
     def value(self, x: Array, power: float, sharpness: float) -> tuple[float, Array]:
-        """Return the logarithm of the squared error plus the bound, and the derivatives.
+        """Return log(squared error) plus the bound, and the derivatives.
 
-        The sum is least where the bound, a square too, is about one.
+        The bound is on the squared sensitivity; the sum is least at a scale where it is about one.
         """
         C = self.strategy(x)
         mixing, inverses = self.band.mixing(C)

@@ -1,1 +1,1 @@
-"""Designs for tables of counts, by symmetry and by products."""
+"""Optimal noise for tables of counts: by symmetry, and for products of queries."""

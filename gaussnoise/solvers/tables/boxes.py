@@ -10,11 +10,11 @@ Box = tuple[slice, ...]  # a range of codes for every attribute of a table
 
 
 def boxes(sizes: Sequence[int], most: int) -> list[Box]:
-    """Return boxes of at most ``most`` cells that follow each other in C order and fill the table.
+    """Return boxes of at most ``most`` cells, in C order, that together fill the table.
 
     Args:
         sizes: sizes of the table's axes, at least one.
-        most: at least 1.
+        most: largest number of cells of a box, at least 1.
 
     >>> [tuple((codes.start, codes.stop) for codes in box) for box in boxes((2, 3, 4), 8)]
     [((0, 1), (0, 2), (0, 4)), ((0, 1), (2, 3), (0, 4)), ((1, 2), (0, 2), (0, 4)), \
@@ -55,7 +55,7 @@ def overlap(box: Box, other: Box) -> Box | None:
 
 
 def within(box: Box, outer: Box) -> Box:
-    """Return the slices of a box in the array of cells of another box that contains it."""
+    """Return slices that select a box from the array of cells of ``outer``, which contains it."""
     return tuple(
         [slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, outer, strict=True)]
     )

@@ -1,4 +1,9 @@
-"""Optimal noise for tables: symmetry diagonalises the problem over types of subsets."""
+"""Optimal noise for tables: by symmetry, one variance for each type of residual measurement.
+
+T is a set of attributes, and also its residual measurement. Sets that differ only by permuting
+equivalent attributes are of one type. A pattern says how many attributes of each class of
+equivalent ones differ between a record and its replacement.
+"""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 Patterns = NDArray[np.intp]
 
 _NEW_PATTERNS = 50
-# Where there are too many patterns: from how many a search starts, and how many are added.
+# If patterns are too many to check all: the number a search starts from, and the number added.
 _STARTS, _MOST_NEW = 20, 500
 _FRESH_SHARE = 0.1
 _NEGLIGIBLE = 1e-12
@@ -30,18 +35,18 @@ _NEGLIGIBLE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TableNoise:
-    """The optimum for a workload, up to the scale that its patterns decide.
+    """The optimum for a workload, before it is scaled to unit sensitivity.
 
     Attributes:
         noise: variance of every type's measurement, for contrasts with unit columns.
-        shares: dual weights of the types, each for all tables of the type together.
+        shares: dual weights of the types of tables, each for all tables of the type together.
         patterns: shape (k, classes), the number of attributes of each class that differ; one row of
-            zeros where patterns do not matter.
+            zeros if patterns do not matter.
         pattern_weights: shape (k,), the patterns' probabilities.
         steps: iterations spent.
         unproven: whether there were too many patterns to check all, and the search for the worst
             one ended before it proved the tolerance.
-        interrupted: whether Ctrl-C ended it.
+        interrupted: whether Ctrl-C ended the solve.
     """
 
     noise: Array
@@ -58,8 +63,9 @@ def table_noise(
 ) -> TableNoise:
     """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, if ``replaced``, pattern weights.
 
-    Patterns of differing attributes are generated as needed: by one transform over all of them, or
-    by a search where they are too many.
+    L_T is the weighted variance of answers from unit noise on T, and κ_T the mean squared change of
+    T. Patterns are added as needed: by computing the change of all, or by a search if there are
+    too many.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
     if not workload.residuals:
@@ -88,13 +94,14 @@ def table_noise(
             optimum.interrupted,
         )
         longest = float(optimum.at.lengths.max())
-        # The upper end is proportional to the root of the largest move: with moves up to this one,
-        # the gap is still at most tol.
+        # The upper bound is proportional to the root of the largest squared change: if that is at
+        # most ``most``, the gap is at most tol.
         most = longest * ((1 + tol) / (1 + optimum.at.gap)) ** 2
         worst, moved, bound = _worst(workload, 1 / solution.noise, patterns, most)
         if optimum.interrupted or bound <= most:
             return solution
-        # at the maximum, patterns with weight move by F: only larger moves are missing patterns
+        # At the maximum, patterns with weight change measurements by F: only patterns with larger
+        # changes are missing.
         fresh = worst[moved > optimum.at.value]
         kept = optimum.weights > _NEGLIGIBLE * optimum.weights.max()
         known = {tuple(row) for row in patterns[kept].tolist()}
@@ -113,9 +120,9 @@ def table_noise(
 def _worst(
     workload: Workload, shares: Array, known: Patterns, most: float
 ) -> tuple[Patterns, Array, float]:
-    """Return patterns that move measurements much, their moves, and a bound on the moves of all.
+    """Return patterns that change measurements much, their squared changes, and a bound on all.
 
-    Where there are too many patterns to check, any that move more than ``most`` are enough.
+    If there are too many patterns to check, any with a change above ``most`` are enough.
     """
     if is_enumerable(workload.moving):
         moved = workload.patterns_moved(shares)
@@ -166,7 +173,7 @@ def _gathered(
 
 @dataclass(frozen=True, eq=False)
 class ResidualEvaluation:
-    """F and its derivatives, named as in :class:`Evaluation`."""
+    """F and its derivatives; the names are those of ``Evaluation`` in ``points/fidelity.py``."""
 
     value: float
     gap: float
@@ -182,9 +189,9 @@ class ResidualFidelity:
     """The jointly concave ``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``.
 
     Attributes:
-        A: shape (types of T, types of table).
-        K: shape (patterns, types of T).
-        counts: shape (types of T,).
+        A: shape (types of T, types of table), see :meth:`Workload.dual_loss`.
+        K: shape (patterns, types of T), the squared change of one T, see :meth:`Workload.moved`.
+        counts: shape (types of T,), the number of T of each type.
         p: error norm.
     """
 
@@ -236,7 +243,7 @@ class ResidualFidelity:
 
 @dataclass(frozen=True, eq=False)
 class ResidualCurvature:
-    """The matrix ``G G' + diag bend``; G has rows of ``points`` (k, types of T), ``−tables'``."""
+    """The matrix ``G G' + diag bend``; G stacks ``points`` and the transpose of −``tables``."""
 
     points: Array
     tables: "csr_array | None"

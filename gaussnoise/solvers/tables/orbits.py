@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from .residuals import Subset, check_count
 
-# A subset up to exchange of equivalent attributes: the position of the class of each attribute,
+# A subset of attributes, up to permuting equivalent ones: the index of the class of each attribute,
 # sorted, with repeats.
 Type = tuple[int, ...]
 Rows = NDArray[np.intp]
 
 
 def padded(subsets: Collection[Sequence[int]], fill: int) -> Rows:
-    """Return one row for every subset, which ends in ``fill`` where it is short."""
+    """Return one row for every subset; rows of shorter subsets end in ``fill``."""
     lengths = np.fromiter(map(len, subsets), dtype=np.intp, count=len(subsets))
     rows = np.full((len(subsets), max(1, lengths.max(initial=0))), fill)
     flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)
@@ -29,7 +29,7 @@ def padded(subsets: Collection[Sequence[int]], fill: int) -> Rows:
 
 
 def row_keys(rows: Rows) -> Rows:
-    """Return one number for every row of numbers from 0 on, in the order of the rows."""
+    """Return one integer for every row of integers >= 0; they sort as the rows do."""
     keys = np.zeros(len(rows), dtype=np.intp)
     for column in rows.T:
         keys = keys * (column.max(initial=0) + 1) + column
@@ -41,11 +41,11 @@ def row_keys(rows: Rows) -> Rows:
 def alike(
     values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return classes of equivalent attributes, whose exchange does not change ``values``.
+    """Return classes of equivalent attributes: permuting those of a class leaves ``values`` alone.
 
-    Subsets are sorted. Exchanges of pairs generate all permutations within a class, and
-    exchangeability is an equivalence relation: if (i j) and (j k) change nothing, neither does
-    (i k) = (i j)(j k)(i j).
+    Subsets are sorted. Only swaps (i j) of two attributes are checked: they generate all
+    permutations within a class, and being swappable is an equivalence relation, since (i k) =
+    (i j)(j k)(i j).
     """
     numbers: dict[Hashable, int] = {}
     marks = [numbers.setdefault(value, len(numbers)) for value in values.values()]
@@ -56,12 +56,12 @@ def alike(
     ends = np.cumsum(np.bincount(rows[:, :-1].ravel(), minlength=len(kinds) + 1))
 
     def rest(i: int) -> Rows:
-        """Return the rest of each subset with i, and its value, in the order of the rest."""
+        """Return each subset that has i, without i, and its value; sorted by these rests."""
         having = rows[places[ends[i - 1] if i else 0 : ends[i]]]
         return having[having != i].reshape(len(having), rows.shape[1] - 1)
 
     def exchangeable(i: int, mine: Rows, j: int, other: Rows) -> bool:
-        """Return whether i and j may be exchanged."""
+        """Return whether swapping i and j leaves the values of all subsets unchanged."""
         without_j, without_i = (mine != j).all(axis=1), (other != i).all(axis=1)
         return np.array_equal(mine[without_j], other[without_i])
 
@@ -80,7 +80,7 @@ def alike(
 
 @dataclass(frozen=True)
 class Orbits:
-    """Subsets of attributes up to permutations within classes.
+    """Types of subsets of attributes: subsets up to permutations within classes.
 
     Attributes:
         classes: disjoint tuples of attributes.
@@ -93,7 +93,7 @@ class Orbits:
         return {i: k for k, members in enumerate(self.classes) for i in members}
 
     def class_of(self, i: int) -> int:
-        """Return the position of an attribute's class."""
+        """Return the index of an attribute's class."""
         return self._class_of[i]
 
     def __contains__(self, i: int) -> bool:
@@ -110,7 +110,7 @@ class Orbits:
         )
 
     def inside(self, kind: Type) -> dict[Type, int]:
-        """Return the types of the subsets of one such subset, and how many have each type."""
+        """Return, for a subset of this type, the types of its own subsets and their numbers."""
         counts = Counter(kind)
         parts: dict[Type, int] = {}
         for chosen in itertools.product(*(range(count + 1) for count in counts.values())):
@@ -121,7 +121,7 @@ class Orbits:
         return parts
 
     def below(self, kinds: Sequence[Type]) -> list[Type]:
-        """Return all types inside some of ``kinds``, small ones first."""
+        """Return all types of subsets of subsets of the types ``kinds``, small ones first."""
         check_count(sum(math.prod(c + 1 for c in Counter(kind).values()) for kind in kinds))
         return sorted(
             {part for kind in kinds for part in self.inside(kind)}, key=lambda t: (len(t), t)
@@ -139,7 +139,7 @@ class Orbits:
 @final
 @dataclass(frozen=True, eq=False)
 class ByType(Mapping[Subset, float]):
-    """One number for every subset, the same for all of a type."""
+    """A mapping from subsets to numbers; all subsets of one type have the same number."""
 
     orbits: Orbits
     values_by_type: Mapping[Type, float]

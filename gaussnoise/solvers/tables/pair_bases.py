@@ -1,10 +1,13 @@
-"""Strategies of one attribute with short differences, for records that are replaced."""
+"""Strategies of one attribute whose columns have short differences, for records that are replaced.
+
+Cells are the attribute's categories.
+"""
 
 import numpy as np
 
 from domains.floats import Array
 
-_OVERLAP = 0.999  # κ < 1: at κ = 1 the part common to all cells costs nothing, so X is singular
+_OVERLAP = 0.999  # κ < 1: at κ = 1 the part common to all cells costs nothing, and X has no optimum
 _STEPS = 300
 _THIN = 1e-12
 
@@ -12,16 +15,17 @@ _THIN = 1e-12
 def pair_gram(
     gram: Array, single: float, tol: float, start: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return X that minimises ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and
-    weights to begin the next call with.
+    """Return the X of least ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and
+    dual weights with which the next call may start.
 
-    The problem is convex. The dual has weights λ of cells and η of pairs, ``Λ = diag(wλ + 2η1) −
-    2κη``, and its value is ``tr(G^{1/2} Λ G^{1/2})^{1/2}``. Weights grow with the square of the
-    excess of their cells and pairs over the mean.
+    X is the Gram matrix of the strategy's columns. The problem is convex. The dual has weights λ of
+    cells and η of pairs, ``Λ = diag(wλ + 2η1) − 2κη``, and its value is ``tr(G^{1/2} Λ
+    G^{1/2})^{1/2}``. A step multiplies each weight by the square of its cell's or pair's term over
+    the mean.
 
     Args:
         gram: G of the queries and the total, shape (n, n).
-        single: w, the importance of the length of a column relative to that of differences.
+        single: w, the weight of squared column lengths relative to squared differences.
         tol: relative gap to stop at.
         start: dual weights of an earlier call, shape (n, n): of pairs off the diagonal, of cells
             on it.

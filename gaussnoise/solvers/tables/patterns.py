@@ -1,4 +1,4 @@
-"""The change of measurements by a replaced record, by one transform for all patterns at once."""
+"""Changes of measurements by a replaced record, for all sets of differing attributes at once."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from .orbits import Orbits, Type
 
-# Beyond this number of patterns, up to exchange of equivalent attributes, the largest change is
-# bounded instead of computed.
+# If there are more patterns, counted up to permuting equivalent attributes, the largest change is
+# bounded by a search instead of computed.
 MOST_PATTERNS = 2**24
 
 
 def pattern_shape(orbits: Orbits) -> tuple[int, ...]:
-    """Return the shape of patterns up to exchange: how many attributes of every class differ."""
+    """Return the shape of arrays over patterns: each axis is a class's number of differing ones."""
     return tuple(len(members) + 1 for members in orbits.classes)
 
 
 def is_enumerable(orbits: Orbits) -> bool:
-    """Return whether all patterns can be checked."""
+    """Return whether patterns are few enough to compute the change for all."""
     return math.prod(pattern_shape(orbits)) <= MOST_PATTERNS
 
 
@@ -31,10 +31,11 @@ def pattern_sums(
     unequal: Sequence[Any],
     dtype: type = np.float64,
 ) -> NDArray[Any]:
-    """Return ``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i``, shape :func:`pattern_shape`.
+    """Return ``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i`` for all patterns D.
 
-    ``shares`` are per subset, by type; ``equal`` and ``unequal`` belong to the classes. The result
-    is exact with ``dtype=object`` and integers.
+    The shape is that of :func:`pattern_shape`. ``shares`` map a type to the share of each T of this
+    type; ``equal`` and ``unequal`` have one factor per class. With ``dtype=object`` and integers,
+    the result is exact.
     """
     counts = [tuple(kind.count(k) for k in range(len(orbits.classes))) for kind in shares]
     most = [max((count[k] for count in counts), default=0) for k in range(len(orbits.classes))]
@@ -50,8 +51,8 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Return entries (j, t): with j of ``count`` attributes unequal, the sum over all t of these of
-    the product of their factors.
+    """Return, at (j, t), the sum over sets of t of ``count`` attributes of the product of their
+    factors, if j of the attributes are unequal.
     """
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):

@@ -1,11 +1,11 @@
 """Optimal noise for products of queries: a small certified problem per attribute, then scales.
 
-Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has
-``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of
-every table with the attribute. A table's loss depends on B through two numbers only: the variance
-from unit noise on B (the gain g), and from unit noise on the total (s). The one-dimensional
-problems trace the Pareto curve of these: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a
-fixed point: the slope at which the tables together would exchange one for the other.
+Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. The Gram matrix X of its optimal
+strategy has ``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B``, where B has unit columns; B is
+used in every table with the attribute. A table's loss depends on B through two variances only: g,
+from unit noise on B, and s, from unit noise on the total. For each μ, the optimum is a point of the
+Pareto curve of g and s, with ``−dg/ds = √(g/(s + μ))``. μ_i is chosen, as a fixed point, so that
+this slope is the ratio of the loss's derivatives by s and by g, over all tables.
 """
 
 import math
@@ -35,43 +35,43 @@ from .patterns import is_enumerable
 from .strategies import SolvedStrategy, is_exchangeable
 from .workload import Workload
 
-_TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss of the product form itself
+_TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss by the product form itself
 _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
-_STILL = 1e-4  # relative change of every μ
+_STILL = 1e-4  # largest relative change of any μ at the fixed point
 _MOST_ROUNDS = 25
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _SMALLEST, _LARGEST = 1e-90, 1e90
-_MOST_PENALTY = 1e4  # multiple of the Gram matrix's mean: the largest μ, where totals are free
+_MOST_PENALTY = 1e4  # largest μ, as a multiple of the Gram matrix's mean: totals then cost nothing
 # Directions on which no query depends are measured too, so that every cell can be released. They
-# get this share of the budget, or more where contrasts of few bits would round the share to zero.
+# get the share _UNSEEN of the budget, or more if contrasts of few bits would be rounded to zero.
 _UNSEEN, _ROUNDED = 2.0**-16, 2.0**6
 _SINGULAR = 1e-10
-# Products of contrasts over one table, and of sizes of identities, stay below 2**33, so that noise
-# fits into 64 bits.
+# The product of contrasts over the attributes of a table, and of sizes for identity strategies,
+# stays below 2**33, so that noise fits into 64 bits.
 _MOST_BITS, _PRODUCT_BITS, _LEAST_BITS = 20, 33, 8
-_PART_BITS = 20  # number of these bits reserved for the parts of a record with clipped numbers
+_PART_BITS = 20  # number of these bits reserved for multiples of a record with clipped numbers
 # For the search for strategies with short differences: the largest number of cells of an attribute,
-# the number of trials, the gap of each, and the gain of one class below which the search ends;
-# then the first trials and their limits, as logarithms of the penalty on totals (in units of the
+# the number of trials, the gap of each, and the gain of one class below which the search ends; then
+# the first trials and the limits of all, as logarithms of the penalty on totals (in units of the
 # Gram matrix's mean) and of the weight of columns relative to differences.
 _MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
 _SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
-# For rounding a column to integers of the right length: attempts, and entries computed at once.
+# For rounding columns to integers: trial lengths of a column, and the entries computed at once.
 _TRIES, _ENTRIES = 129, 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class ProductNoise:
-    """The optimum among products.
+    """The optimum among strategies that are products over attributes.
 
     Attributes:
         workload: the workload with the strategies found.
-        cell_weights: the dual weights of each class's categories, shape (n,).
+        cell_weights: for each class, the dual weights of its categories, shape (n,).
         noise: the noise of the tables.
         rounds: the number of times the attributes were solved.
-        grams: for the classes that were solved, the Gram matrix that their tables together require.
-        bits: the bits of their contrasts.
+        grams: for each solved class, the weighted sum of its bases' Gram matrices over all tables.
+        bits: the bits of the contrasts of solved classes.
     """
 
     workload: Workload
@@ -98,7 +98,7 @@ def product_noise(
         )
     grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
     _check_seen(asked, grams)
-    # tables of public attributes alone are exact, and without any other nothing is measured
+    # Tables of public attributes alone are exact; if all tables are such, nothing is measured.
     solved = [
         k
         for k, matrices in grams.items()
@@ -109,14 +109,14 @@ def product_noise(
     penalties: dict[int, float] = {}
     slopes: dict[int, tuple[Array, float]] = {}
     rounds, moved = 0, math.inf if solved else 0.0
-    with interrupts_pass():  # an incomplete solution of one attribute would spoil all others
+    with interrupts_pass():  # an unfinished solution of one attribute makes all others worse
         while moved > _STILL and rounds < _MOST_ROUNDS:
             noise = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
             slopes = _slopes(workload, p, noise, replaced=replaced)
             strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
             for k in solved:
                 weights, ratio = slopes[k]
-                if not weights.any():  # only exact tables have the attribute
+                if not weights.any():  # all tables with the attribute are exact
                     continue
                 weights = weights / max(weights)
                 traces = np.array([workload.traces[k, b] for b in range(len(weights))])
@@ -144,10 +144,10 @@ def product_noise(
 
 
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
-    """Return the result with short differences, where that is better for replaced records.
+    """Return the result with strategies of short differences, if better for replaced records.
 
-    A replaced record changes measurements by a difference of columns, so that columns may be long.
-    How much this gains depends on the tables of an attribute.
+    A replaced record changes measurements by a difference of columns, so the columns themselves may
+    be long. Classes with most categories are tried first.
     """
     with interrupts_pass():
         workload, best = single.workload, _replaced_error(single.workload, p)
@@ -155,7 +155,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
             if len(gram) <= _MOST_PAIRED:
                 error, other = _searched(workload, p, k, gram, single.bits)
                 if error >= best * (1 - _EARNED):
-                    break  # the following classes gain less
+                    break  # classes of fewer categories are expected to gain less
                 best, workload = error, other
     noise = table_noise(workload, p, replaced=True, tol=tol, watch=watch)
     return replace(single, workload=workload, noise=noise)
@@ -164,7 +164,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
 def _searched(
     workload: Workload, p: float, k: int, gram: Array, bits: int
 ) -> tuple[float, Workload]:
-    """Return the best strategy of one class among those that two numbers parametrise."""
+    """Return the least error, and the workload, over two parameters of class k's strategy."""
     start: Array | None = None
     tried: list[tuple[float, Workload]] = []
 
@@ -188,7 +188,7 @@ def _searched(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the error at unit sensitivity; if patterns are too many, a search selects some."""
+    """Return the error at unit sensitivity, which a search estimates if patterns are too many."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):
@@ -202,14 +202,17 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _slopes(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """Return for every class the derivatives by its bases' gains, and the importance of totals."""
+    """Return for every class dF/dg of each base, and the ratio of the derivatives by s and g.
+
+    The module docstring defines the variances g and s.
+    """
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
     losses = np.asarray(scaled.sum(axis=1)).ravel()
     moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced else 1.0
-    # F = Σ count_T √(L_T κ_T), where L_T sums products with a gain or a total of each attribute:
-    # the derivative by a factor is proportional to its products over that factor
+    # F = Σ count_T √(L_T κ_T), and each term of L_T is a product with a factor g or s for every
+    # attribute: the derivative by a factor is proportional to the term over this factor
     factors = workload.residual_counts * np.sqrt(moved / losses)
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     totals = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
@@ -236,7 +239,7 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
 
     Args:
         gram: ``W'W`` of the queries and of the total, shape (n, n).
-        bits: the bits of the integers that contrasts are rounded to.
+        bits: the number of bits of the integers to which contrasts are rounded.
     """
     values, axes = np.linalg.eigh(gram)
     seen = values > _SINGULAR * values[-1]
@@ -253,24 +256,24 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
 
 
 def _strategy(X: Array, bits: int) -> SolvedStrategy:
-    """Return integer contrasts with about the Gram matrix X, and columns of one length."""
+    """Return integer contrasts whose Gram matrix is about X, with columns of equal length."""
     n = len(X)
     X = X / np.diag(X).max()
-    X[np.diag_indices(n)] = 1.0  # the longest column alone sets the sensitivity
+    X[np.diag_indices(n)] = 1.0  # the longest column sets the sensitivity: others may be as long
     least, share = float(np.linalg.eigvalsh(X)[0]), max(_UNSEEN, _ROUNDED / 4**bits)
     while True:
         mixed = X if least >= share else (1 - share) * X + share * np.eye(n)
         C = _integers(_contrasts(mixed), bits)
         smallest = np.linalg.svd(np.vstack([np.ones(n), C / 2.0**bits]), compute_uv=False)[-1]
         if share >= 1 / 2 or smallest**2 >= share / 4:
-            # two categories have a single contrast, which may be (1, −1)
+            # of two categories only the signs of the single contrast matter
             return SolvedStrategy(C if n > 2 else np.sign(C))
         share *= 4
 
 
 def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
-    """Return which categories form the second of two parts of about equal weight, whose answers
-    differ most: those that are large in the leading direction of all differences.
+    """Return which categories are in the second of two halves of about equal weight, split along
+    the leading direction of differences, so that the answers of the halves differ most.
     """
     root = np.sqrt(weights / weights.sum())
     centered = np.eye(len(root)) - np.outer(root, root)
@@ -290,10 +293,10 @@ def _contrasts(X: Array) -> Array:
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """Return B times a power of two in integers, with columns of nearly that length and no longer.
+    """Return integers near B times 2^bits, whose columns are at most 2^bits long, and nearly so.
 
-    Rounding changes a column's length. Of many slightly longer or shorter versions of a column,
-    some are rounded to a length just below the power.
+    Rounding changes a column's length. Many slightly longer or shorter versions of each column are
+    rounded, and the longest result that is not too long is kept.
     """
     most = 4**bits
     unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
@@ -313,7 +316,7 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 
 def _bits(workload: Workload, solved: Sequence[int]) -> int:
-    """Return the bits of contrasts that keep their products over a table in the noise's range."""
+    """Return the bits of contrasts for which products over a table fit the noise's range."""
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
     most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)
@@ -328,7 +331,7 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
 def _check_seen(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Refuse bases that do not distinguish categories: cells would not be measured."""
+    """Refuse bases whose entries are too small or large, or that do not distinguish categories."""
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__

@@ -1,4 +1,7 @@
-"""The algebra of residuals: a marginal table is a sum of zero-sum tensors over subsets."""
+"""The algebra of residuals: a marginal of S is a sum over T ⊆ S of tensors with zero sums.
+
+The residual of T is the tensor over the attributes of T that sums to zero along each of them.
+"""
 
 import itertools
 import math
@@ -16,7 +19,7 @@ _MOST_SUBSETS = 2**22
 
 
 def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[Subset]:
-    """Return every T inside some subset whose residual is not always zero, small ones first."""
+    """Return all T inside some of ``subsets`` whose residual is not always zero, smallest first."""
     count = sum(2 ** sum(sizes[i] > 1 for i in S) for S in subsets)
     check_count(count)
     inside = {T for S in subsets for T in subsets_of(S)}
@@ -59,12 +62,12 @@ def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
 
 
 def part_of(table: NDArray, S: Subset, T: Subset) -> NDArray:
-    """Return the marginal of T from that of S ⊇ T; ``table`` has shape (sizes of S..., k...)."""
+    """Return the marginal of T ⊆ S from ``table``, that of S, shape (sizes of S..., k...)."""
     return np.asarray(table.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in T)))
 
 
 def extended(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
-    """Return a tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (…, k)."""
+    """Return ``values``, shape (cells of T,) or (cells of T, k), as a tensor over the axes of S."""
     tail = values.shape[1:]
     seen = [sizes[i] if i in T else 1 for i in S]
     return np.broadcast_to(values.reshape((*seen, *tail)), (*[sizes[i] for i in S], *tail))

@@ -1,4 +1,4 @@
-"""The dual objective of points whose coordinates share weights: one for a table's queries."""
+"""The dual objective of points, with one common weight for all queries of a table."""
 
 from dataclasses import dataclass, replace
 
@@ -14,15 +14,15 @@ from ..points.fidelity import Evaluation, Fidelity, Hessian
 class SharedFidelity:
     """F of weights λ on points, shares v on tables: ``w_j = (v_S / q_S)^{1/s*}`` for queries of S.
 
-    The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which every query counts
-    with the root mean square of its table's standard deviations. F is jointly concave, like
-    :class:`Fidelity`.
+    Here 1/s* = 1 − 2/p. The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which
+    every query counts with the root mean square of its table's standard deviations. F is jointly
+    concave, like :class:`Fidelity`.
 
     Attributes:
         inner: the objective of the coordinates.
-        tables: shape (d,), the table of each coordinate, 0..k − 1.
-        queries: shape (k,), q: number of queries of each table, including those that never move and
-            so are no coordinates here.
+        tables: shape (d,), the index of each coordinate's table, 0..k − 1.
+        queries: shape (k,), q: number of queries of each table, also of those that no record
+            changes, which are not coordinates.
     """
 
     inner: Fidelity
@@ -51,10 +51,9 @@ class SharedFidelity:
         return (shares / self.queries)[self.tables]
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Evaluate F; all but ``variances``, shape (k,), and the gap is as for the coordinates."""
+        """Evaluate F as ``inner`` does; only ``variances``, shape (k,), and ``gap`` differ."""
         now = self.inner.at(weights, self.per_coordinate(shares))
-        # w_j = (v_S/q_S)^{1/s*}, so that Σ_j w_j u_j over a table S is v_S^{1/s*} times its entry
-        # here
+        # with these variances, Σ_j w_j u_j over a table S is v_S^{1/s*} times the entry of S
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
         return replace(
             now, variances=variances, gap=self.inner.gap(now.lengths, variances, now.value)
@@ -74,12 +73,12 @@ class SharedFidelity:
 
 @dataclass(frozen=True, eq=False)
 class SharedCurvature:
-    """The curvature where the weights of one table's coordinates change together.
+    """Minus the Hessian in weights of points and shares of tables.
 
     Attributes:
-        inner: the curvature where every coordinate changes by itself.
-        places: for each point and coordinate, which of the changes applies to it.
-        size: the number of changes.
+        inner: minus the Hessian in weights of points and shares of coordinates.
+        places: for each point and coordinate, the index of the variable on which it depends.
+        size: the number of variables: points and tables.
     """
 
     inner: Hessian
@@ -87,7 +86,7 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Return a preconditioner: the diagonal without mixed terms of a table's coordinates."""
+        """Return a preconditioner: the diagonal without mixed terms of one table's coordinates."""
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The strategy for one attribute: integer contrasts beside the total, and their noise."""
+"""The strategy for one attribute: integer contrasts, measured besides the total."""
 
 import abc
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from ...files.pickling import PickledByArguments
 
 
 class AbstractStrategy(abc.ABC):
-    """Contrasts of an attribute's n categories.
+    """Contrasts C, integer combinations of the counts of an attribute's n categories.
 
-    A table over attributes S is the sum of measurements on every T ⊆ S: ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``,
-    where B is C divided by the length of its longest column. The matrix [1; B] has a left inverse
-    [v, B⁺]: a measurement on T is decoded by B⁺ along the attributes of T, and spread by v along
-    those of S∖T.
+    B is C divided by the length of its longest column. A table over attributes S is answered from
+    the measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` of all T ⊆ S. The matrix [1; B] has a left inverse
+    [v, B⁺]: B⁺ decodes a measurement along the attributes of T, and v spreads it along those of
+    S∖T; the decoded parts are added. E is B⁺B⁺' up to a factor, see ``unit``.
 
     Attributes:
         size: n.
@@ -47,22 +47,22 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def stretch(self) -> int:
-        """The number a such that unit noise on C gives the counts a covariance of E/a."""
+        """The number a such that decoding unit noise on C gives the covariance E/a of counts."""
 
     @property
     @abc.abstractmethod
     def unit(self) -> float:
-        """The number a such that unit noise on B gives the counts a covariance of aE."""
+        """The number a such that decoding unit noise on B gives the covariance aE of counts."""
 
     @property
     @abc.abstractmethod
     def growth(self) -> int:
-        """The largest ratio of an entry of C times nonnegative counts to the counts' sum."""
+        """A bound on |entry of C x| / Σ x for counts x >= 0, with all intermediate results."""
 
     @property
     @abc.abstractmethod
     def profile(self) -> Array:
-        """The vector v, shape (n,), that spreads a total over the categories; its sum is one."""
+        """The vector v, shape (n,), of sum one, that spreads a total over the categories."""
 
     @property
     @abc.abstractmethod
@@ -71,7 +71,7 @@ class AbstractStrategy(abc.ABC):
 
     @property
     def length(self) -> float:
-        """The norm ‖R‖: the largest factor by which :meth:`pull` lengthens weights."""
+        """The spectral norm of R: the largest factor by which :meth:`pull` lengthens weights."""
         return float(np.linalg.norm(self.root, 2))
 
     @property
@@ -89,10 +89,10 @@ class AbstractStrategy(abc.ABC):
 
     @abc.abstractmethod
     def pull(self, weights: Array, axis: int) -> Array:
-        """Return coordinates of weights on cells, along an axis; inner products are as under E."""
+        """Return R' times ``weights`` on cells, along an axis: inner products are those of E."""
 
     def residual(self, counts: Array, axis: int) -> Array:
-        """Apply ``I − v 1'`` along an axis: subtract from counts their total as v spreads it."""
+        """Apply ``I − v 1'`` along an axis: subtract the total, spread by v, from the counts."""
         shape = [-1 if k == axis else 1 for k in range(counts.ndim)]
         return counts - counts.sum(axis=axis, keepdims=True) * self.profile.reshape(shape)
 
@@ -100,7 +100,7 @@ class AbstractStrategy(abc.ABC):
         """Return the total variance of all answers to ``base`` from unit noise on all rows of B."""
         if (
             base.queries <= 4 * base.size
-        ):  # subtracts the part that all queries share with the total, before it causes rounding
+        ):  # constant parts of queries, which R' maps to zero, are subtracted first: less rounding
             W = base.toarray()
             return self.unit * float(np.square((W - W[:, :1]) @ self.root).sum())
         return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
@@ -113,10 +113,10 @@ class AbstractStrategy(abc.ABC):
 @final
 @dataclass(frozen=True)
 class IdentityStrategy(AbstractStrategy):
-    """A strategy with all categories alike: ``B = √(n/(n−1)) (I − 11'/n)``.
+    """A strategy that treats all categories alike: ``B = √(n/(n−1)) (I − 11'/n)``.
 
-    It is a multiple of ``C = nI − 11'``, and ``E = I − 11'/n``. Two categories need only one row of
-    it, ``C = (1, −1)``.
+    B is a multiple of ``C = nI − 11'``, and ``E = I − 11'/n``. For two categories, one row is
+    enough: ``C = (1, −1)``.
     """
 
     size: int
@@ -188,9 +188,9 @@ class IdentityStrategy(AbstractStrategy):
 @final
 @dataclass(frozen=True, eq=False)
 class SolvedStrategy(AbstractStrategy, PickledByArguments):
-    """The integer contrasts that solve a one-dimensional problem; all else follows from them.
+    """Integer contrasts found by solving one attribute's problem; all else is computed from them.
 
-    They are rounded before their inverse is taken, so that decoding is exact for the rounded ones.
+    The inverse is that of the rounded contrasts, so decoding adds no error of rounding.
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
@@ -280,12 +280,12 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def is_sum(strategy: AbstractStrategy) -> bool:
-    """Return whether, beside the total, the weight of the last of two categories is measured."""
+    """Return whether the contrast of two categories is (0, 1): the count of the second one."""
     return isinstance(strategy, SolvedStrategy) and strategy.contrasts.tolist() == [[0, 1]]
 
 
 def is_exchangeable(gram: Array) -> bool:
-    """Return whether a Gram matrix treats all categories alike, so that identities suffice."""
+    """Return whether a Gram matrix treats all categories alike: an identity strategy is enough."""
     n = len(gram)
     return n == 1 or bool(
         (np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all()

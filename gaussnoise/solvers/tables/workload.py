@@ -1,4 +1,8 @@
-"""A workload of tables over bases: a row for each type of table, and of residual measurement."""
+"""A workload of tables over bases, by type: one entry for all tables, or all measurements, alike.
+
+T is a set of attributes, and also its residual measurement. Replaced records differ in the set D of
+attributes, the pattern. Shares are 1/variance of a measurement.
+"""
 
 import itertools
 import math
@@ -31,23 +35,23 @@ if TYPE_CHECKING:
 _UNSEEN = 2.0**-24
 # Domains never change; a workload of half a million tables takes seconds to build.
 _known: WeakKeyDictionary[AbstractTables, dict[Hashable, Any]] = WeakKeyDictionary()
-# A table up to exchange of equivalent attributes: the class of each attribute, and the index of the
-# base that is asked for among the class's bases.
+# A table up to permuting equivalent attributes: for each attribute the index of its class, and the
+# index of the requested base among those of the class.
 Table = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tables answered from ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of equivalent attributes.
+    """Tables answered from ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to permuting equivalent attributes.
 
     Attributes:
         strategies: the strategy of each class of attributes, with its matrix B.
-        bases: the bases asked of each class. An attribute with several bases is alone in its class.
+        bases: requested bases of each class. An attribute with several bases is alone in its class.
         orbits: the classes; those of more than one category come first.
         tables: types of the tables.
         weights: error priority of each type's tables, divided by the largest.
         residuals: types of the measurements T.
-        public: classes of attributes that are the same in exchanged records.
+        public: classes of attributes in which replaced records never differ.
     """
 
     strategies: tuple[AbstractStrategy, ...]
@@ -65,7 +69,7 @@ class Workload:
         Args:
             domain: its tables.
             total: whether the empty T is measured.
-            public: attributes that are the same in exchanged records; T of these alone are not
+            public: attributes in which replaced records never differ; T of these alone are not
                 measured.
         """
         known = _known.setdefault(domain, {})
@@ -78,7 +82,7 @@ class Workload:
     def _of(cls, domain: AbstractTables, *, total: bool, public: Collection[int]) -> Self:
         terms, sizes = domain.terms, domain.sizes
         asked: dict[int, dict[AbstractBase, int]] = defaultdict(dict)
-        # marginals share one pair for each attribute: it is hashed once, not for every table
+        # tables share pair objects: each is hashed once, not for every table
         pairs = {id(pair): pair for pair in itertools.chain.from_iterable(terms)}
         numbers = {
             key: (i, asked[i].setdefault(base, len(asked[i]))) for key, (i, base) in pairs.items()
@@ -170,12 +174,12 @@ class Workload:
 
     @cached_property
     def units(self) -> Array:
-        """For each type, the factor of E_T in the covariance of cells under unit noise on T."""
+        """For each type, the a for which unit noise on T gives covariance a ⊗_{i∈T} E_i."""
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property
     def loss(self) -> "csr_array":
-        """The weighted variance over a table's queries (column) when T (row) has unit noise."""
+        """The weighted sum of variances of a table's queries (column) if T (row) has unit noise."""
         place = {T: row for row, T in enumerate(self.residuals)}
         entries: list[tuple[int, int, float]] = []
         for column, (table, S, weight) in enumerate(
@@ -190,10 +194,10 @@ class Workload:
         return scipy.sparse.csr_array((losses, (rows, columns)), shape=shape)
 
     def variance(self, T: Type, table: Table) -> float:
-        """Return the variance of all queries of one table together from unit noise on one T."""
+        """Return the sum of variances of one table's queries from unit noise on one T."""
         left, total = Counter(T), 1.0
         for k, b in table:
-            # attributes in T contribute the gain of contrasts, all others that of totals
+            # attributes in T contribute the variance from contrasts, others that from totals
             total *= self.traces[k, b][0 if left[k] > 0 else 1]
             left[k] -= 1
         return total
@@ -202,8 +206,8 @@ class Workload:
     def traces(self) -> dict[tuple[int, int], tuple[float, float]]:
         """The total variance of each base's answers from unit noise on contrasts, and on totals.
 
-        Totals that no answer needs still get a small weight. So they are measured, and cells can be
-        released.
+        A total that no answer needs still gets a small weight, so that it is measured and cells can
+        be released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
@@ -213,27 +217,28 @@ class Workload:
         return traces
 
     def dual_loss(self, p: float) -> "csr_array":
-        """Return A with ``L = A @ shares^{1−2/p}``, where L is the cost of unit noise on one T.
+        """Return A with ``L = A @ shares^{1−2/p}``, L the variance of answers from noise on one T.
 
-        Coordinates have the weights ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
+        ``shares`` are dual weights of types of tables. The variance is summed over queries with the
+        weights ``w = (share of one query)^{1/s*}``, 1/s* = 1 − 2/p.
         """
         power = dual_power(p)
-        # a query's weight is (share/(tables · queries))^{1/s*}; tables of a type are summed, and
-        # each T of a type bears an equal part
+        # a query's weight is (share/(tables · queries))^{1/s*}; the sum over tables of a type is
+        # divided equally among the T of a type
         scaled = self.loss * (self.table_counts * (self.table_counts * self.queries) ** -power)
         return scipy.sparse.csr_array(scaled * (1 / self.residual_counts)[:, None])
 
     def error(self, noise: Array, p: float) -> float:
-        """Return ``‖sd‖_p`` over all weighted queries, by tables' root mean squares."""
+        """Return ``‖sd‖_p`` of weighted queries, each with the root mean square of its table."""
         variances = (self.loss.T @ noise) / self.queries  # variance of a query, by type of table
         return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
     def correlation(self, k: int) -> float:
-        """Return the correlation of records that differ in an attribute of class k; 1 if public."""
+        """Return ρ of class k: the least inner product of two columns of B; 1 if public."""
         return 1.0 if k in self.public else self.strategies[k].correlation
 
     def patterns_moved(self, shares: Array) -> Array:
-        """Return ``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D, shares by type."""
+        """Return the squared change ``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D."""
         rho = self._unequal
         sums = pattern_sums(self.moving, self._by_type(shares), [1.0] * len(rho), rho)
         sums = sums[tuple(slice(1 if k in self.public else None) for k in range(len(rho)))]
@@ -242,8 +247,8 @@ class Workload:
     def largest_move(self, shares: Array, *, replaced: bool, claimed: float | None = None) -> float:
         """Return the largest squared change of all measurements; ``shares`` are 1/variance.
 
-        With more patterns than can be checked, it returns a bound that a search proves. With
-        ``claimed``, the search stops once it has proven that bound.
+        If there are too many patterns to check, it returns a bound that a search proves. If a bound
+        is ``claimed``, the search stops once it has proven this one.
         """
         if not replaced or not len(shares):
             return float(self.residual_counts @ shares)
@@ -254,9 +259,10 @@ class Workload:
     def search(
         self, shares: Array, starts: NDArray[np.intp], most: float, effort: float = 1.0
     ) -> tuple[NDArray[np.intp], Array, float]:
-        """Return patterns that move measurements much, their moves, and a bound on any move.
+        """Return patterns of large squared change, these changes, and a bound on any change.
 
-        The search from ``starts`` ends when a pattern moves more than ``most``, or none can.
+        The search from ``starts`` ends when it finds a change above ``most``, or proves that there
+        is none.
         """
         total = float(shares @ self.residual_counts)
         enough = total - most / 2
@@ -278,7 +284,7 @@ class Workload:
         return [self.correlation(k) for k in range(len(self.moving.classes))]
 
     def moved(self, patterns: NDArray[np.intp]) -> Array:
-        """Return ``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, averaged by type, shape (patterns, residuals).
+        """Return ``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, its mean by type, shape (patterns, residuals).
 
         Args:
             patterns: shape (k, classes of more than one category), how many attributes of each

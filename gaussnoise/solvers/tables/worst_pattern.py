@@ -1,4 +1,8 @@
-"""The worst pattern of differing attributes, where there are too many: branch and bound."""
+"""The worst pattern, by branch and bound if patterns are too many to check all.
+
+A pattern D is the set of attributes in which two records differ. T is the set of attributes of a
+measurement, with the share 1/variance. Attributes of a class are equivalent.
+"""
 
 import heapq
 import itertools
@@ -19,29 +23,29 @@ from .patterns import products
 
 Indices = NDArray[np.intp]
 
-_MOST_PARTS = 2**22  # monomials in all terms of the sum; beyond, terms are bounded one by one
-_MOST_WORK = 5e7  # numbers that a search reads: a few seconds
-_MOST_FACTORS = 6  # number of factors of a term up to which boxes are searched
-_MOST_SPLIT = 2.5e8  # numbers that one box may read
+_MOST_PARTS = 2**22  # monomials in all terms of the sum; with more, terms are bounded one by one
+_MOST_WORK = 5e7  # numbers that a search may read: a few seconds
+_MOST_FACTORS = 6  # largest number of factors of a term for which boxes are searched
+_MOST_SPLIT = 2.5e8  # numbers that the bound of one box may read
 _MOST_ENTRIES = 2**22  # number of entries of second derivatives
 _CLOSE = 1e-7  # gap at which the search ends, relative to the sum of all shares
 _ROUNDING = 1e-11  # rounding errors, relative to the sum of all absolute terms
 _CURVATURE = 1e-12  # rounding errors of eigenvalues, relative to the largest entry
-_MOST_PAIRED = 24  # number of classes up to which two are changed together
-_AGAIN = 1e-8  # bounds are enlarged by this share, so that other machines can prove them
-_MORE = 8.0  # factor on the work allowed to prove again a bound that was proven before
+_MOST_PAIRED = 24  # largest number of classes for which two are changed together
+_AGAIN = 1e-8  # bounds are enlarged by this fraction, so that other machines can prove them
+_MORE = 8.0  # factor on the work allowed to prove a bound that was proven before
 _ROUNDS = 20  # number of rounds that fit a product aa' to a matrix
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class LeastSum:
-    """A bracket on ``min_D Σ_T share_T Π_{i∈T∩D} unequal_i``.
+    """Upper and lower bounds on ``min_D Σ_T share_T Π_{i∈T∩D} unequal_i``.
 
     Attributes:
-        patterns: shape (k, classes): the number of attributes of each class that differ, the best
-            found first.
-        values: shape (k,), their sums.
+        patterns: shape (k, classes), the number of attributes of each class that differ, in order
+            of increasing sums.
+        values: shape (k,), the sums of these patterns.
         lower: a proven lower bound on all sums, rounding included.
     """
 
@@ -63,13 +67,13 @@ def least_sum(
 
     Args:
         orbits: the classes.
-        shares: nonnegative, per subset, by type.
+        shares: by type, the share of each T of this type, nonnegative.
         unequal: a factor in [−1, 1] of each class; 1 for attributes that never differ.
-        starts: further patterns to descend from, shape (k, classes).
+        starts: further patterns from which descents start, shape (k, classes).
         enough: the search ends once it has proven that no sum is below this number, or has found a
             smaller sum; by default, it ends close to the least sum.
         effort: the allowed work, as a multiple of the usual; with 0, patterns are found by descent
-            alone, and the lower end is coarse.
+            only, and the lower bound is coarse.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
     if not total > 0:
@@ -110,10 +114,10 @@ def searched_move(
 
     Args:
         orbits: the classes.
-        shares: nonnegative, per subset, by type.
+        shares: by type, the share of each T of this type, nonnegative.
         unequal: a factor in [−1, 1] of each class.
-        claimed: a bound that was found before, to be proven with more work. By default, the bound
-            found is slightly enlarged, so that machines with other rounding can prove it again.
+        claimed: a bound found before, which is to be proven, with more work allowed. By default,
+            a new bound is returned, slightly enlarged, so that other machines can prove it too.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
     if claimed is None:
@@ -123,15 +127,15 @@ def searched_move(
 
 
 def _least_product(factors: Sequence[float]) -> float:
-    """Return the least product of a subset of factors in [−1, 1]: of the least one, or of all."""
+    """Return the lesser of the least factor and the product of all; factors are in [−1, 1]."""
     return min(min(factors, default=1.0), math.prod(factors))
 
 
 class _Sum:
-    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``; t counts T's attributes of class k.
+    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, j_k attributes of class k being unequal.
 
-    Here p_{k,t}(j), the coefficient of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial
-    in j.
+    The type T has t attributes of class k, and m_k is the class's size. p_{k,t}(j), the coefficient
+    of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial in j; ρ_k is the factor of k.
     """
 
     def __init__(
@@ -145,7 +149,7 @@ class _Sum:
         powers = np.arange(1, self.degree + 1)
         for k, (size, factor) in enumerate(zip(sizes, unequal, strict=True)):
             self._values[k, : size + 1] = products(size, self.degree, 1.0, factor)
-            # log((1 + z) / (1 + ρz)); its powers give the change by e more attributes that agree
+            # the series of log((1 + z)/(1 + ρz)): its powers give p with fewer unequal attributes
             series = np.concatenate([[0.0], (-1.0) ** (powers + 1) * (1 - factor**powers) / powers])
             power = np.eye(1, self.degree + 1)[0]
             for a in range(self.degree + 1):
@@ -173,7 +177,7 @@ class _Sum:
         )
 
     def along(self, pattern: Indices, k: int, size: int) -> Array:
-        """Return the sums where 0, …, ``size`` attributes of class k differ, all else fixed."""
+        """Return the sums if 0, …, ``size`` attributes of class k differ, others as in pattern."""
         at = self._values[np.arange(self.count), pattern]
         rest = np.zeros(self.degree + 1)
         for classes, counts, shares in self.groups:
@@ -186,7 +190,7 @@ class _Sum:
 
     @cached_property
     def monomials(self) -> "_Monomials":
-        """All products of classes that divide a term."""
+        """All products of the classes' variables that divide the monomial of some term."""
         rows = [
             _padded(classes[:, np.repeat(np.arange(len(counts)), powers)], self)
             for classes, counts, _ in self.groups
@@ -200,7 +204,7 @@ class _Sum:
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
         """Return coefficients of ``f(high − (high − low) y)`` in y, and the sum of absolute terms.
 
-        They are in the order of :attr:`monomials`.
+        The coefficients are in the order of :attr:`monomials`.
         """
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
@@ -222,7 +226,7 @@ class _Sum:
 
 
 def _powers(counts: Indices) -> list[Indices]:
-    """Return all powers up to the counts."""
+    """Return all tuples of powers in which no power exceeds its entry of ``counts``."""
     return [
         np.array(powers, dtype=np.intp)
         for powers in itertools.product(*(range(t + 1) for t in counts.tolist()))
@@ -237,7 +241,7 @@ def _padded(rows: Indices, terms: _Sum) -> Indices:
 
 
 def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
-    """Return the distinct rows of sorted classes, and the index of each row among them."""
+    """Return the distinct rows, each a sorted list of classes, and each row's index among them."""
     width = rows.shape[1]
     if (count + 1) ** width < 2**63:
         codes = rows @ (count + 1) ** np.arange(width)
@@ -248,7 +252,7 @@ def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
 
 
 class _Monomials:
-    """Products of the variables y of classes, and bounds on sums of them over a unit box.
+    """Monomials in one variable y_k per class, and bounds on sums of them for y in a unit box.
 
     Attributes:
         table: shape (n, degree): the classes of each product, sorted, padded with ``count``.
@@ -261,7 +265,7 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """The second derivatives' entries: monomial, row, column, index of the monomial left."""
+        """Entries of second derivatives: index of the monomial, row, column, index of the rest."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -275,7 +279,7 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """The monomials without one factor; for each, its original, that class, and the share."""
+        """Monomials less one factor: these; then original, factor, index, and 1/degree of each."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):
@@ -286,7 +290,7 @@ class _Monomials:
         return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
 
     def work(self, free: int) -> float:
-        """Return how many numbers one convex bound reads; infinity where memory is too small."""
+        """Return how many numbers one convex bound reads; infinity if memory is too small."""
         if len(self.table) * self.degree * (self.degree - 1) > _MOST_ENTRIES:
             return math.inf
         matrices = self._second[-1] if self.degree > 1 else 0
@@ -306,21 +310,21 @@ class _Monomials:
 
         Args:
             coefficients: coefficients of the monomials.
-            low: the least y of each class: zero, or one over the class's width.
+            low: the least y of each class: zero, or 1/width of the class.
             free: classes that vary.
             widths: widths of all classes: y is a multiple of 1/width.
             enough: a bound of this size is enough.
 
         Returns:
-            The bound, the point where a convex minorant is least, scores of classes to split by,
-            and the work that it took.
+            The bound, the point where a convex minorant is least, scores by which the class to
+            split is chosen, and the work spent.
         """
         value, y, doubts = self._convex(coefficients, low, free)
         work = self.work(len(free))
         if value >= enough or not 0 < self.split_work(len(free)) <= _MOST_SPLIT:
             return value, y, doubts, work
         # q(y) = q(0) + Σ y_k R_k(y) with R_k of one degree less. Since y_k is zero or at least
-        # 1/width_k, a term is zero or at least y_k times the bound of R_k from there.
+        # 1/width_k, a term is zero or at least y_k times the bound of R_k for y_k >= 1/width_k.
         lower, rows, taken, places, shares = self._lower
         splits = [float(coefficients[(self.table == self.count).all(axis=1)].sum())]
         slopes = np.zeros(self.count)
@@ -338,10 +342,11 @@ class _Monomials:
         return max(value, math.fsum(splits)), y, doubts, work
 
     def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
-        """Return a bound by the tangent of a convex function that is nowhere above the sum.
+        """Return a bound by the tangent of a convex function that is nowhere above the sum q.
 
-        ``q(y) − ½ Σ d_k y_k (1 − y_k)`` is convex if every coefficient matrix M of the second
-        derivative of q, a polynomial in y >= 0, has ``M + diag(d_M) ⪰ 0``, and d = Σ d_M.
+        The second derivative of q is a polynomial in y, 0 <= y <= 1, with matrices M as
+        coefficients. If d = Σ d_M, with ``M + diag(d_M) ⪰ 0`` for all M, the function
+        ``q(y) − ½ Σ d_k y_k (1 − y_k)`` is convex.
         """
         bend = np.zeros(self.count)
         if len(free) and self.degree > 1:
@@ -377,8 +382,8 @@ class _Monomials:
             ).x
             y = np.clip(y, low, high)
         value, slope = below(y)
-        # a convex function is above its tangent, whose least value on the box is at a corner; so
-        # the minimum need not be exact
+        # A convex function is above its tangent, whose least value on the box is at a corner. So
+        # the bound holds even if y is not the exact minimum.
         tangent = value + float(np.minimum(slope * (low - y), slope * (high - y)).sum())
         return tangent * size, y, bend * y * (1 - y) / 2
 
@@ -395,10 +400,10 @@ class _Monomials:
 
 
 def _diagonals(matrices: Array) -> Array:
-    """Return for each matrix M a d >= 0 with ``M + diag(d) ⪰ 0``, small if M is nearly aa'."""
+    """Return for each matrix M a d >= 0 with ``M + diag(d) ⪰ 0``; d is small if M is nearly aa'."""
     count = matrices.shape[1]
     own = np.einsum("nii->ni", matrices)
-    squares = np.maximum(own, 0.0)  # the squares of a, fitted to row sums of M without its diagonal
+    squares = np.maximum(own, 0.0)  # squares of the entries of a, fitted to off-diagonal row sums
     sums = matrices.sum(axis=2) - own
     for _ in range(_ROUNDS):
         rows = np.maximum(sums + squares, 0.0)
@@ -416,10 +421,10 @@ def _diagonals(matrices: Array) -> Array:
 
 
 class _Search:
-    """A search over boxes of patterns, the one with the lowest bound first.
+    """A search over boxes of patterns; the box with the lowest bound is split next.
 
     Attributes:
-        known: patterns that were checked as local minima of the sum, and their sums.
+        known: a mapping from patterns at which descents ended to their sums.
     """
 
     def __init__(self, terms: _Sum, sizes: Indices, enough: float | None) -> None:
@@ -439,19 +444,19 @@ class _Search:
 
     @property
     def wanted(self) -> float:
-        """The bound that boxes must reach to be closed; −∞ once a sum is below ``enough``."""
+        """The bound that excludes a box from further splits; −∞ once a sum is below ``enough``."""
         if self._enough is None:
             return self.best - _CLOSE
         return -math.inf if self.best < self._enough else self._enough
 
     def descend(self, starts: Indices | None) -> None:
-        """Descend from patterns where all attributes differ, none differs, and ``starts``."""
+        """Descend from ``starts``, and from the patterns in which all or no attributes differ."""
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
             self._down(np.minimum(start, self._sizes))
 
     def _down(self, pattern: Indices) -> None:
-        """Descend in one class after another, and in pairs, until nothing changes."""
+        """Lower the sum by changing one class after another, and pairs, until nothing changes."""
         value = self._terms.value(pattern)
         while True:
             pattern, value = self._one_by_one(pattern, value)
@@ -479,14 +484,14 @@ class _Search:
         return pattern, value
 
     def _steps(self, pattern: Indices) -> list[Indices]:
-        """Return patterns with one more or less attribute of a class, and another adjusted."""
+        """Return patterns with one class changed by ±1, and the best change of another class."""
         steps = []
         for k in self._moving:
             for moved in (pattern[k] - 1, pattern[k] + 1):
                 if 0 <= moved <= self._sizes[k]:
                     other = pattern.copy()
                     other[k] = moved
-                    # the class, and its value, that then make the sum least
+                    # all sums that a change of a second class m can give: the least is taken
                     values = [
                         (self._terms.along(other, m, int(self._sizes[m])), m)
                         for m in self._moving
@@ -499,7 +504,7 @@ class _Search:
         return steps
 
     def bound(self, most: float) -> float:
-        """Return a proven lower end, as close to the best known sum as ``most`` work allows."""
+        """Return a proven lower bound, as close to the best known sum as ``most`` work allows."""
         boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
         spent, made = 0.0, 0
 
@@ -515,11 +520,11 @@ class _Search:
             )
             spent += work
             at = high - widths * y
-            # the least point of the convex minorant suggests a pattern
+            # the sum may be small at the pattern nearest to the minimum of the convex minorant
             nearest = np.clip(np.rint(at), low, high).astype(np.intp)
             if self._terms.value(nearest) < self.best:
                 self._down(nearest)
-            # a part of a box has no smaller sums than the whole box
+            # the bound of the box that was split holds for its parts, too
             bound = max(value - _ROUNDING * size, parent)
             doubts = np.where(high > low, doubts + 1e-6 * np.abs(at - nearest), -1.0)
             heapq.heappush(boxes, (bound, made, low, high, at, doubts))
@@ -531,7 +536,7 @@ class _Search:
                 return min(bound, self.best - _ROUNDING)
             heapq.heappop(boxes)
             k = int(doubts.argmax())
-            # split the class with the most doubt at the minorant's least point
+            # split the class for which the minorant is farthest below, at the minorant's minimum
             cut = min(max(math.floor(at[k]), low[k]), high[k] - 1)
             below, above = high.copy(), low.copy()
             below[k], above[k] = cut, cut + 1
