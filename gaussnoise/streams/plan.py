@@ -224,8 +224,7 @@ class StreamPlan(AbstractPlan):
         return facts_of_stream(self)
 
     def covariance(self, weights: "ArrayLike") -> TableCovariance:
-        """Return the noise covariance of the cells of all planned tables, summed over ticks by
-        weight.
+        """Return the noise covariance of a weighted sum of ticks, over the cells of all tables.
 
         Args:
             weights: the weights of ticks 1, 2, …: at most n numbers.

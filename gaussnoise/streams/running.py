@@ -422,9 +422,7 @@ def started(
     record = stream_record(plan, key, format, on_outside) | {"format": FORMAT, "ledger": id} | more
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
-    _planned(
-        json.loads(text), folder
-    )  # fails before the charge if the stream could not be opened again
+    _planned(json.loads(text), folder)  # a stream that could not be opened is not charged
     made(folder)
     try:
         if plan.over.enforced and not os.path.lexists(folder / "stream.json"):

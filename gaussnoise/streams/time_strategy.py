@@ -32,10 +32,7 @@ Array = NDArray[np.float64]
 BITS = 20  # bits of the longest column's norm: rounding costs a part in a million
 _LEAST_PIVOT = 2**4
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4
-_ROUNDS, _FEW_TICKS = (
-    (12, 2),
-    128,
-)  # rounds of a search: for at most, and for more than, that many ticks
+_ROUNDS, _FEW_TICKS = (12, 2), 128  # rounds of a search, up to that many ticks and beyond
 _MOST_SOLVED = 64  # most ticks for :func:`_of_vectors`, which then takes seconds
 _SHARES = (0.03, 0.1, 0.3, 0.5)  # weights of another strategy in a mixture
 _WORTH = 1e-4  # relative gain of an error below which a search ends
