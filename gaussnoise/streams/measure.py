@@ -47,7 +47,7 @@ def counted(
 
     If the plan has a ``person`` column, at most the planned number of each person's rows is counted
     in the tick. They are chosen by hashes under a random key, which is new at each tick and not
-    kept. For fixed keys, what is counted of a person in a tick is a function of that person's rows
+    kept. For fixed keys, the rows of a person that a tick counts depend only on this person's rows
     in it. So the guarantee for all ticks holds for every choice of keys, hence for random keys that
     do not depend on data. ``turn``, if given, first leaves out the rows of persons whom it does not
     admit.

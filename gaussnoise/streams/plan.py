@@ -71,7 +71,7 @@ class StreamPlan(AbstractPlan):
           publications, the s_t come from *some* reports that one person may make, hence ``Σ_t
           ‖s_t‖² <= 2ρσ²``. Together, ``E_q Π_t (p/q)^α <= exp(α(α−1)ρ)``. Who reports may be chosen
           during the stream, as long as every person reports in at most ``reports`` ticks, any two
-          of them at least ``apart`` ticks apart, whatever is published.
+          of them at least ``apart`` ticks apart, for any publications.
         * Other guarantees, such as (ε, δ), hold by the same argument as for successive releases
           under a :class:`Ledger`: Gaussian noise of all ticks together is a function of one
           Brownian motion, and the distances of discrete from continuous noise add up.

@@ -1,12 +1,12 @@
 """The registry of a stream: for each person, the number of ticks that counted rows, and the last.
 
 It is PRIVATE, as confidential as the rows, although it holds keyed hashes instead of names: the key
-is in the same file, so whoever has the file can look a person up.
+is in the same file, so a reader of the file can look a person up.
 
 Formal guarantees:
     * A person's rows of a tick are counted only if earlier rows were counted in fewer than
       ``reports`` ticks, and the last of these is at least ``apart`` ticks before. So every person
-      is counted only in ticks that the plan allows, whatever the rows are.
+      is counted only in ticks that the plan allows, for any rows.
     * Whether a tick counts a person depends only on that person's rows of this and earlier ticks.
       So adding or removing a person, with rows in any ticks, changes no other person's counted
       rows.
@@ -104,7 +104,7 @@ class Turn(AbstractAdmission):
         return self.registry.key
 
     def check_kind(self, kind: str) -> None:
-        """Refuse another type of person ids than at earlier ticks: nobody would be recognised."""
+        """Refuse another type of person ids than at earlier ticks: no one would be recognised."""
         if self.registry.kind not in (None, kind):
             raise DataError(
                 f"persons: expected {self.registry.kind}, as at the first tick, got {kind}: the "

@@ -73,7 +73,7 @@ class Stream:
     Formal guarantees:
         * The noise of every published tick is drawn once. The publication is made from measurements
           that are on disk before, so it is the same after any number of interruptions. If a draw is
-          interrupted before it is on disk, nobody has seen it.
+          interrupted before it is on disk, no person has seen it.
         * No tick is left out, and none is run under the number of another. After an interruption,
           the same call can be repeated until it succeeds; it never counts rows twice.
         * Whether a tick is drawn, read again or refused depends on its number and the number of

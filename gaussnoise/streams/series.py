@@ -265,7 +265,7 @@ class SeriesTable(AbstractEstimates):
         """Return the average per tick from tick ``at`` on, minus the average per tick before.
 
         Means and shares are those of all rows from ``at`` on, and of all rows before. ``pvalue``
-        tests that there is no difference. If you chose ``at`` by looking at the series, intervals
+        tests that there is no difference. If you chose ``at`` from the series itself, intervals
         miss more often than their level says: use ``confidence_interval(1 - 0.05 / ticks)``.
 
         Args:
@@ -304,8 +304,8 @@ class SeriesTable(AbstractEstimates):
                 +sdmx.csv or .json.
 
         Raises:
-            ParameterError: no format has this ending, or the format cannot hold so many rows; or it
-                is a series of totals or windows.
+            ParameterError: no format has this ending, or the format cannot hold this number of
+                rows; or it is a series of totals or windows.
             OutputError: the file exists or cannot be written.
         """
         self._check_periods("save")

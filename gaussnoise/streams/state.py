@@ -12,8 +12,8 @@ A tick is committed by one file, such as ``private/exact-counts-0003.json``. It 
 measurements, or the sha256 of the files in which executors keep them. It is on disk before any part
 of the tick is published, and is never written again. The publication is computed from committed
 measurements alone, so it is the same however often it is made. Noise that was drawn but not
-committed was only in the memory of a dead program, or in a folder that only the owner can read:
-nobody else has seen it.
+committed was only in the memory of a dead program, or in a folder that only the owner can read: no
+other person has seen it.
 """
 
 import abc
@@ -88,7 +88,7 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete files of these published ticks that killed programs left, or nobody needs now."""
+        """Delete files that killed programs left of these published ticks, or not needed now."""
 
 
 @dataclass(frozen=True, eq=False)

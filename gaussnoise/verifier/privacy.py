@@ -82,7 +82,7 @@ class Folder:
         self.say(f"{len(listed)} files: each has the stated sha256, and there is no other")
 
     def check_parts(self, said: Any, sides: list[Any], whole: float | None) -> None:
-        """Check the parts, what is ``said`` of each, and that ρ is the sum over all sides."""
+        """Check the parts, the facts ``said`` about each, and that ρ is the sum over all sides."""
         for name, part in self.parts.items():
             part.check()
             same = all(said[name][key] == part.record[key] for key in (*UNIT, "rho"))
@@ -108,7 +108,7 @@ class Attribute:
         n += "other" in given and "unit" not in given
         need(n > 0, f"labels of {name!r}")
         self.given, self.n, self.matrix = given, n, None  # n I - 1 1'
-        self.square, self.least = n * n - n, -n  # of C's columns: largest square, least product
+        self.square, self.least = n * n - n, -n  # C's columns: largest square, least product
         if rows is not None or n < 3:
             C = [[1, -1][:n]] if rows is None else [[*map(int, row.split(" "))] for row in rows]
             need(rows is None or [*map(len, C)] == [n] * (n - 1), f"the matrix of {name!r}")

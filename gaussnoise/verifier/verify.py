@@ -1,7 +1,7 @@
 """Checks of a published folder or a saved answer, from files alone, in exact arithmetic.
 
-``python verify.py [PATH]`` prints what was checked and what was not; its exit status is 0 if all
-checks pass. For a folder of changes, ``PATH BEFORE AFTER`` also names both releases. privacy.py
+``python verify.py [PATH]`` prints the checks made and the things left out; its exit status is 0 if
+all checks pass. For a folder of changes, ``PATH BEFORE AFTER`` also names both releases. privacy.py
 alone checks privacy, record.py the words of the record, the other files the numbers.
 """
 

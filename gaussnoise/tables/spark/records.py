@@ -126,7 +126,7 @@ class SparkRecords:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies the rows, whatever their order. It is NOT private.
+        """A text that identifies the rows, in any order. It is NOT private.
 
         It consists of their total and the sum of their hashes.
 

@@ -104,7 +104,7 @@ def released(
             try:
                 new.begin()
                 return new.complete(document)
-            except BaseException:  # without a ledger it is not continued; nobody saw its noise
+            except BaseException:  # without a ledger it is not continued; no person saw its noise
                 remove_at_once(new.work.folder)
                 raise
     ledger = Ledger.of(ledger)

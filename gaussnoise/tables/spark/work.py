@@ -40,7 +40,7 @@ class Work:
 
     @staticmethod
     def clear(out: Path, charge: str | None = None) -> None:
-        """Remove the work folders beside ``out`` that killed drivers left: nobody locks these.
+        """Remove the work folders beside ``out`` that killed drivers left, and whose lock is free.
 
         Work that a ledger may have charged stays, to be continued, unless its charge is ``charge``.
         """
