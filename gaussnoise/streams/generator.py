@@ -160,7 +160,7 @@ class NoiseGenerator:
         """Continue from a state that :meth:`state_dict` returned.
 
         Raises:
-            ParameterError: the state is of another design.
+            ParameterError: the state is that of a generator of another design.
         """
         if not isinstance(state, dict) or state.get("design") != self._digest():
             raise ParameterError(

@@ -451,7 +451,7 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """Return the plan of a stream of such tables, with the best time strategy known.
+    """Return the plan of a stream with these tables at every tick, and the best known strategy.
 
     A stream that is read from disk gives the strategy and multipliers with which it was begun.
 

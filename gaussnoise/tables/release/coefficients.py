@@ -519,7 +519,7 @@ def cell_of(labels: Labels, values: Mapping[str, Any], numbers: Collection[str] 
 
 
 def labels_of(release: AbstractRelease, names: Iterable[str]) -> Labels:
-    """Return the categories of attributes."""
+    """Return {attribute: its labels}."""
     schema = release.plan.schema
     return {a: schema.attributes[schema.names.index(a)].labels for a in names}
 

@@ -19,7 +19,7 @@ _PUBLISHED = {
     *("statistics", "results", "figures", "tables", "numbers", "series", "rates", "shares"),
     *("counts", "totals", "means", "averages", "census", "data", "indicators", "estimates"),
 }
-# nouns of titles that are amounts: "how many …" is needed to mean a number of rows
+# nouns of titles that are amounts: a question of such a noun alone is refused as ambiguous
 _AMOUNTS = {
     *("wages", "earnings", "salaries", "incomes", "costs", "prices", "expenses", "expenditures"),
     *("payments", "revenues", "sales", "turnovers", "profits", "taxes", "rents", "hours", "days"),

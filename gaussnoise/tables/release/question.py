@@ -2,8 +2,8 @@
 
 * ``sex=F`` takes one label; ``age=[0, 18)|[18, 65)`` and ``age in ([0, 18), [18, 65))`` add up
   several. An attribute with edges also takes ``age=[0, 65)``, ``age<65``, ``age>=18`` and ``age
-  between 18 and 65``, if the limits are edges; dates take ``born<2020-04-01``. A name alone, ``sex``,
-  means one answer for each of its labels.
+  between 18 and 65``, if 18 and 65 are edges; dates take ``born<2020-04-01``. A name alone,
+  ``sex``, means one answer for each of its labels.
 * ``given`` (or ``by``) precedes the groups: names, labels, or both, ``given sex=F, age``.
 * If counties have a level ``region`` in the schema, ``region=North`` means the counties of North,
   and ``region`` alone means one answer for each region: ``share of employed=yes given region``.

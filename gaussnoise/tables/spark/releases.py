@@ -161,7 +161,7 @@ class _Unfinished:
 
     @property
     def work(self) -> Work:
-        """The private folder of unfinished work."""
+        """The private folder of this release's unfinished work."""
         return Work.beside(self.out, self.token)
 
     @cached_property
