@@ -73,7 +73,7 @@ class StreamPlan(AbstractPlan):
           during the stream, as long as every person reports in at most ``reports`` ticks, any two
           of them at least ``apart`` ticks apart, for any publications.
         * Other guarantees, such as (ε, δ), hold by the same argument as for successive releases
-          under a :class:`Ledger`: Gaussian noise of all ticks together is a function of one
+          under a :class:`Ledger`: the Gaussian noise of all ticks corresponds to a path of one
           Brownian motion, and the distances of discrete from continuous noise add up.
         * The publication of a tick is never changed afterwards: the estimates of tick t's counts
           are row t of C⁻¹ times the measurements so far. These estimates are unbiased, totals are
