@@ -1,4 +1,4 @@
-"""Answers to questions in words about a stream: so far, by tick, and from tick to tick."""
+"""Answers to questions in words about a stream: all ticks so far, each tick, or a change."""
 
 from dataclasses import replace
 from functools import partial
@@ -32,19 +32,20 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     * ``change of share of employed=yes from tick 3 to tick 7``
     * ``trend of count of sex=F``: the slope per tick, with a test of no change
 
-    The last two are by the exact covariance of the noise between ticks; of shares and means they
-    are to first order. Where the schedule has a ``period`` column, its name stands for ``tick``.
+    The last two use the exact covariance of the noise between ticks; for shares and means they are
+    first-order approximations. If the :class:`Ticks` have a ``period`` column, write its name
+    instead of ``tick``.
 
     Args:
         tables: the tables of the stream.
-        question: see above.
+        question: a question of one of the forms above.
         level: the level of the intervals.
 
     Returns:
-        An :class:`Answer`; by tick, its first axis is ``"tick"``.
+        An :class:`Answer`. For questions by tick, its first axis is ``"tick"``.
 
     Raises:
-        ParameterError: as for :meth:`TableRelease.ask`; or a tick that is not there.
+        ParameterError: as for :meth:`TableRelease.ask`; or the stream has no such tick so far.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -55,7 +56,7 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     >>> bool(more.low < 400 < more.high), so_far.ask("count by tick").labels
     (True, ((1, 2, 3),))
     """
-    from ..tables.release.grammar import parsed  # imported here: the parser is for questions alone
+    from ..tables.release.grammar import parsed  # imported here: only questions need the parser
 
     quantile(level)  # refuses a level outside (0, 1)
     plan = tables.plan
@@ -72,7 +73,7 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
 
 
 def _answer(tables: "StreamTables", asked: Question, question: str, level: float) -> Answer:
-    """Return the answer to a question that was read."""
+    """Return the answer to a parsed question; ``question`` is its text."""
     done = len(tables)
     if isinstance(asked, Trend):
         if done < _FEWEST:

@@ -1,7 +1,7 @@
-"""Notes of the files that earlier ticks counted, so that none is counted twice by mistake.
+"""A note of the files that earlier ticks counted, so that no file is counted twice by mistake.
 
-A file is recognised by its path or inode, with its size and time, never by its content. The note is
-private, only the owner sees it, and no publication depends on it.
+A file is recognised by its path or inode, together with its size and time of change, never by its
+content. Only the owner can read the note, and no published number depends on it.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ _File = tuple[str, int, int, int]  # path, inode, size, nanoseconds of the last 
 
 
 def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
-    """Return the paths of a table's files that an earlier tick counted, and that tick's number.
+    """Return {path: tick} for the files of a table that an earlier tick counted.
 
     Args:
         private: the folder of the note.
-        tick: the tick's number.
-        table: the new rows; rows that are in no file are not recognised again.
+        tick: the number of the new tick.
+        table: the new rows; rows that do not come from files are never recognised.
     """
     before = {t: files for t, files in _read(private / _NOTE).items() if t < tick}
     seen = {name: t for t, files in before.items() for file in files for name in _names(file)}
@@ -48,15 +48,15 @@ def noted(private: Path, tick: int, table: object) -> None:
 
 
 def _names(file: _File) -> list[tuple[str | int, ...]]:
-    """Return the keys of a file; they still match after it was moved, or has a new inode number."""
+    """Return keys of a file; one stays the same if the file is moved or gets a new inode number."""
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
 
 
 def _files_of(table: object) -> list[_File]:
-    """Return the files of a table, as they are now."""
+    """Return path, inode, size and time of change of a table's files, as they are now."""
     found = []
-    with contextlib.suppress(OSError, DataError):  # code that opens them reports these
+    with contextlib.suppress(OSError, DataError):  # reported when the rows are read
         for path in table_files(table) if is_path(table) else ():
             status = os.stat(path)
             where = os.path.abspath(path)
@@ -65,7 +65,7 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Return files by ticks; none if the note is missing or damaged: it only spares mistakes."""
+    """Return {tick: files}; empty if the note is missing or damaged, since it is only a help."""
     try:
         content = read_json(note, _MOST_BYTES)
         return {int(t): [(str(path), *map(int, of)) for path, *of in content[t]] for t in content}
@@ -74,7 +74,7 @@ def _read(note: Path) -> dict[int, list[Any]]:
 
 
 def _write(note: Path, content: Mapping[int, Sequence[_File]]) -> None:
-    """Write the note in one step, readable for the owner alone."""
+    """Replace the note in one step; only its owner can read it."""
     scratch = note.with_suffix(".partial")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "w", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""The public descriptions of a stream and its ticks, for machines and people.
+"""The public JSON records and texts that describe a stream and its ticks.
 
-Nothing in them depends on the data.
+They do not depend on the data, except through the noisy measurements.
 """
 
 import json
@@ -45,7 +45,7 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
-    """Return ``stream.json`` without its format: all facts that later ticks and auditors need."""
+    """Return the content of ``stream.json``, all that later ticks need, with "format" unset."""
     query = drawn_query(plan.query)
     return {
         "format": None,
@@ -83,7 +83,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
 
 
 def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrategy:
-    """Return the time strategy of a stream that was begun."""
+    """Return the time strategy that ``stream.json`` holds, with these ticks and norm p."""
     matrix = np.zeros((over.n, over.n), dtype=np.int64)
     for t, row in enumerate(record["time_matrix"]):
         matrix[t, : t + 1] = [int(x) for x in row.split(" ")]
@@ -91,7 +91,7 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
 
 
 def multipliers_in(record: Mapping[str, Any], tables: Plan) -> dict[Type, int]:
-    """Return the multipliers of a stream that was begun, by type."""
+    """Return the multipliers that ``stream.json`` holds, by type of residual."""
     known, at = tables.query.multipliers.orbits, tables.schema.names.index
     return {
         known.type_of(tuple(map(at, of["attributes"]))): int(of["multiplier"])
@@ -109,9 +109,9 @@ def tick_record(
     on_outside: OnOutside,
     digests: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """Return ``release.json`` of one tick, once its other files are written.
+    """Return the content of ``release.json`` of one tick; its other files must be written before.
 
-    ``digests``: the sha256 of files that need not be read again.
+    ``written``: the tables "period" and "cumulative"; ``digests``: known sha256 values of files.
     """
     names = plan.schema.names
     deviations = {
@@ -150,18 +150,18 @@ def tick_record(
 
 
 def write_record(record: Mapping[str, object], folder: Path) -> None:
-    """Write ``release.json``; it is the last of all files."""
+    """Write ``release.json``: the last file of a tick, so that it marks the tick as complete."""
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
 def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
-    """Return the function from a table to the deviations of its cells."""
+    """Return the function from a table's attributes to the standard deviations of its cells."""
     return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
 
 
 def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Subset, Place]:
-    """Return the place of each table, according to the record of a tick."""
+    """Return the file, first row and shape of each table, as the record of a tick states them."""
     places = {}
     for S, entry in zip(plan.tables.subsets, listed, strict=True):
         if (
@@ -205,7 +205,7 @@ def disclaimers(plan: StreamPlan) -> list[str]:
 
 
 def rules_of(over: Ticks) -> list[str]:
-    """Return sentences on ticks without rows, late rows, corrections, and persons who come back."""
+    """Return sentences on empty ticks, late rows, corrections, and persons in several ticks."""
     when = "Rows belong to the tick in which they arrive."
     if over.period is not None:
         late = "are counted in the tick they come in" if over.late == "carry" else "are refused"
@@ -239,7 +239,7 @@ def _corrections_of(over: Ticks) -> str:
 
 
 def tick_statement(plan: StreamPlan, tick: int) -> Notes:
-    """Return sentences about one tick, by the headings of a method statement."""
+    """Return the method statement of one tick."""
     return _statement(
         plan,
         f"Tick {tick} of {plan.over.n}: tables of its own rows (period), and of the rows of "
@@ -249,14 +249,14 @@ def tick_statement(plan: StreamPlan, tick: int) -> Notes:
 
 
 def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
-    """Return the files of text of one tick, by name."""
+    """Return {name: content} of the text files of one tick."""
     one, notes = plan.one_tick, tick_statement(plan, tick)
     described = texts_of(attributes_of(one), notes, one.asked.about)
     return {"summary.txt": summary_text(plan, tick) + "\n", **described}
 
 
 def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> Notes:
-    """Return sentences about one table over time."""
+    """Return the method statement of one table over time, from tick ``first`` to ``last``."""
     return _statement(
         plan,
         f"Ticks {first} to {last} of {plan.over.n}: for each, the rows of that tick (period), and "

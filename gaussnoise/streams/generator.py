@@ -22,14 +22,13 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """A generator of noise for the contributions of a stream, tick by tick.
+    """A generator of correlated noise for the contributions of a stream, tick by tick.
 
-    With it the answers have the designed noise.
-
-    Add :meth:`next` to the contribution of each tick (in training: to the sum of clipped gradients
-    of each step), times ``σ · clip``, and apply the workload to the sums as if they were data. One
-    person then changes the whitened stream by at most ``σ⁻¹``: the run is ``1/(2σ²)``-zCDP, also
-    where contributions depend on earlier answers.
+    Let ``clip`` bound the norm of a contribution, and let σ be the noise multiplier. Add ``σ ·
+    clip`` times :meth:`next` to the contribution of each tick (in training: to the sum of clipped
+    gradients of each step), and apply the workload to the results as if they were data. Measured in
+    units of the noise, one person then changes the stream by at most ``1/σ``: the run is
+    ``1/(2σ²)``-zCDP, even if contributions depend on earlier answers.
 
     This is floating-point noise, for research and training, like that of other libraries for
     private training. It is not the noise of :meth:`Plan.release` and the other releases of this
@@ -37,13 +36,16 @@ class NoiseGenerator:
 
     Attributes:
         ticks: n, the number of ticks it serves.
-        sensitivity: proven upper bound on how far one person moves the strategy C = L⁻¹ A: its
-            largest column norm, or the largest move of several ticks together; 1 after scaling.
-        standard_deviation: that of the noise of every answer at σ = 1, shape (n,), read-only.
-        error: the error of the answers at σ = 1: root mean square at "mean", largest at "max".
-        lower: certified lower end of this error over all noise of sensitivity 1.
-        factor: error / lower, at least 1: the cost of few states is at most this.
-        buffers: arrays of the shape of one contribution that are kept between ticks.
+        sensitivity: proven upper bound on the change of C x by one person, for the strategy C: its
+            largest column norm, or the largest change by several ticks together. C is scaled so
+            that it is 1.
+        standard_deviation: the standard deviation of the noise of each answer at σ = 1, shape (n,),
+            read-only.
+        error: the error of the answers at σ = 1: the root mean square of their standard deviations
+            if designed for "mean", the largest if for "max".
+        lower: certified lower bound on this error for all noise of sensitivity 1.
+        factor: error / lower, at least 1: an upper bound on the cost of few states.
+        buffers: the number of arrays, of the shape of one contribution, kept between ticks.
         participation: the ticks in which one person may take part; None if each takes part once.
 
     Source: noise by Nikolov & Tang (2023); correlated noise for training by Denisov et al. (2022);
@@ -76,7 +78,7 @@ class NoiseGenerator:
 
     @property
     def factor(self) -> float:
-        """The error divided by the certified lower end."""
+        """The error divided by its certified lower bound."""
         return self.error / self.lower
 
     @property
@@ -104,7 +106,7 @@ class NoiseGenerator:
             ParameterError: all ticks are used up, or the shape differs from before.
         """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        # 53 bits per number, away from 0 and 1
+        # 53 random bits per number; adding 0.5 keeps the uniform numbers away from 0 and 1
         bits = np.frombuffer(
             secrets.token_bytes(8 * int(np.prod(shape))), dtype=np.uint64
         ) >> np.uint64(11)
@@ -116,8 +118,8 @@ class NoiseGenerator:
         They may come from any library: numpy, torch, jax.
 
         Args:
-            normal: fresh numbers of the shape of one contribution. Only ``+`` and ``*`` with floats
-                are applied to them, so that they stay on their device.
+            normal: fresh numbers of the shape of one contribution. Only ``+``, and ``*`` with
+                floats, are applied to them, so they stay on their device.
 
         >>> noise = gn.streams.noise(gn.streams.prefix_sums(64))
         >>> noise.correlate(np.zeros(3))
@@ -140,10 +142,7 @@ class NoiseGenerator:
         return noise
 
     def toarray(self) -> Array:
-        """Return the strategy C, shape (n, n), lower triangular.
-
-        :func:`certify` compares it with the best possible.
-        """
+        """Return the strategy C, shape (n, n), lower triangular, as :func:`certify` takes it."""
         return self._recursion.strategy()
 
     def state_dict(self) -> dict[str, Any]:
@@ -161,7 +160,7 @@ class NoiseGenerator:
         """Continue from a state that :meth:`state_dict` returned.
 
         Raises:
-            ParameterError: the state is of another design.
+            ParameterError: the state is that of a generator of another design.
         """
         if not isinstance(state, dict) or state.get("design") != self._digest():
             raise ParameterError(

@@ -1,6 +1,7 @@
-"""The step from exact counts of the ticks so far to noisy integers, and to estimates.
+"""Noisy measurements of exact counts of all ticks so far, and estimates of the last tick's counts.
 
-The estimates are of the last tick's counts.
+A measurement at tick t is ``Σ_i C_ti q_i`` plus noise: C is the time strategy, and q_i are the
+residual answers on the rows of tick i.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,7 +32,7 @@ Tables = Mapping[Subset, Counts]  # exact counts of every planned marginal
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 Noisy = Mapping[Subset, Sequence[int]]  # the noisy answer of every residual
 
-_AT_ONCE = 2**16  # most Python integers at once, of a hundred bytes each
+_AT_ONCE = 2**16  # most Python integers in memory at once; each takes about a hundred bytes
 
 
 def counted(
@@ -44,14 +45,15 @@ def counted(
 ) -> dict[Subset, Counts]:
     """Return exact counts of every planned marginal for one tick's rows.
 
-    In a plan with ``person``, at most the planned number of rows of each person is counted in the
-    tick, chosen under a key of its own, which is not kept. Under any fixed keys, a tick's counts of
-    a person are a function of that person's rows in it. So the guarantee for all ticks holds for
-    every choice of keys, hence for random keys that do not depend on data. With ``turn``, rows of
-    persons whom it does not admit are left out first.
+    If the plan has a ``person`` column, at most the planned number of each person's rows is counted
+    in the tick. They are chosen by hashes under a random key, which is new at each tick and not
+    kept. For fixed keys, the rows of a person that a tick counts depend only on this person's rows
+    in it. So the guarantee for all ticks holds for every choice of keys, hence for random keys that
+    do not depend on data. ``turn``, if given, first leaves out the rows of persons whom it does not
+    admit.
 
-    With a column of signs, rows with -1 are subtracted: counts may be negative. A row with a sign
-    changes all measured integers by as much as one without, up to the sign.
+    If the ticks have a column of corrections, rows with -1 are subtracted: counts may be negative.
+    Such a row changes all measured integers by as much as a row with +1, with the opposite sign.
 
     Raises:
         DataError: rows break the schema, or are of another tick and must not be carried.
@@ -82,7 +84,7 @@ def counted(
 
 
 def check_period(over: Ticks, tick: int, rows: Counts) -> None:
-    """Refuse rows of other ticks; ``rows`` are the numbers of rows of each tick."""
+    """Refuse rows of other ticks; ``rows`` counts the table's rows by the tick they name."""
     if rows[tick:].any():
         raise DataError(
             f"column {over.period!r}: expected rows of tick {tick} or before, got later ones; "
@@ -96,7 +98,7 @@ def check_period(over: Ticks, tick: int, rows: Counts) -> None:
 
 
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
-    """Return every measured residual, with the first planned marginal that has it."""
+    """Return every measured residual, with the first planned marginal that contains it."""
     parts: dict[Subset, Subset] = {}
     for S in plan.tables.subsets:
         for T in measured_parts(S, plan.query):
@@ -107,10 +109,7 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
 def measured(
     plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
 ) -> dict[Subset, list[int]]:
-    """Return the measurements at the last of these ticks, with fresh noise.
-
-    On every residual they are ``Σ_i C_ti q_i`` plus noise, in exact integers.
-    """
+    """Return the measurements of every residual at the last of these ticks, with fresh noise."""
     rows = max(int(np.abs(counts).sum()) for tables in ticks for counts in tables.values())
     noisy: dict[Subset, list[int]] = {}
     for T, S in parts_of(plan).items():
@@ -123,7 +122,7 @@ def measured(
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
     """Return ``Σ_i C_ti (counts of tick i)``, exactly, for the last of these ticks, t.
 
-    ``rows``: upper bound on the sum of the sizes of a tick's counts.
+    ``rows``: upper bound on the sum of the absolute values of one tick's counts.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     exact = exact_type(sum(map(abs, row)) * max(rows, 1))
@@ -134,9 +133,9 @@ def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> I
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
-    """Return unbiased tables of the last tick's own rows, from the measurements so far.
+    """Return unbiased tables of the rows of the last tick alone, from the measurements so far.
 
-    ``rows`` is their number, where that is public.
+    ``rows`` is the number of these rows; it is used only where that number is public.
     """
     inverse = plan.strategy.row_of_inverse(len(ticks) - 1)
     residuals = {
@@ -152,9 +151,9 @@ def own_residual(
     inverse: tuple[list[int], int],
     ticks: Sequence[Sequence[int] | Integers],
 ) -> Array:
-    """Return the residual of the last tick's own rows, from the measurements of T so far.
+    """Return residual T of the rows of the last tick alone, from the measurements of T so far.
 
-    ``inverse``: the row of C⁻¹ for that tick, with its unit.
+    ``inverse``: that tick's row of C⁻¹ as integers, and the unit by which they are divided.
     """
     weights, unit = inverse
     count = query.rows(T)
@@ -173,6 +172,6 @@ def own_residual(
 def own_table(
     query: ResidualQuery, S: Subset, residuals: Mapping[Subset, Array], rows: int
 ) -> Array:
-    """Return a table of the last tick's own rows; ``rows`` as for :func:`estimated`."""
+    """Return a table of the rows of the last tick alone; ``rows`` as for :func:`estimated`."""
     exact = np.array(0.0 if () in query.multipliers else float(rows))
     return table_of(S, exact, {T: residuals[T] for T in measured_parts(S, query)}, query)

@@ -1,4 +1,4 @@
-"""The step from a workload over time to a noise generator of few states."""
+"""The public function that makes a noise generator of few states for a workload over time."""
 
 import math
 import warnings
@@ -21,8 +21,8 @@ from ..solvers.streams.repeated import repeated_recursion
 from .generator import NoiseGenerator
 
 _EXPONENT = {"mean": 2.0, "max": math.inf}
-_MOST_REPEATED = 512  # most ticks: they take minutes
-_ENOUGH = 1e-4  # excess over the certified optimum: a hundredth of the cost of few states
+_MOST_REPEATED = 512  # most ticks with participation; they take minutes
+_ENOUGH = 1e-4  # tolerance of the certified optimum, about a hundredth of the cost of few states
 
 
 def noise(
@@ -32,18 +32,17 @@ def noise(
     error: Literal["mean", "max"] = "mean",
     participation: AbstractPatterns | None = None,
 ) -> NoiseGenerator:
-    """Return a generator of correlated noise with a few states.
+    """Return a generator of correlated noise that keeps few arrays, called states, between ticks.
 
-    It states a proven bound on its distance from the best possible noise.
-
-    Where people take part more than once, all coefficients are chosen for that, tick by tick, and
-    the sensitivity is the proven one of :func:`certify`.
+    Its ``factor`` is a proven bound on its error relative to the best possible noise. If people may
+    take part more than once, all coefficients are chosen for that, tick by tick, and the
+    sensitivity is computed as in :func:`certify`.
 
     Args:
         workload: a workload over time with a banded inverse, such as :func:`prefix_sums` or
             :func:`momentum`.
-        states: most arrays of the shape of one contribution to keep between ticks, at least 1; no
-            more than the number of ticks are used.
+        states: the largest number of arrays, of the shape of one contribution, to keep between
+            ticks, at least 1; never more are used than there are ticks.
         error: the error to minimise: the root mean square of the answers' standard deviations,
             or the largest of them.
         participation: the ticks in which one person may take part: :class:`Epochs`,
@@ -51,17 +50,17 @@ def noise(
             them; if omitted, each person takes part once.
 
     Raises:
-        ParameterError: the workload's inverse is not banded, or is diagonal; the number of states
-            or error is neither word; participation is no pattern, or has too many ticks.
-        InvalidDomainError: the patterns are over other ticks.
+        ParameterError: the workload is not one over time, or its inverse is diagonal; states is not
+            an integer of at least 1; error is neither word; participation is no pattern, or has too
+            many ticks.
+        InvalidDomainError: the patterns have another number of ticks than the workload.
 
-    Source: found for this package. The closest published method is buffered Toeplitz matrices
-    (Dvijotham et al. 2024): with 2 and 4 buffers 3.9 % and 3.7 % above the optimum for 256 running
-    totals, where this is 0.26 % and 0.001 % above it. For 1024 of them, 1, 2, 3 and 4 states are
-    13 %, 1.0 %, 0.08 % and 0.005 % above the optimum.
-    For 64 in 4 epochs, the best such matrix of 4 buffers is 9.2 % above it, and this is 2.5 %
-    above; with one buffer, 11.5 % and 6.0 %. For 128, where people take part 4 times, at least 16
-    ticks apart, 9.1 % and 2.1 %.
+    Source: found for this package. The closest published method is buffered Toeplitz matrices (BLT;
+    Dvijotham et al. 2024). Errors in per cent above the optimum, for running totals: for 256 ticks,
+    BLT with 2 and 4 buffers 3.9 and 3.7, this noise 0.26 and 0.001. For 1024 ticks, this noise with
+    1, 2, 3 and 4 states 13, 1.0, 0.08 and 0.005. For 64 ticks in 4 epochs, BLT 9.2 and this noise
+    2.5 with 4 buffers; 11.5 and 6.0 with one. For 128 ticks, with 4 participations at least 16
+    ticks apart, 9.1 and 2.1.
 
     >>> noise = gn.streams.noise(gn.streams.prefix_sums(64))
     >>> noise.buffers, noise.factor < 1.002
@@ -105,11 +104,11 @@ def _repeated(
             "certify(…, participation=) says what noise for one participation costs"
         )
     domain = participations(workload, who)
-    with warnings.catch_warnings():  # no warning here: the factor states its gap
+    with warnings.catch_warnings():  # no warning is needed: ``factor`` includes the gap
         warnings.simplefilter("ignore", ConvergenceWarning)
         lower = optimal_noise(domain, p, neighbors="add-remove", tol=_ENOUGH).gamma_lower
     found = repeated_recursion(workload, who, p, min(states, n))
-    # C's own rounding can add this much at each tick of one person
+    # rounding in the entries of C can add this much for each tick of one person
     sensitivity = sensitivity_of(found.strategy(), who) + who.most * found.rounding()
     return _generator(found, sensitivity, p, lower, who)
 

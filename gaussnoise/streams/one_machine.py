@@ -1,4 +1,4 @@
-"""Ticks that are counted, drawn and written by the calling program."""
+"""Ticks that the calling program itself counts, draws and writes, without Spark's executors."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 @final
 @dataclass(frozen=True, eq=False)
 class Commit(AbstractCommit):
-    """The commit of one tick: its counts and measurements.
+    """The committed counts and measurements of one tick.
 
     Attributes:
         counts: exact counts of every planned marginal.
@@ -43,7 +43,7 @@ class Commit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of all residuals, one after another."""
+        """The sha256 of all noisy measurements, one residual after another."""
         values = [list(values) for values in self.noisy.values()]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -51,7 +51,7 @@ class Commit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class OneMachine(AbstractMaker[Commit]):
-    """Counts, adds noise and writes the tables of ticks on this machine.
+    """The maker that counts rows, adds noise and writes tables of ticks on this machine.
 
     Attributes:
         plan: the plan of the stream.
@@ -69,11 +69,11 @@ class OneMachine(AbstractMaker[Commit]):
 
     @property
     def most_bytes(self) -> int:
-        """The largest size of a commit: all counts and measurements of a tick."""
+        """The largest size in bytes of a commit: all counts and measurements of a tick."""
         return 2**20 + 32 * self.plan.tables.dim + 256 * self.plan.query.count
 
     def read(self, content: Any, sha256: str) -> Commit:
-        """Return a commit whose tables have all cells, and sum to the same number of rows."""
+        """Return a commit; its tables must have all cells and sum to the same number of rows."""
         plan = self.plan
         subsets, parts = plan.tables.subsets, list(parts_of(plan))
         shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]
@@ -91,7 +91,7 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, content.get("registry"), counts, noisy)
 
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
-        """Count, draw and commit a tick; the draw is on disk before it leaves this function."""
+        """Count, draw and commit a tick; noisy integers are on disk before they are returned."""
         plan, private = self.plan, self.state.private
         turn = turn_of(private, plan.over, [commit.registry for commit in commits])
         counts = counted(plan.one_tick, plan.over, tick, self.table, self.on_outside, turn)
@@ -111,7 +111,7 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, registry.get("registry"), counts, noisy)
 
     def write(self, folder: Path, commits: list[Commit]) -> None:
-        """Write the tables, one after another, and the files that belong to them."""
+        """Write the tables of the last committed tick, one after another, and its other files."""
         plan, tick = self.plan, len(commits)
         folder.mkdir(exist_ok=True)
         own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
@@ -140,4 +140,4 @@ class OneMachine(AbstractMaker[Commit]):
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
 
     def tidy(self, commits: list[Commit]) -> None:
-        """Delete nothing: a tick is one file, so no partial work is left."""
+        """Delete nothing: a tick is committed as one file, so no partial work is left."""

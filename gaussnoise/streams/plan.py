@@ -1,4 +1,4 @@
-"""The plan of a release over time: public, since it is computed without data."""
+"""The plan of a release over time. It is public, since it is computed without data."""
 
 import math
 import os
@@ -42,12 +42,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MOST_HERE = 10**8  # most integers of all ticks, or cells, on one machine: each tick reads all
+MOST_HERE = 10**8  # most integers of all ticks, or cells, on one machine
 _SECONDS_PER_TICK = 0.2e-6  # seconds of one thread to read one earlier tick's integer
-_WANTED_BITS, _FEWEST_BITS = 16, 12  # bits of the time strategy's columns
-_MULTIPLIER_BITS = (
-    12  # bits that residuals keep where bits are few: deviations to a part in four thousand
-)
+_WANTED_BITS, _FEWEST_BITS = 16, 12  # wanted, and least, bits of the norms of C's columns
+_MULTIPLIER_BITS = 12  # bits that every multiplier keeps: deviations change by 1/4000 at most
 _MOST_SCALE_BITS = 53
 
 
@@ -57,35 +55,36 @@ class StreamPlan(AbstractPlan):
     """A plan of tables that are released tick by tick: a public document, computed without data.
 
     Let q_1, …, q_t be the integers that a release of tables measures, for the rows of each tick so
-    far. At tick t ``Σ_{i<=t} C_ti q_i`` is measured with fresh discrete Gaussian noise. One
-    person's reports move all measurements by at most ``Δ² max_π Σ_{i,j∈π} |(CᵀC)_ij|`` squared,
-    where Δ² bounds the move by one person's rows in one table: see :func:`.reports.largest_change`.
+    far. At tick t, ``Σ_{i<=t} C_ti q_i`` is measured with fresh discrete Gaussian noise. The
+    squared change of all measurements by one person's reports is at most ``Δ² max_π Σ_{i,j∈π}
+    |(CᵀC)_ij|``: π is a set of ticks in which one person may report, and Δ² bounds the squared
+    change of q_i by one person's rows in one tick. See :func:`.reports.largest_change`.
 
     Formal guarantees:
         * All ticks together are ρ-zCDP, even if the rows of a tick, and who reports in it, depend
           on earlier publications. Proof: given the publications before tick t, the noise of tick t
-          is a discrete Gaussian of scale σ around integers, which differ between neighbours by
-          some s_t that the past determines, since C is lower triangular. Let p, q be the
-          probabilities of its measurements. Then ``E_q[(p/q)^α | past] <= exp(α(α−1)‖s_t‖²/2σ²)``
-          (Canonne, Kamath & Steinke 2020, Proposition 5). So ``Π_t (p/q)^α exp(−α(α−1)‖s_t‖²/2σ²)``
-          is a supermartingale that starts at 1. In every course of events the s_t are those of
-          *some* reports that one person may make, hence ``Σ_t ‖s_t‖² <= 2ρσ²``. Together, ``E_q Π_t
-          (p/q)^α <= exp(α(α−1)ρ)``. Who reports may be chosen during the stream, as long as a
-          person reports in at most ``reports`` ticks, each two ``apart``, in every course of
-          events.
+          is a discrete Gaussian of scale σ around integers. Between neighbours these differ by some
+          s_t that the past determines, since C is lower triangular. Let p, q be the probabilities
+          of tick t's measurements for the two neighbours. Then ``E_q[(p/q)^α | past] <=
+          exp(α(α−1)‖s_t‖²/2σ²)`` (Canonne, Kamath & Steinke 2020, Proposition 5). So ``Π_t (p/q)^α
+          exp(−α(α−1)‖s_t‖²/2σ²)`` is a supermartingale that starts at 1. In every sequence of
+          publications, the s_t come from *some* reports that one person may make, hence ``Σ_t
+          ‖s_t‖² <= 2ρσ²``. Together, ``E_q Π_t (p/q)^α <= exp(α(α−1)ρ)``. Who reports may be chosen
+          during the stream, as long as every person reports in at most ``reports`` ticks, any two
+          of them at least ``apart`` ticks apart, for any publications.
         * Other guarantees, such as (ε, δ), hold by the same argument as for successive releases
-          under a :class:`Ledger`: a path of one Brownian motion, and distances of the lattice that
-          add up.
+          under a :class:`Ledger`: the Gaussian noise of all ticks corresponds to a path of one
+          Brownian motion, and the distances of discrete from continuous noise add up.
         * The publication of a tick is never changed afterwards: the estimates of tick t's counts
-          are row t of C⁻¹ times the measurements so far. They are unbiased, totals are their sums,
-          and tables agree on shared margins.
+          are row t of C⁻¹ times the measurements so far. These estimates are unbiased, totals are
+          their sums, and tables agree on shared margins.
 
     Attributes:
-        asked: the request for each tick's tables, on the budget of the whole stream.
+        asked: the request for each tick's tables, with the budget of the whole stream.
         one_tick: the plan of one tick's tables, as if released alone with the whole budget.
         over: the ticks, and the participation in them.
-        strategy: the matrix C that combines ticks in measurements.
-        multipliers: the multipliers of residuals, by type; None for those of the tables' plan.
+        strategy: the matrix C that combines the ticks in measurements.
+        multipliers: the integer factors of residuals, by type; None for those of ``one_tick``.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -137,7 +136,7 @@ class StreamPlan(AbstractPlan):
         n = self.over.n
         once, drawn = self.one_tick.core_hours, self.one_tick.integers * SECONDS_PER_INTEGER / 3600
         again = n * (n + 1) / 2 * _SECONDS_PER_TICK / SECONDS_PER_INTEGER
-        # the tables' hours are for drawing, except for a part that is as small in each tick
+        # hours of ``once`` beyond drawing do not grow with the number of earlier ticks
         share = drawn / sum(once.values())
         return {names: hours * (n + again * share) for names, hours in once.items()}
 
@@ -157,7 +156,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def query(self) -> ResidualQuery:
-        """The integer query of one tick's tables, with the noise that is drawn at every tick."""
+        """The integer query of one tick's tables, with the scale of the noise of every tick."""
         one = self.one_tick.query
         if self.multipliers is not None:
             one = one.with_multipliers(self.multipliers, self.neighbors)
@@ -171,7 +170,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def rho_charged(self) -> float:
-        """The ρ that OpenDP's map charges for all noise of all ticks, for one person's reports."""
+        """The ρ of all ticks' noise for one person's reports, by OpenDP's privacy map."""
         query = drawn_query(self.query)
         if query.scale < TABLE_STEPS:
             raise GaussNoiseError(
@@ -185,17 +184,17 @@ class StreamPlan(AbstractPlan):
         return charged
 
     def spent(self, ticks: int) -> float:
-        """Return the ρ of one person's rows in any successive ticks of this number.
+        """Return the ρ of one person's rows in any window of this many successive ticks.
 
-        A year is 12 monthly ticks, 52 weekly ones, or 365 daily ones: this is the cost of a
-        person's rows of a year. If participation is enforced, it is that of all rows, since without
-        a year's rows, later ones might count that do not count now.
+        For example, 12 monthly, 52 weekly or 365 daily ticks give the cost of a person's rows of
+        one year. If participation is enforced, the result is the ρ of all rows: without the rows of
+        that year, the registry might let later rows count that are left out now.
 
         Args:
-            ticks: the number of ticks, at least 1; more than n are all of them.
+            ticks: the number of ticks, at least 1; more than n mean all of them.
 
         Raises:
-            ParameterError: there is no such number of ticks.
+            ParameterError: it is not an integer of at least 1.
 
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
         >>> over = gn.streams.Ticks(104, reports=8, apart=4)
@@ -219,13 +218,13 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts on the stream, for its texts and its tables."""
+        """The facts about the stream that its texts and tables state."""
         from .text import facts_of_stream
 
         return facts_of_stream(self)
 
     def covariance(self, weights: "ArrayLike") -> TableCovariance:
-        """Return the noise covariance of a combination of ticks, over all planned tables' cells.
+        """Return the noise covariance of a weighted sum of ticks, over the cells of all tables.
 
         Args:
             weights: the weights of ticks 1, 2, …: at most n numbers.
@@ -241,26 +240,24 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def _counts(self) -> Marginals:
-        """The planned tables as counts of cells, also where other queries are asked of them."""
+        """The planned marginals as counts of all cells, even if other queries are planned."""
         return Marginals(self.schema.sizes, self.tables.subsets)
 
     @cached_property
     def time_covariance(self) -> Array:
-        """The covariance of the estimates of a cell's counts in all pairs of ticks.
+        """The covariance of one cell's estimates between all pairs of ticks, shape (n, n).
 
-        It has shape (n, n), and is in units of the cell's variance at tick 1.
-
-        The covariance of any two cells in any two ticks is their covariance at tick 1 times this:
-        the factors for time and tables are independent of each other.
+        It is in units of the cell's variance at tick 1. The covariance of any two cells at two
+        ticks s and t is their covariance at tick 1 times entry (s, t).
         """
         inverse = self.strategy.inverse
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
 
     def standard_deviation(self, *names: str, ticks: tuple[int, int]) -> float:
-        """Return the deviation of the cells of these attributes' table, summed over ticks.
+        """Return the standard deviation of a cell's count over the ticks from first to last.
 
-        The counts are those of the ticks from first to last. Where other queries than cells are
-        planned, the cells' deviations differ, and this is their root mean square.
+        The cell is one of the table of these attributes. If other queries than cells are planned,
+        the deviations of cells differ, and this is their root mean square.
 
         Raises:
             ParameterError: no planned marginal contains the attributes, or there are no such ticks.
@@ -270,11 +267,11 @@ class StreamPlan(AbstractPlan):
         return math.sqrt(self.covariance(self.window(*ticks)).mean_variance(S))
 
     def half_width(self, *names: str, ticks: tuple[int, int], level: float = 0.95) -> float:
-        """Return half the length of a cell's confidence interval, over ticks first to last."""
+        """Return half the length of a confidence interval for the cells of this table and ticks."""
         return quantile(level) * self.standard_deviation(*names, ticks=ticks)
 
     def window(self, first: int, last: int) -> Array:
-        """Return the weights of ticks that sum those from first to last.
+        """Return the weights of a sum over ticks: 1 from first to last, 0 before.
 
         Raises:
             ParameterError: there are no such ticks.
@@ -287,7 +284,7 @@ class StreamPlan(AbstractPlan):
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
     def weights(self, given: "ArrayLike") -> Array:
-        """Return the validated weights of ticks."""
+        """Return the weights of ticks as an array, after checking them."""
         try:
             weights = np.array(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -313,9 +310,10 @@ class StreamPlan(AbstractPlan):
     def gap(self) -> float:
         """The relative gap: an upper bound on the excess over the least possible error.
 
-        The optimum of the product is the product of the optima, in every p-norm: the product of two
+        It combines the gaps of the tables and of the time strategy. In every p-norm, the optimum of
+        a Kronecker product of workloads is the product of the optima: the product of two
         covariances covers the products of their points, and the product of two dual measures proves
-        the product of the lower ends.
+        the product of the lower bounds.
         """
         return (1 + self.one_tick.noise.gap) * (1 + self.strategy.gap) - 1
 
@@ -329,34 +327,34 @@ class StreamPlan(AbstractPlan):
         on_outside: OnOutside = "refuse",
         executors: bool = False,
     ) -> "Stream":
-        """Begin the stream in a new folder; a ledger is charged its whole budget here, once.
+        """Begin the stream in a new folder, and charge its whole budget to the ledger, if given.
 
-        If the program is killed between the charge and its record, the charge is lost, as for any
-        release.
+        If the program is killed after the charge and before the stream is recorded, that charge
+        stays spent, as for any release.
 
         ``path/ticks`` and ``path/stream.json`` are public. ``path/private`` holds the exact counts
         of every tick, which later ticks need: keep it as confidential as the rows.
 
         Args:
-            path: a new directory; with ledger and id, the same one again reads the stream that was
+            path: a new directory. With ledger and id, a repeated call returns the stream that was
                 started there.
             ledger: a :class:`Ledger` or its path.
-            id: the name of this stream in the ledger; its ticks are entries of their own, at no
-                further cost. It is in ``stream.json``, which is public.
+            id: the name of this stream in the ledger; each tick becomes a further entry there, at
+                no cost. It is in ``stream.json``, which is public.
             format: the format of table files, as for :meth:`Plan.release`.
             on_outside: as for :meth:`Plan.release`, at every tick.
-            executors: whether Spark's executors count, draw, decode and write the ticks, which then
-                take Spark dataframes. The rules of ``executors`` in :meth:`Plan.release` hold for
-                ``path``. It needs ``format="parquet"``.
+            executors: whether Spark's executors count, draw, decode and write the ticks.
+                :meth:`Stream.tick` then takes Spark dataframes. The rules of ``executors`` in
+                :meth:`Plan.release` hold for ``path``. It needs ``format="parquet"``.
 
         Raises:
             OutputError: the directory exists, or cannot be written.
             StreamError: other users cannot be kept out of its folder ``private``.
             ParameterError: there are more than 1000 marginals as CSV, or CSV is combined with
                 ``executors``; or ledger and id are not given together.
-            DomainTooLargeError: more than 10⁸ noisy integers in all ticks together, or cells,
-                without ``executors``; with them, a table of more than 2²⁶ cells, since streams do
-                not cut tables into pieces.
+            DomainTooLargeError: without ``executors``, there are more than 10⁸ noisy integers in
+                all ticks together, or more than 10⁸ cells; with them, a table has more than 2²⁶
+                cells.
             BudgetError: the ledger's budget does not allow the stream.
             LedgerError: the ledger has another release under this id, or is unusable.
             SchemaError: the schema is a draft that no person has confirmed.
@@ -374,7 +372,7 @@ class StreamPlan(AbstractPlan):
         )
 
     def check(self, table: object) -> "CheckResult":
-        """Return which rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
+        """Return how many rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
 
         The rule ``on_outside`` does not apply to rows of other ticks: :class:`Ticks` says whether
         they are refused or carried.
@@ -428,10 +426,7 @@ class StreamPlan(AbstractPlan):
         return simulated(self, tables, draw, on_outside=on_outside)
 
     def dp_event(self) -> "DpEvent":
-        """Return the cost of the stream as :func:`gaussnoise.privacy.dp_event`.
-
-        ``dp-accounting`` composes it with others.
-        """
+        """Return the cost of the stream as an event of ``dp-accounting``, which composes it."""
         return dp_event(self.rho_charged)
 
     def __str__(self) -> str:
@@ -441,7 +436,7 @@ class StreamPlan(AbstractPlan):
 
 
 def drawn_query(query: ResidualQuery) -> IntegerQuery:
-    """Return the integers that get noise; refuse tables in which no row can change anything."""
+    """Return the query whose integers get noise; refuse plans of tables that no row can change."""
     if query.query is None:
         raise ParameterError(
             "plan: a stream needs tables that rows can change; hint: release these once, they are "
@@ -456,9 +451,9 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """Return the plan of a stream of such tables.
+    """Return the plan of a stream with these tables at every tick, and the best known strategy.
 
-    Its strategy is the one it was begun with, or the best one known.
+    A stream that is read from disk gives the strategy and multipliers with which it was begun.
 
     Raises:
         ParameterError: ``over`` is not ticks, or the budget cannot be drawn.
@@ -493,7 +488,7 @@ def continual(
         )
     drawn = over.n * tables.integers
     privacy = tables.privacy
-    # the guarantee is for all draws together; their number determines the lattice's share of it
+    # the guarantee is for all draws together; the cost of the lattice grows with their number
     budget = zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho)
     whole = replace(tables, asked=replace(tables.asked, privacy=budget))
     if strategy is None:
@@ -521,7 +516,7 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return the bits of the longest column: as many as 64-bit noise allows."""
+    """Return the bits of the norm of C's longest column: as many as 64-bit noise allows."""
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
     )

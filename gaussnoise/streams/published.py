@@ -1,4 +1,4 @@
-"""Published tables of a tick, read once its folder agrees with the plan of the stream."""
+"""Published tables of a tick, read after checking its folder against the stream's plan."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def stored(
     state: State, plan: StreamPlan, on_outside: OnOutside, what: str, tick: int
 ) -> StoredTables:
-    """Return the published tables of one tick: "cumulative" or "period".
+    """Return the published tables of one tick; ``what`` is "cumulative" or "period".
 
     Raises:
         StreamError: files are missing, changed, or do not follow from the plan.
@@ -67,7 +67,7 @@ def _disagreement(
     written: Mapping[str, StoredTables],
     record: Mapping[str, Any],
 ) -> str | None:
-    """Return in words what a tick's record or texts say else than the plan; None if nothing."""
+    """Describe how a tick's record or text files differ from the plan; None if they agree."""
     folder, measured = state.tick_folder(tick), record["measurements_sha256"]
     if not _SHA256.fullmatch(measured):
         raise ValueError

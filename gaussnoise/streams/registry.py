@@ -1,22 +1,22 @@
-"""The registry of a stream: in how many ticks each person was counted, and in which one last.
+"""The registry of a stream: for each person, the number of ticks that counted rows, and the last.
 
-It is PRIVATE, as confidential as the rows, though it holds keyed hashes in place of persons:
-with its key, which is in the same file, a known person can be found in it.
+It is PRIVATE, as confidential as the rows, although it holds keyed hashes instead of names: the key
+is in the same file, so a reader of the file can look a person up.
 
 Formal guarantees:
-    * A person's rows of a tick are counted only if the registry has the person in fewer than
-      ``reports`` ticks, the last of them at least ``apart`` before. So the counted ticks of every
-      person are ticks that the plan allows, for any rows.
-    * Which ticks of a person are counted is decided by that person's own rows of these and earlier
-      ticks. So adding or removing a person, with rows in any ticks, changes the counted rows of
-      this person alone.
-    * It is a part of the tick's commit: the file of a tick is on disk before the tick is committed,
-      the commit holds its sha256, and no tick is drawn from another file. So an older copy is
-      refused, and an interrupted tick either was committed, and is not counted again, or was not,
+    * A person's rows of a tick are counted only if earlier rows were counted in fewer than
+      ``reports`` ticks, and the last of these is at least ``apart`` ticks before. So every person
+      is counted only in ticks that the plan allows, for any rows.
+    * Whether a tick counts a person depends only on that person's rows of this and earlier ticks.
+      So adding or removing a person, with rows in any ticks, changes no other person's counted
+      rows.
+    * The registry is part of the tick's commit: its file is on disk before the tick is committed,
+      the commit holds the file's sha256, and the next tick accepts no other file. So an older copy
+      is refused. An interrupted tick either was committed, and is not counted again, or was not,
       and its file is written anew.
 
-The file of a tick replaces that of the tick before: a record of 20 bytes for each person, in the
-order of hashes. Ticks that are drawn read it once and write it once, in blocks.
+The file of each tick replaces the one before. It has a record of 20 bytes for each person, sorted
+by hash. Drawing a tick reads the old file and writes the new one in blocks.
 """
 
 import hashlib
@@ -51,8 +51,8 @@ class Registry:
 
     Attributes:
         key: the key of the hashes.
-        kind: the kind of values that name persons, from the first tick on; None before.
-        records: a record for each person, sorted by hash; in memory or on disk.
+        kind: the type of the values that name persons; None before the first tick.
+        records: one record for each person, sorted by hash; in memory or on disk.
     """
 
     key: bytes
@@ -65,12 +65,12 @@ class Registry:
         return cls(secrets.token_bytes(KEY_BYTES), None, np.zeros(0, dtype=_RECORD))
 
     def blocks(self) -> Iterator[Records]:
-        """Yield all records in order; there is always one block at least."""
+        """Yield all records in order, in blocks; at least one block, which may be empty."""
         for start in range(0, max(len(self.records), 1), _AT_ONCE):
             yield np.array(self.records[start : start + _AT_ONCE])
 
     def beside(self, digests: Digests) -> Iterator[tuple[Records, Digests]]:
-        """Yield every block of records, and the part of some sorted hashes that belongs to it."""
+        """Yield every block of records, with the sorted hashes that fall into its range."""
         begin = 0
         for start, block in enumerate(self.blocks(), 1):
             following = self.records["digest"][start * _AT_ONCE : start * _AT_ONCE + 1]
@@ -82,13 +82,13 @@ class Registry:
 @final
 @dataclass(eq=False)
 class Turn(AbstractAdmission):
-    """The rule of one tick; it remembers the persons whom it admitted.
+    """The rule that decides which persons one tick counts; it remembers whom it admitted.
 
     Attributes:
         registry: the registry after the tick before.
-        over: the ticks, with the rule of who is admitted.
+        over: the ticks, with their limits ``reports`` and ``apart``.
         tick: the number of the tick.
-        kind: the kind of values that name the persons of the tick, once it is known.
+        kind: the type of the values that name persons in this tick; None until it is known.
         counted: the hashes of admitted persons, sorted and distinct.
     """
 
@@ -104,7 +104,7 @@ class Turn(AbstractAdmission):
         return self.registry.key
 
     def check_kind(self, kind: str) -> None:
-        """Refuse persons of another kind than at earlier ticks, who could not be recognised."""
+        """Refuse another type of person ids than at earlier ticks: no one would be recognised."""
         if self.registry.kind not in (None, kind):
             raise DataError(
                 f"persons: expected {self.registry.kind}, as at the first tick, got {kind}: the "
@@ -114,7 +114,7 @@ class Turn(AbstractAdmission):
         self.kind = kind
 
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return which of these persons the plan lets count at this tick."""
+        """Return, for each of these persons, whether this tick may count their rows."""
         order = np.argsort(digests, kind="stable")
         ordered, found = digests[order], np.empty(len(digests), dtype=bool)
         blocks = self.registry.beside(ordered)
@@ -132,7 +132,7 @@ class Turn(AbstractAdmission):
         return allowed
 
     def blocks(self) -> Iterator[Records]:
-        """Yield the records after the tick, in order."""
+        """Yield the records after this tick, in order of hashes."""
         for block, digests in self.registry.beside(self.counted):
             known, places = _places(block, digests)
             block["ticks"][places[known]] += 1
@@ -142,12 +142,12 @@ class Turn(AbstractAdmission):
             yield np.insert(block, places[~known], new)
 
     def after(self) -> Registry:
-        """Return the registry after the tick, in memory."""
+        """Return the registry after this tick, in memory."""
         return Registry(self.key, self.kind, np.concatenate([*self.blocks()]))
 
 
 def _distinct(parts: Sequence[Digests]) -> Digests:
-    """Return the hashes of sorted parts, sorted, each once."""
+    """Return the distinct hashes of several sorted arrays, sorted."""
     every = np.concatenate(parts)
     every.sort(kind="stable")  # quick where parts are sorted
     first = np.ones(len(every), dtype=bool)
@@ -156,7 +156,7 @@ def _distinct(parts: Sequence[Digests]) -> Digests:
 
 
 def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return which of some sorted hashes a block has, and the place of each in it."""
+    """Return which of the sorted hashes a block has, and the index of each in the block."""
     own = np.ascontiguousarray(block["digest"])
     places = np.searchsorted(own, digests)
     known = np.zeros(len(digests), dtype=bool)
@@ -169,19 +169,19 @@ def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArra
 
 
 def begun(private: Path) -> None:
-    """Write the registry of a stream that begins; one of a start that was killed is replaced."""
+    """Write an empty registry for a new stream; replace one that a killed start left."""
     forgotten(private)
     registry = Registry.new()
     _write(_file(private, 0), registry, registry.blocks())
 
 
 def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | None:
-    """Return the rule of the next tick; None if nothing is enforced.
+    """Return the rule of the next tick; None if the stream does not enforce participation.
 
     Args:
         private: the private folder of the stream.
         over: the ticks.
-        before: the sha256 of the registry's file at each tick so far.
+        before: the sha256 of the registry's file after each tick so far.
 
     Raises:
         StreamError: the file is missing, or is not the one that the last tick was committed with.
@@ -214,7 +214,7 @@ def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | 
 
 
 def written(private: Path, turn: Turn | None) -> dict[str, str]:
-    """Write the registry after a tick that is to be committed; return what its commit holds."""
+    """Write the registry after a tick; return the entry that the tick's commit must hold."""
     if turn is None:
         return {}
     file = _file(private, turn.tick)
@@ -223,7 +223,7 @@ def written(private: Path, turn: Turn | None) -> dict[str, str]:
 
 
 def tidied(private: Path, over: Ticks, done: int) -> None:
-    """Delete the files that no later tick reads; after the last tick, that is the registry."""
+    """Delete all registry files but that of the last tick done; after tick n, delete all."""
     for file in _files(private):
         if done == over.n or file != _file(private, done):
             remove(file)
@@ -233,7 +233,7 @@ def forgotten(private: Path) -> None:
     """Delete the registry, with its key.
 
     Raises:
-        OSError: it cannot be deleted.
+        OSError: a file cannot be deleted.
     """
     for file in _files(private):
         file.unlink()
@@ -248,7 +248,7 @@ def _files(private: Path) -> list[Path]:
 
 
 def _write(file: Path, registry: Registry, blocks: Iterator[Records]) -> str:
-    """Write a file that only its owner can read, in one step; return its sha256."""
+    """Write a registry file that only its owner can read, in one step; return its sha256."""
     header = {
         "format": _FORMAT,
         "warning": _WARNING,

@@ -1,4 +1,4 @@
-"""The page of a stream: all rows so far, and every table over time."""
+"""The HTML page of a stream: tables of all rows so far, and tables over time."""
 
 import os
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ def report(
     title: str | None = None,
     ask: Sequence[str] = (),
 ) -> None:
-    """Write one HTML page for all readers of a stream, as :meth:`TableRelease.report` does.
+    """Write one HTML page for the readers of a stream, like :meth:`TableRelease.report`.
 
-    Its tables are of all rows so far. Besides, it shows the first twelve of them over time: the
-    rows of each tick, with intervals, as pictures where a table has few cells, and as numbers.
+    Its tables count all rows so far. The first twelve are also shown over time: the counts of each
+    tick with intervals, as numbers and, if a table has few cells, as a picture.
 
     Args:
         tables: the tables of the stream.
         path: a new file, like ``report.html``.
         title: the heading of the page.
-        ask: questions, as :meth:`ask` takes them, which the page then answers.
+        ask: questions that the page answers, in the forms that :meth:`ask` takes.
 
     Raises:
         OutputError: the file exists, or cannot be written.
@@ -47,7 +47,7 @@ def report(
     >>> "sex by tick" in page
     True
     """
-    # imported here: only a page needs what pages are made of
+    # imported here: only a report needs these modules
     from ..tables.release.report.answers import answers_of
     from ..tables.release.report.over_time import OverTime
     from ..tables.release.report.pages import release_page, save_page

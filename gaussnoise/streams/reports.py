@@ -1,6 +1,6 @@
-"""The largest change of all measurements over time by the reports of one person.
+"""Bounds, in exact integers, on the change of all measurements by one person's reports.
 
-It is computed in exact integers.
+A report is the rows of one person in one tick.
 """
 
 from functools import lru_cache
@@ -20,28 +20,29 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most that many ticks.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks.
 
-    Each two ticks of a set are at least ``apart`` apart.
+    Any two ticks of a set are at least ``apart`` ticks apart.
 
-    A person with rows in the ticks of π changes the answers of tick i's table by some u_i with
-    ‖u_i‖ <= Δ, which may differ from tick to tick. The measurements over time change by ``Σ_i C_·i
-    ⊗ u_i``, of squared length
+    With time strategy C, a person with rows in the ticks of π changes the answers at tick i by some
+    u_i with ‖u_i‖ <= Δ, which may differ from tick to tick. The measurements over time change by
+    ``Σ_i C_·i ⊗ u_i``, of squared length
 
         Σ_{i,j∈π} X_ij ⟨u_i, u_j⟩ <= Δ² Σ_{i,j∈π} |X_ij|,    X = CᵀC,
 
-    by the Cauchy–Schwarz inequality, with equality at u_i = u where X >= 0.
+    by the Cauchy–Schwarz inequality, with equality for equal u_i of length Δ if X >= 0.
 
-    The bound is exact where X_ij = 0 for different ticks of one person, or a person has two ticks,
-    or the sets are few. Otherwise let r_i be the largest sum of row i of X over a set with i. Then
-    Σ_{i∈π} r_i is maximised; both steps use dynamic programming over positions and counts (the
-    bound of Choquette-Choo et al. 2023, Section 4). A row may count all other ticks, or only the
-    earlier or only the later ones, twice; the least of the three bounds is returned.
+    The result is the exact maximum if X_ij = 0 for different ticks of one person, if a person has
+    at most two ticks, or if there are few sets. Otherwise let r_i be the largest sum of |X_ij| over
+    the ticks j of a set that contains i. Then Σ_{i∈π} r_i is maximised; both steps use dynamic
+    programming over ticks and numbers of ticks (the bound of Choquette-Choo et al. 2023, Section
+    4). Since X is symmetric, r_i may instead count only the earlier, or only the later, ticks j
+    twice; the least of the three bounds is returned.
 
     Args:
         gram: X, integers, shape (n, n).
-        reports: at least 1.
-        apart: at least 1.
+        reports: the largest number of ticks of one person, at least 1.
+        apart: the least difference between two ticks of one person, at least 1.
     """
     n = len(gram)
     sizes = np.abs(gram)
@@ -62,9 +63,9 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
 
 
 def _most(weights: Integers, k: int, apart: int) -> list[int]:
-    """Return the largest sum of every row of weights >= 0 over at most k positions, ``apart``."""
+    """Return every row's largest sum of at most k weights >= 0 that are ``apart`` columns apart."""
     rows, n = weights.shape
-    before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j positions
+    before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j columns
     for _ in range(k):
         best = np.zeros_like(before)
         for j in range(1, n + 1):
@@ -73,13 +74,13 @@ def _most(weights: Integers, k: int, apart: int) -> list[int]:
     return [int(x) for x in before[n]]
 
 
-@lru_cache(maxsize=1)  # a search asks for the same sets repeatedly
+@lru_cache(maxsize=1)  # a search for strategies asks for the same sets repeatedly
 def _sets(who: Apart) -> NDArray[np.intp]:
     return who.maximal()
 
 
 def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
-    """Return the largest sum over all sets, which are padded with n."""
+    """Return the largest sum of ``sizes`` over pairs of one set, where sets are padded with n."""
     padded = np.zeros((len(sizes) + 1,) * 2, dtype=sizes.dtype)
     padded[:-1, :-1] = sizes
     totals = sum(padded[i, j] for i in sets.T for j in sets.T)
@@ -89,9 +90,10 @@ def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
 def worst_reports(
     gram: Array, reports: int, apart: int, signed: bool
 ) -> dict[tuple[float, ...], float]:
-    """Return reports of 0, 1 (or −1) per tick that move much, with their moves: not a bound.
+    """Return vectors of reports (0, 1, or −1 if signed, per tick) with their squared changes.
 
-    A search uses them. Each starts from a tick and adds the report that moves most.
+    They change measurements much, but not provably most: each starts from one tick, and adds the
+    report that increases the change most, again and again. A search for strategies uses them.
     """
     n, worst = len(gram), {}
     positions, own = np.arange(n), np.diagonal(gram)

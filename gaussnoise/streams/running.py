@@ -1,4 +1,4 @@
-"""A stream on disk: begun once, then tick by tick, each drawn once, through all interruptions."""
+"""A stream on disk: started once, then run tick by tick; interruptions never draw a tick twice."""
 
 import json
 import os
@@ -57,7 +57,7 @@ Array = NDArray[np.float64]
 FORMAT = "gaussnoise.stream/2"
 _LONGEST_ID = 180
 _KEY = re.compile(r"[0-9a-f]{32}")  # the random name of a stream
-_LEDGER = "ledger.json"  # in the private folder: it holds the ledger's path
+_LEDGER = "ledger.json"  # a file of the private folder that holds the ledger's path
 
 
 @final
@@ -67,23 +67,23 @@ class Stream:
 
     ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
     counts of every tick, which later ticks need; only its owner may read it. Keep it as
-    confidential as the rows, and never copy a stream to continue both copies: a tick drawn twice
-    with other noise costs its budget twice.
+    confidential as the rows, and never continue two copies of a stream: a tick that is drawn twice,
+    with different noise, costs its budget twice.
 
     Formal guarantees:
-        * Every tick is drawn once. Its publication is made from measurements that were on disk
-          before, so that it is the same after any number of interruptions; a draw that was
-          interrupted before it was on disk was seen by no person.
-        * No tick is left out, and none is run under another's number. The same call can be repeated
-          after any interruption until it succeeds, and never counts rows twice.
-        * Whether a tick is drawn, read again or refused depends on its number and on the number of
-          published ticks, which are public, and on whether a file comes in again, which is known
-          by its path, size and time: exact counts are compared with nothing.
-        * If the plan enforces participation, a tick's rows are counted, and the registry of persons
-          is brought up to date, both or neither.
+        * The noise of every published tick is drawn once. The publication is made from measurements
+          that are on disk before, so it is the same after any number of interruptions. If a draw is
+          interrupted before it is on disk, no person has seen it.
+        * No tick is left out, and none is run under the number of another. After an interruption,
+          the same call can be repeated until it succeeds; it never counts rows twice.
+        * Whether a tick is drawn, read again or refused depends on its number and the number of
+          published ticks, which are public, and on whether a file was counted before, which is
+          recognised by its path, size and time. It never depends on exact counts.
+        * If the plan enforces participation, counting a tick's rows and updating the registry of
+          persons happen together or not at all.
         * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
-          together cannot be distinguished from the stream as it was then, unless the stream is
-          under a ledger, which knows each of its ticks.
+          together looks like the stream as it was then, and is refused only if the stream is
+          charged to a ledger, which lists its ticks.
 
     Attributes:
         plan: the plan of the stream.
@@ -91,8 +91,8 @@ class Stream:
         format: the format of table files.
         on_outside: the rule for rows with values outside the schema.
         state: the files kept between ticks.
-        ledger: the budget that was charged; None if there is none, or its path is not known.
-        id: its name in the ledger; None without a ledger.
+        ledger: the ledger that was charged; None if there is none, or its path is not known.
+        id: the stream's name in the ledger; None without a ledger.
         layout_sha256: the sha256 of the assignment of work to executors; None on one machine.
 
     >>> import pyarrow as pa, tempfile
@@ -126,11 +126,12 @@ class Stream:
 
         Args:
             path: the stream's folder.
-            ledger: the new path of its ledger, if that was moved.
+            ledger: the new path of the stream's ledger, if the ledger was moved.
 
         Raises:
             OutputError: there is no stream, or it was calibrated by another version or machine.
-            LedgerError: its ledger is missing, or one is given and the stream is charged to none.
+            LedgerError: the stream's ledger is missing, or ``ledger`` is given although the stream
+                is charged to none.
         """
         return _opened(_folder("open", path), None if ledger is None else Ledger.of(ledger))
 
@@ -143,10 +144,10 @@ class Stream:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
                 Parquet file; a tick without rows is a table without rows. Executors take a Spark
                 dataframe.
-            number: the number of the tick; only the first tick can be run without it. A call that
-                was interrupted can be repeated: it reads the tick's tables again if they were
-                drawn. Rows are not compared with those of any tick, so the same rows under a new
-                number count again.
+            number: the number of the tick; only the first tick can be run without it. An
+                interrupted call can be repeated: if the tick was drawn, its tables are only read.
+                Rows are not compared with earlier ones, so the same rows under a new number count
+                again.
             same_file: whether to count a file again that an earlier tick counted.
 
         Returns:
@@ -160,11 +161,11 @@ class Stream:
                 the table, given by its path, was counted by an earlier tick and has not changed
                 since; the folder was changed, or is an older copy; or others than its owner can
                 open its private folder.
-            LedgerError: the stream is charged to a ledger that is missing, or disagrees.
+            LedgerError: the stream's ledger is missing, or does not agree with ``stream.json``.
             OutputError: the folder cannot be written; the same tick can be run again.
 
         Warns:
-            StreamWarning: with ``same_file``, rows of such a file count twice.
+            StreamWarning: with ``same_file``, rows of a file that was counted before count twice.
         """
         from ..tables.reading.declared import check_columns
         from ..tables.reading.files import written_in
@@ -186,7 +187,7 @@ class Stream:
             done = self.state.published()
             if (
                 len(commits) > done
-            ):  # its program died: publish what it drew, and draw nothing again
+            ):  # a tick was drawn, and its program died: publish it, and draw nothing again
                 self._publish(done + 1, commits, maker, ledger)
                 done += 1
             maker.tidy(commits[:done])
@@ -225,13 +226,13 @@ class Stream:
         return self._total(number, backend)
 
     def forget(self) -> None:
-        """Delete the registry of persons: the stream is over, and can only be read.
+        """Delete the registry of persons. After this, the stream can only be read.
 
         After the last tick this happens by itself. Exact counts stay in the private folder.
 
         Raises:
             StreamError: the stream keeps no registry.
-            OutputError: it cannot be deleted.
+            OutputError: the registry cannot be deleted.
 
         >>> import pyarrow as pa, tempfile
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -254,7 +255,7 @@ class Stream:
             registry.forgotten(self.state.private)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
-        """Return the maker that counts these rows."""
+        """Return the maker of ticks that counts these rows: on this machine or by executors."""
         if self.layout_sha256 is None:
             from .one_machine import OneMachine
 
@@ -268,7 +269,7 @@ class Stream:
     def _publish(
         self, tick: int, commits: list[C], maker: AbstractMaker[C], ledger: Ledger | None
     ) -> None:
-        """Draw a tick if that has not been done, and put its folder into place."""
+        """Draw a tick unless it is committed already, and publish its folder."""
         target = self.state.tick_folder(tick)
 
         def write(folder: Path) -> None:
@@ -291,9 +292,9 @@ class Stream:
             )
 
     def _charged_to(self) -> Ledger | None:
-        """Return the ledger, with the lines of the stream's charge where it has none of its own.
+        """Return the stream's ledger, with the purpose and approval of its charge as a note.
 
-        A stream that is not the one that was charged is refused.
+        A note that the ledger object has already is kept. Refuse a stream that was not charged.
         """
         if self.id is None:
             return None
@@ -322,7 +323,7 @@ class Stream:
 
     @property
     def tables(self) -> StreamTables:
-        """All published tables, read from their files after these are checked.
+        """All published tables. Their files are checked before they are read.
 
         Raises:
             StreamError: files are missing or were changed.
@@ -340,7 +341,7 @@ class Stream:
     def _of_one(
         self, tick: int, which: str, first: int, backend: "EagerAllowed" = "pyarrow"
     ) -> TableRelease:
-        """Return the tables in the folder of one tick, of rows from the first tick on."""
+        """Return tables from the folder of ``tick``: rows of ticks ``first`` to ``tick``."""
         weights = window(self.plan, first, tick, len(self))
         tables = stored(self.state, self.plan, self.on_outside, which, tick)
         found = tables if self.plan.needs_executors else dict(tables)
@@ -421,7 +422,7 @@ def started(
     record = stream_record(plan, key, format, on_outside) | {"format": FORMAT, "ledger": id} | more
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
-    _planned(json.loads(text), folder)  # a stream that could not be continued is not charged
+    _planned(json.loads(text), folder)  # a stream that could not be opened is not charged
     made(folder)
     try:
         if plan.over.enforced and not os.path.lexists(folder / "stream.json"):
@@ -431,7 +432,7 @@ def started(
             return _opened(folder, None)
         where = folder / "private" / _LEDGER
         if not os.path.lexists(folder / "stream.json"):
-            where.unlink(missing_ok=True)  # left by a start that was killed before the charge
+            where.unlink(missing_ok=True)  # left by a killed start that charged nothing
             write_private("start", where, {"ledger": os.path.abspath(book.path)})
         return book.once(
             id,
@@ -461,7 +462,7 @@ def simulated(
     *,
     on_outside: OnOutside,
 ) -> StreamTables:
-    """Return ticks whose noise is ``draw(count)`` for a count of integers: NOT private."""
+    """Return tables of ticks with ``count`` noise values from ``draw(count)``: NOT private."""
     from ..tables.reading.frames import frame_backend
     from ..tables.release.publish import check_outside
     from .measure import counted, estimated, measured
@@ -506,7 +507,7 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
-    """Return the plan of a stream's record, its key, its file format, and its rule for rows."""
+    """Return the plan, key, file format and ``on_outside`` rule that ``stream.json`` holds."""
     try:
         if record["format"] != FORMAT:
             raise another_format("open", FORMAT, folder)
@@ -526,7 +527,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
     tables = planned_from(record, folder)
     try:
         strategy = strategy_in(record, over, tables.noise.p)
-        # later versions may plan with other last digits; the measurements stay those of the record
+        # strategy and multipliers are those of the record: other versions may compute others
         plan = continual(tables, over, strategy, multipliers_in(record, tables))
         written, ours = record["noise"], stream_record(plan, key, format, on_outside)["noise"]
         same = all(
@@ -568,7 +569,7 @@ def check_size(function: str, plan: StreamPlan) -> None:
 
 
 def _protected(plan: StreamPlan) -> Protected:
-    """Return what a stream's budget protects: any rows of a person who may be in every tick."""
+    """Return what a stream's budget protects; limits on reports only where they restrict it."""
     reports, rows, person = plan.over.most_reports, plan.rows_per_person, plan.person
     always = reports == plan.over.n or plan.over.enforced
     if always if person is not None else (reports == rows == 1):

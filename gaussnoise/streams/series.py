@@ -1,4 +1,4 @@
-"""Tables over time: one tidy table of ticks by cells, with exact covariances between ticks."""
+"""Tables over time: a table whose first axis is the tick, with exact covariances between ticks."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -35,14 +35,14 @@ Window = tuple[int, int]  # first and last tick whose rows are counted
 
 _MOST_NUMBERS = 10**6  # most numbers of a series
 _MOST_TOGETHER = 2000  # most numbers whose joint covariance is computed
-_SHOWN = 20  # numbers that are printed
+_SHOWN = 20  # most numbers that are printed
 _SPAN, _PERIOD, _CUMULATIVE = "span", "period", "cumulative"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """The stream that a series is of; nothing after unpickling, as in :class:`CellForms`."""
+    """The stream and question of a series; None after unpickling, as in :class:`CellForms`."""
 
     tables: "StreamTables | None"
     asked: Callable[[TableRelease], AbstractEstimates] | None
@@ -59,8 +59,8 @@ class _Source:
 class SeriesTable(AbstractEstimates):
     """A table at every tick of a stream: the tick is its first attribute.
 
-    Everything that tables have works across ticks, with the exact covariance of the noise between
-    them: ``contrast``, ``difference("tick", 7, 3)``, ``ratio``, ``to_frame``, ``top``, ``plot``.
+    All methods of tables also compare ticks, with the exact covariance of the noise: ``contrast``,
+    ``difference("tick", 7, 3)``, ``ratio``, ``to_frame``, ``top``, ``plot``.
 
     Formal guarantees:
         * All numbers are functions of what the stream has published: a series costs no privacy.
@@ -76,8 +76,8 @@ class SeriesTable(AbstractEstimates):
         estimate: shape (ticks, sizes…).
         standard_deviation: same shape.
         private: False for simulations, whose numbers must not be published.
-        windows: the first and the last tick whose rows each tick's table counts.
-        parts: the table of each tick.
+        windows: for each table, the first and last tick of the rows that it counts.
+        parts: the tables, one for each window.
 
     >>> import numpy as np, pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -117,7 +117,7 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def counted(self) -> str:
-        """The rows that each tick counts, in words."""
+        """The rows that each table of the series counts, in words."""
         lengths = {last - first + 1 for first, last in self.windows}
         if lengths == {1}:
             return "rows of each tick"
@@ -128,7 +128,7 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def which(self) -> str:
-        """The ticks, in words."""
+        """The first and last tick of the series, in words."""
         first, last = self.labels[0][0], self.labels[0][-1]
         return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
@@ -139,10 +139,11 @@ class SeriesTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every number, each alone, or all ticks and cells together (Šidák).
+        """Return intervals for every number.
 
-        Those of shares and means are cut to the values that the true numbers can have, and hold
-        the estimate unless noise carried it outside.
+        Each holds at this level alone, or all ticks and cells together if ``simultaneous`` (Šidák).
+        Intervals of shares and means are cut to the possible values. They contain the estimate if
+        it is possible, else the possible value nearest to it.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -188,10 +189,10 @@ class SeriesTable(AbstractEstimates):
         return self._again([(start, last) for _, last in self.windows])
 
     def rolling(self, window: int) -> "SeriesTable":
-        """Return the series of the rows of each ``window`` ticks, from the first complete one on.
+        """Return the series of all windows of this many successive ticks, each under its last tick.
 
         Raises:
-            ParameterError: ``window`` is not a number of ticks, from 1 to that of the series.
+            ParameterError: ``window`` is no integer from 1 to the number of ticks of the series.
         """
         ends = [last for _, last in self.windows]
         if type(window) is not int or not 1 <= window <= len(ends):
@@ -218,12 +219,12 @@ class SeriesTable(AbstractEstimates):
     def covariance(self, **labels: Category) -> Array:
         """Return the covariance of all numbers that have these labels, over ticks and cells.
 
-        ``series.covariance(sex="F")`` is that of women's counts between all pairs of ticks; with no
-        label, it also holds covariances between cells. It is exact for counts, sums and answers,
-        otherwise to first order.
+        ``series.covariance(sex="F")`` has the covariances of women's counts between all pairs of
+        ticks; without labels, also those between cells. It is exact for counts, sums and answers,
+        otherwise a first-order approximation.
 
         Returns:
-            Shape (k, k), for the k numbers in C order, the ticks first.
+            Shape (k, k), for the k numbers in C order; the tick is the first axis.
 
         Raises:
             ParameterError: an unknown attribute or label, or more than 2000 numbers.
@@ -244,13 +245,15 @@ class SeriesTable(AbstractEstimates):
         return self.at(places_of(np.flatnonzero(chosen), chosen.shape)).joint().covariance
 
     def trend(self) -> TrendTable:
-        """Return the slope of a straight line through every cell's counts of single ticks.
+        """Return the slope per tick of every cell, and a test of no change.
 
-        It is the line of generalised least squares, by the exact covariance of the noise. With it
-        comes a χ² test of no change: that the true number is the same in all ticks.
+        A straight line is fitted to the numbers of single ticks by generalised least squares, with
+        the exact covariance of the noise. The χ² test has the hypothesis that the true number is
+        the same in all ticks.
 
         Raises:
-            ParameterError: fewer than three ticks, or a series of totals or windows.
+            ParameterError: there are fewer than three ticks, or it is a series of totals or
+                windows.
         """
         self._check_periods("trend")
         ticks = len(self.windows)
@@ -259,21 +262,20 @@ class SeriesTable(AbstractEstimates):
         return trend_of(self, self._between_ticks() if self.is_linear else None)
 
     def step(self, at: int) -> ComparisonTable:
-        """Return the number per tick from tick ``at`` on, less that of the ticks before.
+        """Return the average per tick from tick ``at`` on, minus the average per tick before.
 
-        Means and shares are those of all rows from there on, and of all rows before. Its
-        ``pvalue`` tests that there is no difference. If ``at`` was chosen by the series itself,
-        intervals miss more often than their level says: take
-        ``confidence_interval(1 - 0.05 / ticks)``.
+        Means and shares are those of all rows from ``at`` on, and of all rows before. ``pvalue``
+        tests that there is no difference. If you chose ``at`` from the series itself, intervals
+        miss more often than their level says: use ``confidence_interval(1 - 0.05 / ticks)``.
 
         Args:
             at: a tick after the first one of the series.
 
         Returns:
-            A table of differences; ``as_ratio()`` and ``relative()`` compare otherwise.
+            A table of differences; its ``as_ratio()`` and ``relative()`` return ratios.
 
         Raises:
-            ParameterError: there is no such tick, or a series of totals or windows.
+            ParameterError: there is no such tick, or it is a series of totals or windows.
         """
         self._check_periods("step")
         known = [last for _, last in self.windows]
@@ -293,17 +295,17 @@ class SeriesTable(AbstractEstimates):
         return compared("difference", (names[0], names[1]), after, before, covariance)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one tidy table: every tick's own rows, and all rows up to it.
+        """Write one tidy table: for every tick, the rows of that tick, and all rows up to it.
 
-        Its columns are ``span``, "period" or "cumulative", then those of :meth:`to_frame`.
+        The column ``span`` is "period" or "cumulative"; the others are those of :meth:`to_frame`.
 
         Args:
             path: a new file, in the format that its name ends in: .csv, .parquet, .jsonl, .xlsx,
                 +sdmx.csv or .json.
 
         Raises:
-            ParameterError: no format has this ending, or holds as many rows; or a series of totals
-                or windows.
+            ParameterError: no format has this ending, or the format cannot hold this number of
+                rows; or it is a series of totals or windows.
             OutputError: the file exists or cannot be written.
         """
         self._check_periods("save")
@@ -316,7 +318,7 @@ class SeriesTable(AbstractEstimates):
         ends = self.windows[0][0], self.windows[-1][1]
         notes = series_statement(self._tables("save").plan, *ends, private=self.private)
         if not isinstance(self.parts[0], MarginalTable | QueryTable):
-            notes = replace(notes, unit="", units={})  # shares and means do not count
+            notes = replace(notes, unit="", units={})  # shares and means have no unit
         rows = self._tidy()
         if rows.num_rows > format.most_rows:
             raise ParameterError(
@@ -335,7 +337,7 @@ class SeriesTable(AbstractEstimates):
             raise OutputError(f"save: cannot write {file} ({type(error).__name__})") from None
 
     def _tidy(self) -> Any:
-        """Return the rows of both spans, for :meth:`save`."""
+        """Return the rows of the spans "period" and "cumulative", for :meth:`save`."""
         import pyarrow as pa
 
         both = []
@@ -346,9 +348,9 @@ class SeriesTable(AbstractEstimates):
         return pa.concat_tables(both)
 
     def plot(self, level: float = LEVEL, simultaneous: bool = False) -> "Figure":
-        """Draw a line for every cell, in the band of its intervals.
+        """Draw a line for every cell, with a band that shows its intervals.
 
-        A table of many cells has a panel for each, and of more than 12 those with the largest mean.
+        More than five cells get a panel each; of more than 12, those with the largest means.
 
         Args:
             level: the level of the intervals.
@@ -365,12 +367,12 @@ class SeriesTable(AbstractEstimates):
         return plot_series(self, level, simultaneous)
 
     def _between_ticks(self) -> Array:
-        """Return the covariance of every cell between these ticks, at some scale."""
+        """Return the covariance between the ticks, which every cell has up to a factor."""
         ticks = [last - 1 for _, last in self.windows]
         return self._tables("trend").plan.time_covariance[np.ix_(ticks, ticks)]
 
     def _again(self, windows: Sequence[Window]) -> "SeriesTable":
-        """Return the same question about other windows."""
+        """Return the series of the same question about other windows of ticks."""
         tables = self._tables("series")
         parts = [_part(tables, self._source.asked, window) for window in windows]
         return _stacked(parts, windows, self._source)
@@ -417,7 +419,7 @@ class SeriesTable(AbstractEstimates):
 def series_of(
     tables: "StreamTables", asked: Names | Callable[[TableRelease], AbstractEstimates]
 ) -> SeriesTable:
-    """Return the series of every tick's own rows, as :meth:`StreamTables.series` describes."""
+    """Return the series of the rows of single ticks, as :meth:`StreamTables.series` describes."""
     if not len(tables):
         raise ParameterError("series: expected a stream with ticks, got none so far")
     kept = tables.kept()
@@ -439,7 +441,7 @@ def _part(
     asked: Callable[[TableRelease], AbstractEstimates] | None,
     window: Window,
 ) -> AbstractEstimates:
-    """Return the table of some ticks, whose cells are forms of the whole stream."""
+    """Return the table of a window, whose cells are linear forms of the whole stream's tables."""
     found: object = asked(tables.read(*window)) if asked is not None else None
     known = isinstance(found, ComparisonTable) or getattr(found, "forms", None) is not None
     if not isinstance(found, AbstractEstimates) or not known:
@@ -454,7 +456,7 @@ def _part(
 def _over_stream(
     table: AbstractEstimates, source: "StreamTables", ticks: tuple[int, ...]
 ) -> AbstractEstimates:
-    """Return a table whose cells are forms of a stream, in place of one release of some ticks."""
+    """Return a table of some ticks with its cells as linear forms of all tables of a stream."""
     own: dict[str, Any] = {}
     for one in fields(table):
         value = getattr(table, one.name)
@@ -468,7 +470,7 @@ def _over_stream(
 def _stacked(
     parts: Sequence[AbstractEstimates], windows: Sequence[Window], source: _Source
 ) -> SeriesTable:
-    """Return the tables of some windows as one, each under the last tick of its window."""
+    """Return one table of the tables of some windows, each labelled by its window's last tick."""
     one = parts[-1]
     return SeriesTable(
         attributes=(_name("tick", one.attributes), *one.attributes),
@@ -484,14 +486,14 @@ def _stacked(
 
 
 def _name(wanted: str, taken: Sequence[str]) -> str:
-    """Return a name of a column that no attribute has."""
+    """Return the wanted column name, with underscores added until no attribute has it."""
     while wanted in taken:
         wanted += "_"
     return wanted
 
 
 def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:
-    """Return counts, sums or answers divided by a number of ticks; ratios as they are."""
+    """Return counts, sums or answers divided by ``ticks``; means and shares unchanged."""
     if not table.is_linear:
         return table
     if isinstance(table, ComparisonTable):

@@ -1,4 +1,4 @@
-"""Pictures of tables over time: lines in bands."""
+"""Plots of tables over time: a line for each cell, inside the band of its intervals."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ _POINTS = 40  # most ticks that have a dot
 
 
 def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Figure":
-    """Return the picture of :meth:`SeriesTable.plot`."""
+    """Return the figure of :meth:`SeriesTable.plot`."""
     ticks = np.array(series.labels[0])
     flat = [values.reshape(len(ticks), -1) for values in
             (series.estimate, *series.confidence_interval(level, simultaneous))]  # fmt: skip
@@ -75,7 +75,7 @@ def _draw(
     colour: str,
     name: str,
 ) -> None:
-    """Draw one cell: its line, its band, and a dot a tick where there are few."""
+    """Draw one cell: its line, its band, and a dot for each tick if there are few ticks."""
     from matplotlib.ticker import MaxNLocator
 
     estimate, low, high = numbers
@@ -89,7 +89,7 @@ def _draw(
 
 
 def _what(table: AbstractEstimates) -> str:
-    """Return the numbers of a table in words."""
+    """Return, in words, what the numbers of a table are."""
     if isinstance(table, ProportionTable):
         return "share"
     return "rows (unbiased estimate)" if hasattr(table, "nonnegative") else "estimate"

@@ -2,18 +2,18 @@
 
 Its exact counts are PRIVATE, as confidential as the rows themselves.
 
-Later ticks measure sums over earlier rows exactly, so something that determines their counts must
-be kept: the counts, or the noise, which together with the publications determines them too. Counts
-are kept and noise never is. If an older copy is put back, kept counts lead to a second draw, which
-costs at most as much as the first, whereas kept noise under other rows would show their difference
-exactly.
+Later ticks measure weighted sums over the rows of earlier ticks. So something that determines the
+earlier counts must be kept: the counts themselves, or the noise, since publication minus noise
+gives the counts. Only counts are kept. If an older copy of the folder is put back, counts lead to a
+second draw, which costs at most as much as the first. The same noise, reused for other rows, would
+reveal the difference of the rows exactly.
 
-A tick is committed by one file, ``private/exact-counts-0003.json``: its counts and measurements, or
-sha256 of the files where executors keep them. The file is on disk before anything of the tick is
-published, and never written again. The publication is made from committed measurements alone, so it
-is the same however often it is made. A draw that was not committed was in the memory of a dead
-program, and in a folder that only the owner of the exact counts can read; no other person has seen
-it.
+A tick is committed by one file, such as ``private/exact-counts-0003.json``. It holds the counts and
+measurements, or the sha256 of the files in which executors keep them. It is on disk before any part
+of the tick is published, and is never written again. The publication is computed from committed
+measurements alone, so it is the same however often it is made. Noise that was drawn but not
+committed was only in the memory of a dead program, or in a folder that only the owner can read: no
+other person has seen it.
 """
 
 import abc
@@ -48,8 +48,8 @@ class AbstractCommit(abc.ABC):
 
     Attributes:
         rows: the number of rows, public under replacement only.
-        sha256: the sha256 of the file that commits it.
-        registry: the sha256 of the registry of persons after it; None if nothing is enforced.
+        sha256: the sha256 of the file that commits the tick.
+        registry: the sha256 of the registry of persons after the tick; None without a registry.
     """
 
     rows: int
@@ -63,12 +63,12 @@ class AbstractCommit(abc.ABC):
 
 
 class AbstractMaker(abc.ABC, Generic[C]):
-    """The interface for counting, drawing and writing ticks, here or by Spark's executors."""
+    """The interface for counting, drawing and writing ticks, on one machine or by executors."""
 
     @property
     @abc.abstractmethod
     def most_bytes(self) -> int:
-        """The largest size of a file that commits a tick."""
+        """The largest size in bytes of a file that commits a tick."""
 
     @abc.abstractmethod
     def read(self, content: Any, sha256: str) -> C:
@@ -80,15 +80,15 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def drawn(self, tick: int, commits: list[C]) -> C:
-        """Count, draw and commit: the draw is on disk before any part of it is public."""
+        """Count, draw and commit a tick: the noisy integers are on disk before any is public."""
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:
-        """Write the folder of the last of these ticks, from its measurements."""
+        """Write the folder of the last of these ticks, from the committed measurements."""
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete the files that killed programs left of these ticks, which are published."""
+        """Delete files that killed programs left of these published ticks, or not needed now."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class State:
         """Return the number of published ticks.
 
         Raises:
-            StreamError: a tick is missing between others.
+            StreamError: the folder cannot be read, or a tick is missing.
         """
         try:
             there = sorted(
@@ -133,11 +133,11 @@ class State:
         return len(there)
 
     def commits(self, most: int, maker: AbstractMaker[C]) -> list[C]:
-        """Return all committed ticks, checked against each other and against the publications.
+        """Return all committed ticks, after checking that they and the publications agree.
 
         Args:
-            most: the largest number of ticks.
-            maker: the maker that committed them.
+            most: the largest number of ticks, by the plan.
+            maker: the maker that reads their files.
 
         Raises:
             StreamError: files are missing, older than the publications, or were changed.
@@ -170,7 +170,7 @@ class State:
         """Save a tick's counts and measurements to disk, and return the sha256 of the file.
 
         Raises:
-            OutputError: the file cannot be written; nothing of it is kept.
+            OutputError: the file cannot be written; no part of it is kept.
         """
         tick = len(before) + 1
         whole = {
@@ -189,7 +189,7 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """Return the digests of everything before a commit, which it repeats."""
+        """Return sha256 values that chain a commit to the previous commit and publication."""
         try:
             if not before:
                 return {"previous": file_digest(self.path / "stream.json"), "published": ""}
@@ -237,7 +237,7 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Delete half-written files of dead programs, but none that a ledger will still publish."""
+        """Delete half-written files of dead programs, except what a ledger may still publish."""
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # the next call tries again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
@@ -245,11 +245,11 @@ class State:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until no other program works on the stream.
+        """Yield once no other program works on the stream, and keep others out meanwhile.
 
         Raises:
             StreamError: the private folder is missing, or others than its owner can open it.
-            OutputError: the disk is full, or fails otherwise, here or in the block.
+            OutputError: the disk is full or fails, here or in the ``with`` block.
         """
         check_private("tick", self.path)
         try:
@@ -271,7 +271,7 @@ class State:
 
 
 def made(path: Path) -> None:
-    """Create the folders of a stream; empty ones of a stream that was not begun may exist.
+    """Create the folders of a stream; those that an interrupted start left are used.
 
     Raises:
         OutputError: other files are there, or the folders cannot be written.
@@ -299,10 +299,10 @@ def made(path: Path) -> None:
 
 
 def check_private(who: str, path: Path) -> None:
-    """Refuse a private folder that others may enter: exact counts are not written there.
+    """Refuse a private folder that other users can enter.
 
     Raises:
-        StreamError: others may enter it, or it is missing.
+        StreamError: other users can enter it, or it is missing.
     """
     mode = stat.S_IMODE(_check_owner(who, path))
     if os.name != "nt" and mode & 0o077:
@@ -314,7 +314,7 @@ def check_private(who: str, path: Path) -> None:
 
 
 def _check_owner(who: str, path: Path) -> int:
-    """Refuse a private folder that is a link or another user's; return its mode."""
+    """Return the mode of the private folder; refuse a link, or a folder of another user."""
     private = path / "private"
     try:
         status, parent = os.lstat(private), path.stat()
@@ -324,7 +324,7 @@ def _check_owner(who: str, path: Path) -> int:
             "be read"
         ) from None
     user = os.geteuid() if hasattr(os, "geteuid") else 0
-    # on disks where all files belong to one user, the parent has the same owner
+    # some disks give all files to one user, who then also owns the parent folder
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (user, parent.st_uid):
         raise StreamError(
             f"{who}: expected {private} to be a folder of the user who starts the stream, got a "
@@ -334,7 +334,7 @@ def _check_owner(who: str, path: Path) -> int:
 
 
 def unmade(path: Path) -> None:
-    """Delete the folders of a stream that was not begun."""
+    """Delete the empty folders of a stream whose start failed."""
     for folder in (path / "private", path / "ticks", path):
         with contextlib.suppress(OSError):  # not empty, or missing
             folder.rmdir()

@@ -1,6 +1,6 @@
-"""Tables over time, with exact covariances between ticks.
+"""Tables of single ticks, of all ticks so far, and of any linear combination of ticks.
 
-They are for single ticks, for all ticks so far, and for any combination.
+Their covariances between ticks are exact.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,13 +36,13 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamTables(PickledByArguments):
-    """Everything published up to some tick. Safe to publish when ``private`` is true.
+    """All tables of a stream up to some tick. Safe to publish if ``private`` is true.
 
     Attributes:
         plan: the plan of the stream.
         private: False for simulations, whose numbers must not be published.
-        periods: for every tick so far, unbiased tables of its own rows, by sorted positions of
-            their attributes.
+        periods: for every tick so far, the unbiased tables of the rows of that tick alone, by the
+            sorted positions of their attributes.
         backend: the dataframe library of ``to_frame()``.
         on_outside: the rule for rows with values outside the schema.
 
@@ -62,7 +62,7 @@ class StreamTables(PickledByArguments):
     backend: "EagerAllowed" = field(repr=False, default="pyarrow")
     on_outside: OnOutside = "refuse"
 
-    # functions of these tables, each with its documentation
+    # these functions take the tables as their first argument; their modules document them
     ask = _ask.ask
     report = _report.report
 
@@ -80,7 +80,7 @@ class StreamTables(PickledByArguments):
     def difference(self, later: int, earlier: int) -> TableRelease:
         """Return ``total(later)`` minus ``total(earlier)``.
 
-        These are the counts of the rows that came after one tick, up to another.
+        It counts the rows of ticks ``earlier + 1`` to ``later``.
         """
         if type(earlier) is not int or type(later) is not int or not 0 <= earlier < later:
             raise ParameterError(
@@ -94,9 +94,9 @@ class StreamTables(PickledByArguments):
         return self._combined(weights, what_of(first, last))
 
     def combined(self, weights: "ArrayLike") -> TableRelease:
-        """Return ``Σ_t weights[t] · (counts of tick t)``, with exact deviations.
+        """Return ``Σ_t weights[t] · (counts of tick t)``, with exact standard deviations.
 
-        Examples are windows, trends, and all contrasts over time.
+        Windows, trends, and all contrasts over time are such combinations.
 
         Args:
             weights: the weights of ticks 1, 2, …, up to the last published one at most. Under
@@ -115,12 +115,12 @@ class StreamTables(PickledByArguments):
         return self._combined(checked, "a combination of ticks")
 
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
-        """Return a linear combination of cells of tables of several ticks' own rows.
+        """Return a linear combination of cells of several ticks, with its exact standard deviation.
 
-        It has its exact standard deviation.
+        Each cell counts the rows of one tick alone.
 
         Args:
-            weights: for each tick, as for :meth:`TableRelease.contrast`.
+            weights: {tick: weights of cells, as for :meth:`TableRelease.contrast`}.
 
         Raises:
             ParameterError: ticks or marginals are unknown, or shapes are wrong.
@@ -129,7 +129,7 @@ class StreamTables(PickledByArguments):
         return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
     def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
-        """Return several linear combinations like that of :meth:`contrast`, with their covariance.
+        """Return several linear combinations, as of :meth:`contrast`, with their covariance.
 
         Args:
             combinations: k mappings like the argument of :meth:`contrast`.
@@ -154,7 +154,7 @@ class StreamTables(PickledByArguments):
         estimate = np.zeros(len(combinations))
         if not ticks:
             return Contrasts(estimate, np.zeros((len(combinations),) * 2))
-        # by combination, tick, and combination of cells
+        # how often each combination uses each tick with each distinct set of cell weights
         share = np.zeros((len(combinations), len(ticks), len(cells)))
         column = iter(columns)
         for k, weights in enumerate(combinations):
@@ -171,28 +171,28 @@ class StreamTables(PickledByArguments):
         return Contrasts(estimate, (covariance + covariance.T) / 2)
 
     def series(self, asked: Names | Callable[[TableRelease], AbstractEstimates]) -> SeriesTable:
-        """Return a table of every tick's own rows, over all ticks so far, with exact covariances.
+        """Return one table with the tick as its first axis, of the rows of each tick so far.
 
         Args:
             asked: names of attributes, as in ``release["sex", "age"]``; or a function from a
                 release to a table: ``lambda tables: tables.proportions("age", given="sex")``.
 
         Returns:
-            A :class:`SeriesTable`: its ``cumsum()`` has all rows so far, its ``trend()`` and
-            ``step(at)`` test for change.
+            A :class:`SeriesTable`, with exact covariances. Its ``cumsum()`` has all rows up to each
+            tick; its ``trend()`` and ``step(at)`` test for change.
 
         Raises:
-            ParameterError: there are no ticks; unknown names, or another result of the function;
-                or too many numbers.
+            ParameterError: there are no ticks; names are unknown; the function returns no table; or
+                there are too many numbers.
         """
         return series_of(self, asked)
 
     def kept(self) -> Self:
-        """Return the same tables, each of which is read from its file once."""
+        """Return the same tables, which keep what they have read: every file is read once."""
         return replace(self, periods=[KeptTables(period) for period in self.periods])
 
     def read(self, first: int, last: int) -> TableRelease:
-        """Return the counts of the rows of some ticks, read from their files when asked for."""
+        """Return the counts of the rows of ticks first to last, each table computed on access."""
         weights = window(self.plan, first, last, len(self))
         return self._release(
             weights, what_of(first, last), _Combined(self.plan, weights, self.periods)
@@ -244,10 +244,10 @@ class _Combined(Mapping[Subset, Array]):
 
 
 def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
-    """Return different weights of cells, and the place of each of the listed ones among them."""
+    """Return the distinct weights of cells, and for each listed item its index among them."""
     known: dict[object, int] = {}
     found: list[Weights] = []
-    seen: dict[int, int] = {}  # by identity, which is quicker to compare
+    seen: dict[int, int] = {}  # by identity: quicker than comparing weights
     for weights in listed:
         if id(weights) not in seen:
             key = (
@@ -266,10 +266,10 @@ def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
 
 
 def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
-    """Return the weights of ticks that sum those from first to last, if these are done.
+    """Return weights that sum ticks first to last, after checking that ``last`` is published.
 
     Raises:
-        ParameterError: there are no such ticks.
+        ParameterError: there are no such ticks, or not all are published.
     """
     weights = plan.window(first, last)
     if last > done:
@@ -278,7 +278,7 @@ def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
 
 
 def what_of(first: int, last: int) -> str:
-    """Return the name of some ticks, in words."""
+    """Return the name of the ticks first to last, in words."""
     return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
 
@@ -292,7 +292,7 @@ def combined(
     *,
     private: bool = True,
 ) -> TableRelease:
-    """Return the tables of a combination of ticks, with their deviations."""
+    """Return the tables of a combination of ticks as a release, with their covariance."""
     taken = np.flatnonzero(weights)
     is_tick = len(taken) == 1 and weights[taken[0]] == 1
     return TableRelease(

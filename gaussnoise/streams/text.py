@@ -1,4 +1,4 @@
-"""The words for plans of streams."""
+"""The printed texts of the plans of streams."""
 
 import math
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def participation_text(plan: "StreamPlan") -> str:
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
     person = plan.person
     one = "one row" if rows == 1 else f"one person's at most {rows} rows"
-    if person is not None:  # for any number of rows
+    if person is not None:  # as many rows as the person has
         one = f"all rows of one value of {person!r}"
     change = "more or less" if plan.neighbors == "add-remove" else "exchanged for another"
     if rows > 1 and plan.neighbors == "replace":
@@ -47,7 +47,7 @@ def participation_text(plan: "StreamPlan") -> str:
 
 
 def head_text(plan: "StreamPlan") -> list[str]:
-    """Return lines on subject, protection, cost and rows, for plans and for every tick."""
+    """Return the first lines of the texts of plans and ticks: subject, protection, cost, rows."""
     facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return head_lines(
@@ -93,7 +93,7 @@ def plan_text(plan: "StreamPlan") -> str:
 
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:
-    """Return the facts on a stream."""
+    """Return the facts about a stream that its texts and records state."""
     return Facts(
         whole="stream",
         relation=f"{plan.neighbors} ({participation_text(plan)})",
@@ -120,7 +120,7 @@ def _counted_text(plan: "StreamPlan") -> str:
 
 
 def _spent_text(plan: "StreamPlan") -> str:
-    """Return in words the cost of one person's rows of all ticks, and of those of a year."""
+    """Return in words the ρ of one person's rows in all ticks, in one tick, and in a year."""
     n, whole = plan.over.n, plan.spent(plan.over.n)
     everything = f"spends rho = {whole:.4g} at most in all {n} ticks together"
     everything += holds_text(plan.privacy.scales)
@@ -141,12 +141,12 @@ def _late_text(late: str) -> str:
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:
-    """Return the comparison of the strategy over time with simple ones, and its proof, in words."""
+    """Return lines that compare the strategy with fresh noise at every tick, and state the gap."""
     ours = plan.strategy.error
     matrix = plan.over.matrix
     reports, answers = plan.over.most_reports, np.linalg.norm(matrix, axis=1)
     p = plan.strategy.p
-    # noise on every tick's own tables: reports of one person in k ticks move k of them
+    # separate noise on the tables of each tick: reports in k ticks change k of these tables
     fresh = float(np.linalg.norm(answers, ord=p)) * math.sqrt(reports)
     lines = [
         f"error {fresh / ours:.3g} times less than with noise of its own for every tick's rows, "

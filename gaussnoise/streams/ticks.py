@@ -1,4 +1,4 @@
-"""The ticks of a stream: times of arrival, limits on participation, and the answers that count.
+"""The ticks of a stream: how rows are assigned to them, and in how many a person may have rows.
 
 All of it is public and stated before any data.
 """
@@ -30,7 +30,7 @@ _NAMED = {
 @final
 @dataclass(frozen=True, eq=False)
 class Ticks(PickledByArguments):
-    """The ticks of a release over time: at each, a table of new rows comes in, and tables go out.
+    """The ticks of a release over time: at each, new rows arrive, and tables are published.
 
     Args:
         n: largest number of ticks, from 1 to 2000. Fewer may happen: the budget is for all n.
@@ -40,31 +40,29 @@ class Ticks(PickledByArguments):
             since persons tend to come again.
         apart: the least difference between the numbers of two ticks with rows of one person: with
             4, after tick 3 not before tick 7. Without ``enforced``, this is your own assurance too.
-        enforced: whether the stream itself sees to it that no person is counted in more ticks, or
-            in ticks nearer to each other: it keeps a registry of the persons who were counted, and
-            leaves out the rows of those who must not be counted again yet. It needs ``person`` in
-            the plan. The registry is in the stream's private folder, as confidential as the rows;
-            it is deleted after the last tick, or by :meth:`Stream.forget`. How many rows are left
-            out is private.
-        workload: the answers over time that must have the least error: "totals", the running
-            totals; "periods", the counts of each tick alone; "both"; or a matrix of m answers by n
-            ticks, of rank n, or a workload over time. All answers are published anyway. With
+        enforced: whether the stream itself ensures these limits: it keeps a registry of the persons
+            who were counted, and leaves out the rows of those who may not be counted again yet. It
+            needs ``person`` in the plan. The registry is in the stream's private folder, as
+            confidential as the rows; it is deleted after the last tick, or by
+            :meth:`Stream.forget`. How many rows are left out is private.
+        workload: the answers over time whose error is minimised: "totals", the running totals;
+            "periods", the counts of each tick alone; "both"; or a matrix of m answers by n ticks,
+            of rank n, or a workload over time. All answers are published anyway. With
             ``unknown_length(n).workload`` and p = ∞ in the plan, the noise is good at every length
             at which the stream may end.
         late: the rule for rows that ``period`` assigns to an earlier tick: "refuse" the table, or
-            "carry", which counts them in the tick in which they arrive, and that tick also counts
-            as a person's report. Without ``period``, rows belong to the tick in which they arrive.
+            "carry", which counts them in the tick in which they arrive. That tick is then a report
+            of their persons. Without ``period``, rows belong to the tick in which they arrive.
         period: a column with the number of each row's tick, from 1 on; it is checked at every tick.
-            Rows of a later tick are refused. Refusals depend on the rows, also where other rows
-            that do not fit are dropped.
+            A table with rows of a later tick is refused. Such refusals depend on the data, even
+            under ``on_outside="drop"``.
         corrections: a column with 1 or -1 in each row. A row with -1 takes back one that was
             counted before, and is subtracted from the counts of the tick in which it arrives, so
-            that the totals are right from then on. It is a report of its person like any other:
-            ``reports`` must be two or more, and ``rows_per_person`` of the plan counts these rows
-            too: with rows that change, which come again with -1 and, as they are now, with 1, it
-            must be two or more. It needs that all rows count: no ``person`` in the plan, whose
-            limits leave some out at random, so that it would not be known whether a row that is
-            taken back was counted.
+            the totals are right from then on. It counts as a report of its person: ``reports`` must
+            be two or more, and ``rows_per_person`` of the plan includes these rows. A row that
+            changes comes again twice, with -1 as it was and with 1 as it is: then
+            ``rows_per_person`` must be two or more. The plan must have no ``person``: its limit
+            leaves out rows at random, so a row that is taken back might not have been counted.
 
     Raises:
         ParameterError: a number is out of range, ``enforced`` or ``corrections`` is without
@@ -141,12 +139,12 @@ class Ticks(PickledByArguments):
 
     @property
     def most_reports(self) -> int:
-        """The largest number of n ticks in which one person can have rows, given ``apart``."""
+        """The most ticks, out of the n, in which one person can have rows, given ``apart``."""
         return min(self.reports or 1, (self.n - 1) // self.apart + 1)
 
     @property
     def columns(self) -> list[Attribute]:
-        """The columns with the tick of each row and with its sign, if any, for counting."""
+        """The columns that hold the tick and the sign of each row, if any, as attributes."""
         ticks, signs = range(1, self.n + 1), SIGNS
         named = ((self.period, ticks), (self.corrections, signs))
         return [Attribute(name, categories=own) for name, own in named if name is not None]
@@ -161,7 +159,7 @@ class Ticks(PickledByArguments):
             "workload": workload,
             "late": self.late,
             "period": self.period,
-            # left out where it is false, as in the records of earlier versions
+            # left out if false, so that records equal those of earlier versions
             **({"enforced": True} if self.enforced else {}),
             **({} if self.corrections is None else {"corrections": self.corrections}),
         }

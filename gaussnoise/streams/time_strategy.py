@@ -1,7 +1,4 @@
-"""The measurements over time: integer combinations of the ticks so far.
-
-They are chosen for the least error.
-"""
+"""The time strategy: the integer matrix C that combines ticks in measurements, of least error."""
 
 import math
 import warnings
@@ -32,14 +29,14 @@ from .workloads import matrix, prefix_sums
 
 Array = NDArray[np.float64]
 
-BITS = 20  # bits of the longest column: rounding to integers costs a part in a million
+BITS = 20  # bits of the longest column's norm: rounding costs a part in a million
 _LEAST_PIVOT = 2**4
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4
-_ROUNDS, _FEW_TICKS = (12, 2), 128  # rounds of a search, for few ticks and for many
-_MOST_SOLVED = 64  # most ticks for a search over all reports of vectors: it takes seconds
-_SHARES = (0.03, 0.1, 0.3, 0.5)  # shares of other strategies in a mixture
+_ROUNDS, _FEW_TICKS = (12, 2), 128  # rounds of a search, up to that many ticks and beyond
+_MOST_SOLVED = 64  # most ticks for :func:`_of_vectors`, which then takes seconds
+_SHARES = (0.03, 0.1, 0.3, 0.5)  # weights of another strategy in a mixture
 _WORTH = 1e-4  # relative gain of an error below which a search ends
-_FRACTION = 320  # bits after the point in a row of the inverse
+_FRACTION = 320  # binary digits after the point in a row of C⁻¹
 
 
 @final
@@ -51,13 +48,14 @@ class TimeStrategy(PickledByArguments):
 
     Attributes:
         matrix: C, shape (n, n), int64, with a positive diagonal.
-        ticks: the ticks that it was chosen for.
+        ticks: the ticks for which C was chosen.
         p: the norm of the error over all answers.
-        lower: proven lower end of the least error at unit sensitivity, for every strategy; 0 if
-            none is known.
+        lower: proven lower bound on the error of every strategy at unit sensitivity; 0 if none is
+            known.
 
     Raises:
-        ParameterError: the matrix is not lower triangular, or not of integers.
+        ParameterError: the matrix is not of the right shape, or is not lower triangular with a
+            positive diagonal and 32-bit integers.
 
     >>> import numpy as np
     >>> # each tick alone
@@ -92,25 +90,25 @@ class TimeStrategy(PickledByArguments):
 
     @cached_property
     def sensitivity_squared(self) -> int:
-        """The squared change of all measurements that a person's reports can cause.
+        """The largest squared change of all measurements by one person's reports.
 
-        Its unit is the squared change of a tick's answers by one report.
+        Its unit is the largest squared change of a tick's answers by one report.
         """
         return self.change_by(self.ticks.most_reports)
 
     def change_by(self, reports: int) -> int:
-        """Return the same for a person of fewer reports; with all of them, it is no larger."""
+        """Return an upper bound on the squared change by at most ``reports`` reports."""
         return largest_change(gram(self.matrix), reports, self.ticks.apart)
 
     @cached_property
     def inverse(self) -> Array:
-        """The inverse C⁻¹ in floating point: row t computes tick t's counts from measurements."""
+        """The floating-point inverse C⁻¹: row t computes tick t's counts from measurements."""
         size = 2.0 ** math.ceil(math.log2(float(np.abs(self.matrix).max())))
         return np.asarray(np.tril(np.linalg.inv(self.matrix / size)) / size, dtype=np.float64)
 
     @property
     def error(self) -> float:
-        """An upper end of the p-norm of all answers' standard deviations, at unit sensitivity."""
+        """An upper bound on the p-norm of all answers' standard deviations at unit sensitivity."""
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
 
     @property
@@ -119,16 +117,15 @@ class TimeStrategy(PickledByArguments):
         return self.error / self.lower - 1 if self.lower > 0 else math.inf
 
     def variance(self, weights: Array) -> float:
-        """Return the variance of a weighted sum of ticks' counts, at unit noise of measurements."""
+        """Return the variance of a weighted sum of ticks' counts, at unit noise variance."""
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:
-        """Return row t of C⁻¹ as integers over 2^bits, and 2^bits.
+        """Return row t (from 0) of C⁻¹ as integers r_i, and the power of two that divides them.
 
-        ``Σ_i r_i C_ij`` is 2^bits at j = t, else within C_jj of 0.
-
-        It is found by back substitution in Python integers. For t counted from 0 and counts below
-        2⁶⁰, the error is below 2⁻¹⁶⁰ rows.
+        ``Σ_i r_i C_ij`` is that power for j = t, and differs from 0 by less than C_jj for j < t.
+        The row is found by back substitution in Python integers. If counts are below 2⁶⁰, rounding
+        changes a count by less than 2⁻¹⁶⁰.
         """
         C: list[list[int]] = self.matrix[: t + 1, : t + 1].tolist()
         unit = 1 << _FRACTION
@@ -142,7 +139,7 @@ class TimeStrategy(PickledByArguments):
 def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
     """Return ``CᵀC``, exactly."""
     largest, n = int(np.abs(matrix).max()), len(matrix)
-    if largest**2 * n < 2**53:  # every intermediate sum is an integer that doubles hold exactly
+    if largest**2 * n < 2**53:  # doubles hold all partial sums exactly
         C = matrix.astype(np.float64)
         return (C.T @ C).astype(np.int64)
     exact = matrix.astype(exact_type(largest**2 * n))
@@ -150,21 +147,22 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
-    """Return the best of several strategies, by their error at their own exact sensitivity.
+    """Return the strategy of least error, each candidate taken at its own exact sensitivity.
 
-    For one report it is the certified optimum: M covers the columns of A, and every factor C with
-    ``CᵀC = AᵀM⁺A`` measures with it. For all A one of these factors is lower triangular, so
-    measuring in the order of time loses nothing. For more reports it is the best found among that
-    optimum, banded matrices in which no two reports of a person meet, optima for a number of sets
-    of reports, with the same row in every tick or with opposite ones, the optimum for vectors that
-    may differ from tick to tick (:func:`gaussnoise.streams.participations`), and mixtures of them
-    (``CᵀC`` may be mixed: both its error and its charge are convex in it). Sets with the same row
-    in every tick prove the lower end.
+    For one report per person it is the certified optimum. Let A be the workload, and M the optimal
+    noise covariance, which covers the columns of A. Every C with ``CᵀC = AᵀM⁺A`` gives noise M to
+    the answers. One such C is lower triangular, so measuring in the order of time loses nothing.
+
+    For more reports it is the best of several candidates: that optimum; banded matrices, whose
+    columns at two ticks of one person are orthogonal; optima for chosen sets of reports, with the
+    same row or with rows of opposite signs at all ticks; the optimum for vectors that may differ
+    from tick to tick (:func:`gaussnoise.streams.participations`); and mixtures of their ``CᵀC``, in
+    which error and sensitivity are convex. Sets with the same row prove the lower bound.
 
     Args:
         ticks: workload and reports.
         p: norm of the error, in [2, ∞].
-        bits: the bits of the longest column.
+        bits: the bits of the longest column's norm.
     """
     with interrupts_pass():
         return _chosen(ticks, p, bits)
@@ -207,12 +205,12 @@ def _error_of(strategy: TimeStrategy) -> float:
 
 
 def _unit_gram(strategy: TimeStrategy) -> Array:
-    """Return its Gram matrix, scaled so that one person's reports move it by one."""
+    """Return CᵀC of a strategy, scaled to sensitivity 1."""
     return np.asarray(gram(strategy.matrix) / float(strategy.sensitivity_squared), dtype=np.float64)
 
 
 def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the best strategy for one report; in linear time if A's inverse has few bands."""
+    """Return the best strategy for one report per person, and the lower bound on its error."""
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -222,27 +220,27 @@ def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
 
 
 def _is_causal(A: Array) -> bool:
-    """Return whether there is one answer per tick, lower triangular in the ticks."""
+    """Return whether A is square and lower triangular, with no zero on its diagonal."""
     return bool(A.shape[0] == A.shape[1] and not np.triu(A, 1).any() and A.diagonal().all())
 
 
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
-    """Return a strategy that covers all of these reports, one a row, and a lower end."""
+    """Return the best strategy for these report vectors, one a row, and its lower bound."""
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     return _strategy(noise, A), noise.gamma_lower
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """Return a strategy for people who add a vector in each of their ticks.
+    """Return a strategy for people who add a different vector in each of their ticks.
 
-    Apart from signs, this is the move that is charged. Where A is not lower triangular, another
-    matrix with the same AᵀA replaces it, which has the same mean error.
+    Up to signs, such changes determine the sensitivity. If A is not lower triangular, a lower
+    triangular matrix with the same AᵀA replaces it, which has the same error at p = 2.
     """
     if not _is_causal(A):
         upper = np.asarray(np.linalg.qr(A[:, ::-1], mode="r"))
         A, p = upper[::-1, ::-1], 2
     who = Apart(ticks.n, ticks.most_reports, ticks.apart)
-    with warnings.catch_warnings():  # its error is computed at what it charges
+    with warnings.catch_warnings():  # the strategy's error is computed afterwards
         warnings.simplefilter("ignore", ConvergenceWarning)
         noise = optimal_noise(
             participations(A, who), p, neighbors="add-remove", tol=_ROUGH_TOLERANCE
@@ -251,9 +249,9 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
 
 def _strategy(noise: OptimalNoise, A: Array) -> Array:
-    """Return C with ``CᵀC = AᵀM⁺A``."""
+    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``, for the noise covariance M."""
     M = noise.covariance
-    if isinstance(M, StreamCovariance):  # it is not written out
+    if isinstance(M, StreamCovariance):  # M is stored by a recursion, not as a matrix
         whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
     else:
         whitened = np.linalg.lstsq(M.factor(), A, rcond=None)[0]
@@ -261,7 +259,7 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Return strategies for sets of reports: evenly spaced ones, then the worst not covered."""
+    """Return strategies for growing sets of report vectors, and the best proven lower bound."""
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -284,7 +282,7 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield matrices of columns of one length, orthogonal where a person may have both ticks."""
+    """Yield banded C with unit columns, orthogonal for ticks at least ``apart`` apart."""
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (

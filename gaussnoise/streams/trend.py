@@ -1,4 +1,4 @@
-"""Trends over time: slopes of least squares, and tests of no change, by the noise's covariance."""
+"""Trends over time: slopes fitted by generalised least squares, and tests of no change."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_CERTAIN = 1e-9  # relative change below which exact numbers count as equal: only rounding is left
+_CERTAIN = 1e-9  # relative change below which numbers without noise count as equal, up to rounding
 
 
 @final
@@ -29,23 +29,24 @@ class TrendTable(AbstractEstimates):
     """The slope of every cell over time, per tick, and a test that it does not change at all.
 
     The line is fitted by generalised least squares: with K the covariance of the noise between
-    ticks, its coefficients are ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``, where the rows of X are ``(1, tick)``. Slopes
-    are unbiased for the line that the true numbers are on. If they are on none, the slope is that
-    of the same fit to the true numbers, and its interval covers that one. The statistic is the
-    least ``(y − m)ᵀK⁻¹(y − m)`` over all constants m, which is χ² with one degree of freedom less
-    than there are ticks where the true number is the same in every tick, and larger where not.
+    ticks, its coefficients are ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``, where y are the estimates and the rows of X
+    are ``(1, tick)``. The slope is an unbiased estimate of the slope of the same fit to the true
+    numbers, even if these are not on a line. The statistic is the least ``(y − m)ᵀK⁻¹(y − m)`` over
+    all constants m. If the true number is the same in all n ticks, it is χ² distributed with n − 1
+    degrees of freedom; otherwise it tends to be larger.
 
-    Both are about the rows that were counted. They are exact for counts, sums and answers (noise is
-    Gaussian on a fine lattice); of means and shares they are to first order.
+    Slopes and tests are about the rows that were counted, not about a population. They are exact
+    for counts, sums and answers (noise is Gaussian on a fine lattice), and first-order
+    approximations for means and shares.
 
     Attributes:
         attributes: names of the table's attributes.
         labels: the labels of cells along every axis.
         estimate: the slope per tick, shape (sizes…).
-        standard_deviation: of every slope, same shape.
+        standard_deviation: the standard deviation of every slope, same shape.
         private: False for simulations, whose numbers must not be published.
-        statistic: χ² of no change, same shape; NaN where a tick has no estimate.
-        degrees: its degrees of freedom.
+        statistic: the χ² statistic of no change, same shape; NaN if a tick has no estimate.
+        degrees: the degrees of freedom of its distribution.
         weights: the weight of each tick in a slope, shape (ticks, sizes…).
         series: the series that was fitted.
 
@@ -68,7 +69,7 @@ class TrendTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The chance of a larger statistic if there is no change, shape (sizes…); each alone."""
+        """The p-value of "no change" of each cell alone, shape (sizes…)."""
         return scipy.special.chdtrc(self.degrees, self.statistic)
 
     @property
@@ -111,7 +112,7 @@ class TrendTable(AbstractEstimates):
         return side_by_side(*functions)
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
-        """Return :meth:`columns` in pyarrow: those of any table, and ``statistic``, ``pvalue``."""
+        """Return the columns of any table, and ``statistic`` and ``pvalue``, as a pyarrow table."""
         import pyarrow as pa
 
         rows = super().to_arrow(level)
@@ -151,9 +152,9 @@ def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
     """Return the trend of a series of single ticks.
 
     Args:
-        series: its first axis is the tick.
-        between: the covariance between ticks of every cell, at some scale; None for shares and
-            means, whose covariance is computed for each cell.
+        series: a table whose first axis is the tick.
+        between: the covariance between ticks, which every cell has up to a factor; None for shares
+            and means, whose covariance is computed for each cell.
     """
     ticks, *shape = series.estimate.shape
     y = series.estimate.reshape(ticks, -1)
@@ -189,7 +190,7 @@ def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
 
 
 def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
-    """Return the weights of ticks in a slope, and the statistic of each column of y.
+    """Return the weight of each tick in a slope, and the χ² statistic of each column of y.
 
     Raises:
         LinAlgError: the covariance is singular.
@@ -209,7 +210,7 @@ def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
 def _of_ratios(
     series: AbstractEstimates, times: Array, y: Array, cell: Place
 ) -> tuple[float, float, float, Array]:
-    """Return slope, deviation, statistic and weights of one cell, to first order."""
+    """Return slope, deviation, statistic and weights of one cell of a ratio, to first order."""
     unknown = np.full(len(y), np.nan)
     if np.isnan(y).any():
         return np.nan, np.nan, np.nan, unknown

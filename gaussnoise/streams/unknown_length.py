@@ -17,28 +17,30 @@ from .workloads import prefix_sums, recurrence
 
 Array = NDArray[np.float64]
 
-_PER_DOUBLING = 2  # computed lengths per doubling
+_PER_DOUBLING = 2  # lengths per doubling for which the optimum is computed
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class UnknownLength:
-    """One noise for all lengths of a stream up to a largest one.
+    """Noise for running totals of a stream that may end at any tick up to a largest length.
 
-    It is as good as possible at all of them.
+    Its largest ratio to the best noise of known length is as small as possible.
 
     Attributes:
         lengths: the lengths at which the best noise of known length was computed, shape (m,),
             ending with the largest length.
-        known: certified lower ends of its largest standard deviation at sensitivity 1, shape (m,).
-        targets: the deviations that the noise should be proportional to, tick by tick:
-            interpolated, shape (n,).
-        workload: the answers divided by their targets; :func:`noise` makes a generator of few
-            states for it.
-        noise: its certified optimal noise at p = ∞. ``noise.gamma`` is the price: no answer's
-            standard deviation is more than this multiple of its target, and no noise of sensitivity
-            1 has a multiple below ``noise.gamma_lower``.
-        standard_deviation: that of every answer at sensitivity 1, shape (n,).
+        known: certified lower bounds on the largest standard deviation of that best noise, at
+            sensitivity 1, shape (m,).
+        targets: ``known`` interpolated to all ticks: the noise should be proportional to it, shape
+            (n,).
+        workload: the running totals, each divided by its target; :func:`noise` makes a generator of
+            few states for it.
+        noise: the certified optimal noise of ``workload`` at p = ∞. ``noise.gamma`` is the price:
+            no answer's standard deviation is more than this multiple of its target, and no noise of
+            sensitivity 1 has a multiple below ``noise.gamma_lower``.
+        standard_deviation: the standard deviation of every running total at sensitivity 1, shape
+            (n,).
 
     >>> found = gn.streams.unknown_length(16)
     >>> print(found.lengths[-1], f"{found.price:.3f}")
@@ -54,9 +56,9 @@ class UnknownLength:
 
     @property
     def price(self) -> float:
-        """The largest ratio to the deviation for known length, over all computed lengths.
+        """The largest ratio of ``standard_deviation`` to ``known``, over the computed lengths.
 
-        It is an upper bound.
+        So it is an upper bound on the cost of not knowing the length, at these lengths.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 
@@ -82,13 +84,13 @@ class UnknownLength:
 def unknown_length(ticks: int) -> UnknownLength:
     """Return the best noise for running totals of a stream that may end at any tick.
 
-    The best noise of known length t has the standard deviation γ₂(t). This noise has at every tick
-    t about the same multiple of it. It is a certified optimum, since the totals divided by γ₂(t)
-    are a workload over time like any other. At 1024 ticks the multiple is 1.25; starting anew at
-    twice the length would cost 2.05.
+    Let γ(t) be the largest standard deviation of the best noise for known length t. At every tick
+    t, this noise has about the same multiple of γ(t). It is a certified optimum, since the totals
+    divided by γ(t) are a workload over time. For 1024 ticks the multiple is 1.25; starting new
+    noise at ticks 1, 2, 4, … would have a multiple of 2.05.
 
     Args:
-        ticks: the largest length, at least 2. Ten times as many cost little.
+        ticks: the largest length, at least 2. A length ten times larger increases errors little.
 
     Raises:
         ParameterError: there are fewer than two ticks.
@@ -112,7 +114,7 @@ def unknown_length(ticks: int) -> UnknownLength:
         ]
     )
     targets = np.interp(np.log(np.arange(1, ticks + 1)), np.log(lengths), known)
-    # the bands of (D⁻¹ A)⁻¹ = A⁻¹ D, where D are the targets
+    # the bands of (D⁻¹ A)⁻¹ = A⁻¹ D, where D is the diagonal matrix of the targets
     workload = recurrence(ticks, [targets, np.concatenate([[0.0], -targets[:-1]])])
     noise = optimal_noise(workload, math.inf, neighbors="add-remove")
     return UnknownLength(
@@ -126,9 +128,9 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Return the least variance of totals by noise that starts anew at ticks 1, 2, 4, ….
+    """Return the variance of totals by noise that starts anew at ticks 1, 2, 4, …, at ``lengths``.
 
-    The variances of all parts add up.
+    Each part between two starts has the best noise for its length; variances of parts add up.
     """
     at = np.log2(lengths)
 

@@ -1,4 +1,4 @@
-"""Running totals of a stream without an end: a strategy whose columns are bounded."""
+"""Running totals of a stream without an end: a strategy whose columns have bounded norms."""
 
 import itertools
 import math
@@ -22,13 +22,13 @@ _LARGEST_LOGARITHM = 200.0
 @final
 @dataclass(frozen=True)
 class UnlimitedTotals:
-    """Noise for running totals that never have to end.
+    """Noise for running totals of a stream without an end.
 
-    Its variance is of order ``log(t)^(2 + 2 exponent)``.
+    Its variance at tick t is of order ``log(t)^(2 + 2 exponent)``.
 
     The strategy is the lower-triangular Toeplitz matrix of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2
-    + exponent)``: the squares of its coefficients have a finite sum, so that every column, of any
-    length, is no longer than ``sensitivity``. It keeps all past noise. Where a largest length is
+    + exponent)``: the squares of its coefficients have a finite sum, so no column, of any length,
+    has a norm above ``sensitivity``. All past noise must be kept in memory. If a largest length is
     known, :func:`unknown_length` is far better.
 
     Args:
@@ -54,8 +54,9 @@ class UnlimitedTotals:
     def sensitivity(self) -> float:
         """The norm of a column of the infinite strategy, rounded up.
 
-        By Parseval's identity it is ``∫ |f(e^iθ)|² dθ/2π``, with θ = π e^-u; its logarithmic tail
-        is integrated in log u.
+        Let f be the function whose coefficients the strategy has. By Parseval's identity, the
+        squared norm is ``∫ |f(e^iθ)|² dθ/2π``. It is integrated over u, where θ = π e^-u, and for
+        large u over log u.
         """
         from scipy.integrate import (
             quad,
@@ -68,7 +69,8 @@ class UnlimitedTotals:
         start = math.log(_PIECES[-1])
         end = start + 60 / (2 * self.exponent)
         pieces.append(quad(self._slow_density, start, end, epsabs=0, epsrel=1e-10, limit=2000))
-        # the rest is less than the integral of the leading term's density
+        # the integral beyond ``end`` is less than that of the leading term of the density, times
+        # 1.01
         pieces.append(
             (math.exp(-2 * self.exponent * end) / (2 * self.exponent * math.pi) * 1.01, 0.0)
         )
@@ -98,11 +100,11 @@ class UnlimitedTotals:
         )
 
     def strategy(self, ticks: int) -> Array:
-        """Return the first column of C for these ticks, shape (ticks,), over the sensitivity."""
+        """Return C's first column for these ticks, divided by the sensitivity, shape (ticks,)."""
         return _coefficients(ticks, -0.5 - self.exponent) / self.sensitivity
 
     def standard_deviation(self, ticks: int) -> Array:
-        """Return deviations of the first ticks' totals at sensitivity 1, shape (ticks,)."""
+        """Return the standard deviations of the first totals at sensitivity 1, shape (ticks,)."""
         left = _coefficients(ticks, 0.5 + self.exponent) * self.sensitivity
         return np.sqrt(np.cumsum(left**2))
 

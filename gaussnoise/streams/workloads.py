@@ -1,4 +1,4 @@
-"""Workloads over time: the answers at each tick about the contributions so far."""
+"""Workloads over time: the linear answers at each tick, from the contributions so far."""
 
 from collections.abc import Sequence
 from numbers import Real
@@ -28,10 +28,10 @@ def prefix_sums(n: int) -> StreamWorkload:
 def decayed_sums(n: int, decay: float) -> StreamWorkload:
     """Return sums in which older contributions decay.
 
-    Each tick keeps the share ``decay`` of the last sum, and adds the new contribution.
+    Each tick multiplies the last sum by ``decay`` and adds the new contribution.
 
     Args:
-        n: ticks.
+        n: the number of ticks.
         decay: in (0, 1].
 
     Raises:
@@ -48,16 +48,15 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
 def momentum(
     n: int, momentum: float, *, weight_decay: float = 0.0, schedule: "ArrayLike | None" = None
 ) -> StreamWorkload:
-    """Return the model after each step of gradient descent with momentum.
+    """Return the model after each step of gradient descent with momentum, up to its sign.
 
-    It is a function of the gradients, up to its sign.
-
-    ``m_t = momentum · m_{t−1} + g_t`` and ``θ_t = (1 − weight_decay) θ_{t−1} + schedule_t · m_t``.
+    With gradients g_t, and starting from zero, ``m_t = momentum · m_{t−1} + g_t`` and ``θ_t = (1 −
+    weight_decay) θ_{t−1} + schedule_t · m_t``.
 
     Args:
-        n: steps.
+        n: the number of steps.
         momentum: in [0, 1).
-        weight_decay: share of the model that each step removes, in [0, 1).
+        weight_decay: the fraction of the model that each step removes, in [0, 1).
         schedule: learning rates, shape (n,), positive; ones by default.
 
     Raises:
@@ -93,7 +92,7 @@ def running_means(n: int) -> StreamWorkload:
 def sliding_windows(n: int, width: int) -> FiniteSet:
     """Return sliding sums: at tick t, the sum of the last ``width`` contributions.
 
-    Its inverse is not banded, so the points are listed.
+    The inverse of this workload is not banded, so the result lists its columns as points.
 
     Raises:
         ParameterError: the width is not between 1 and n.
@@ -110,12 +109,13 @@ def sliding_windows(n: int, width: int) -> FiniteSet:
 
 
 def recurrence(n: int, coefficients: "Sequence[ArrayLike]") -> StreamWorkload:
-    """Return answers of a linear recurrence: ``c_0 y_t + c_1 y_{t−1} + … + c_b y_{t−b} = x_t``.
+    """Return answers y of a linear recurrence: ``c_0 y_t + c_1 y_{t−1} + … + c_b y_{t−b} = x_t``.
 
     Args:
-        n: ticks.
-        coefficients: ``c_0, …, c_b``, each a number or an array of shape (n,), one for each tick t;
-            terms from before the first tick are ignored. They are the bands of A⁻¹.
+        n: the number of ticks.
+        coefficients: ``c_0, …, c_b``, each a number or an array of shape (n,), one number for each
+            tick t. Terms before the first tick are ignored. The coefficients are the bands of the
+            inverse of the workload matrix.
 
     Raises:
         ParameterError: there are no coefficients, or arrays of another length.
@@ -138,11 +138,11 @@ def recurrence(n: int, coefficients: "Sequence[ArrayLike]") -> StreamWorkload:
 
 
 def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
-    """Return any lower-triangular workload: row t is answered at tick t.
+    """Return a workload from a lower-triangular matrix A, whose row t gives the answer at tick t.
 
     Returns:
-        A :class:`StreamWorkload` where the inverse has few subdiagonals and gives A back bit by
-        bit, else the columns as a :class:`FiniteSet`.
+        A :class:`StreamWorkload` if the inverse of A has few subdiagonals from which A is recovered
+        exactly; else the columns of A as a :class:`FiniteSet`.
 
     Raises:
         ParameterError: A is not a square, lower-triangular array of finite numbers.
@@ -159,7 +159,7 @@ def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
 
 
 def _banded(dense: Array) -> StreamWorkload | None:
-    """Return the workload by the bands of its inverse if these are few and exact, else None."""
+    """Return the workload if the bands of its inverse are few and recover A exactly, else None."""
     n = len(dense)
     if not dense.diagonal().all():
         return None

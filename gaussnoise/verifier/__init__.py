@@ -1,4 +1,4 @@
-"""Checks of published folders and saved answers, with nothing of the package: see verify.py."""
+"""Checks of published folders and saved answers, by code that is independent of the package."""
 
 from .verify import verdict, verified
 

@@ -1,4 +1,4 @@
-"""Folders of changes from one release to another: functions of both."""
+"""Checks of folders with the changes from one release to another, which are functions of both."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ COLUMNS += ["change_standard_deviation", "per_cent", "per_cent_low", "per_cent_h
 
 
 class Changes(Folder):
-    """Changes from one release to another, and both, if they are given or lie beside them."""
+    """A folder of changes, with both releases if they are given or are beside the folder."""
 
     free = "verifier/"
 
@@ -45,7 +45,7 @@ KINDS["changes.json"] = {"gaussnoise.changes/1": Changes}
 
 
 class Figure(NamedTuple):
-    """An estimate, its deviation, the ends of its interval, and those of the number itself."""
+    """An estimate, its standard deviation, its interval, and the bounds of the true number."""
 
     x: float
     sd: float
@@ -53,10 +53,10 @@ class Figure(NamedTuple):
     high: float
     least: float = -math.inf
     most: float = math.inf
-    is_mean: bool = False  # then its interval is cut
+    is_mean: bool = False  # then its interval is cut to the bounds
 
     def within(self) -> tuple[float, float]:
-        """Return the ends of the interval within those of the number; it holds the estimate."""
+        """Return the interval, cut to the bounds of the number, and with the estimate in it."""
         if math.isnan(self.x):
             return self.least, self.most
         low, high, x = (min(max(end, self.least), self.most) for end in self[2:4] + self[:1])
@@ -64,12 +64,12 @@ class Figure(NamedTuple):
 
 
 def normal(x: float, sd: float, least: float) -> Figure:
-    """Return an estimate with noise of this deviation, of a number that is at least this."""
+    """Return the figure of an estimate with normal noise, of a number that is >= ``least``."""
     return Figure(x, sd, x - Z * sd, x + Z * sd, least)
 
 
 def quotient(x: float, y: float, vx: float, vxy: float, vy: float) -> tuple[float, float]:
-    """Return the ends of an interval of x / y: r where x - r y is near zero (Fieller 1954)."""
+    """Return the interval of x / y: all r for which x - r y is near zero (Fieller 1954)."""
     a, b, c = y * y - Z**2 * vy, x * y - Z**2 * vxy, x * x - Z**2 * vx
     if not (a > 0 and y > 0):
         return -math.inf, math.inf
@@ -78,7 +78,7 @@ def quotient(x: float, y: float, vx: float, vxy: float, vy: float) -> tuple[floa
 
 
 def row_of(before: Figure, after: Figure) -> list[float]:
-    """Return both numbers, the change and its deviation, and the per cent; nan if not known."""
+    """Return a table's row: both numbers, change, deviation, per cent; nan if not known."""
     (b, s, low, high, *of), (a, t, down, up, *to) = before, after
     shown = [own.within() if own.is_mean else own[2:4] for own in (before, after)]
     reach = math.hypot(a - down, high - b), math.hypot(up - a, b - low)  # Zou & Donner 2008
@@ -93,7 +93,7 @@ def row_of(before: Figure, after: Figure) -> list[float]:
 
 
 def weighed(own: Cells, rows: list[list[int]]) -> Cells:
-    """Return an attribute whose cells are sums, with these weights, of those of another one."""
+    """Return an attribute whose cells are sums of those of ``own``, weighted by ``rows``."""
     n = len(own.labels)
     inverse = own.matrix and inverse_of([[1] * n, *own.matrix], ONE)
     if inverse is None:
@@ -106,7 +106,7 @@ def weighed(own: Cells, rows: list[list[int]]) -> Cells:
 
 
 def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float) -> Figure:
-    """Return the sum or the mean of n values between both ends, where d more are at the upper."""
+    """Return sum or mean of n values in ``ends``; d values more are at the upper than the lower."""
     (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
     if kind == "sum":
         variance = middle**2 * vn + 2 * middle * half * vnd + half**2 * vd
@@ -122,12 +122,12 @@ def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float)
 
 
 def figures(of: Tables, kind: str, names: list[str], number: str | None) -> Any:
-    """Return counts, or sums or means of a number, by labels; None if no table has them."""
+    """Return {labels: figure} of counts, sums or means; None if no table has these attributes."""
     axes = of.at(names if number is None else [*names, number])
     S = next((S for S in of.estimates if {*axes} <= {*S}), None)
     if S is None:
         return None
-    T = tuple(i for i in S if i in axes)  # in the order of the table
+    T = tuple(i for i in S if i in axes)  # in the table's order of attributes
     values, own = of.margin(S, of.estimates[S], (-1, *T)), [of.own[i] for i in T]
     cells = itertools.product(*[a.labels for a in own])
     keys = [tuple(cell[T.index(i)] for i in axes) for cell in cells]
@@ -138,7 +138,7 @@ def figures(of: Tables, kind: str, names: list[str], number: str | None) -> Any:
     ends = entry.get("clip") or (0.0, entry["unit"] * 2.0**20)
     most = ends[1] if "clip" in entry else math.inf
     n, size = len(own[k].labels), 3 if "weight between" in own[k].labels[1:2] else 2
-    count, above = [1] * size, [-1, *[0] * (size - 2), 1]  # above: at the upper end less the lower
+    count, above = [1] * size, [-1, *[0] * (size - 2), 1]  # count at the upper end minus the lower
     rows = [row + [0] * (n - size) for row in (count, above, [0, *count[2:], 2])]  # and both
     lead = math.prod(len(a.labels) for a in own[:k])
     rest, own[k] = len(values) // (lead * n), weighed(own[k], rows)
@@ -165,7 +165,7 @@ def check_tables(folder: Changes) -> None:
 
 
 def check_table(folder: Changes, k: int, entry: dict[str, Any]) -> None:
-    """Check the numbers of a table, and that they are of both releases."""
+    """Check the numbers of a table, against both releases if these are known."""
     kind, names, number = (entry[key] for key in ("statistic", "attributes", "number"))
     how = "to first order (Zou & Donner 2008)" if kind == "mean" else "exact"
     need(kind in ("count", "answer", "sum", "mean"), "the statistic")

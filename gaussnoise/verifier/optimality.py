@@ -1,4 +1,4 @@
-"""9. Optimality: gamma of a release, and of saved answers, for listed points."""
+"""9. Optimality: the bounds gamma_lower <= gamma of a release, or of a saved answer (noise)."""
 
 import ast
 import itertools
@@ -15,7 +15,7 @@ from .tables import ONE, Matrix, dyadic, inverse_of, times
 
 
 def check_bracket(one: Release) -> None:
-    """Check both ends of gamma, where the record has the witness of the lower one."""
+    """Check gamma and gamma_lower of a release; the latter if the record has its witness."""
     stated, of, entries = one.record["optimality"], one.numbers, one.record["marginals"]
     upper, lower, gap = stated["gamma"], stated["gamma_lower"], stated["certified_gap"]
     need(0 <= lower <= upper and gap == (upper / lower - 1 if lower else 0.0), "gamma")
@@ -23,7 +23,7 @@ def check_bracket(one: Release) -> None:
     if one.plan["p"] != "2.0" or solved or "workload" in one.record:
         return one.skip("the bracket of gamma, for this workload or norm")
     given = [Fraction(entry["weight"]) for entry in entries]
-    top = max(map(abs, given)) or Fraction(1)  # squares of small weights leave the doubles
+    top = max(map(abs, given)) or Fraction(1)  # or squares of small weights underflow
     squares = {S: (w / top) ** 2 for S, w in zip(one.tables, given, strict=True)}
     cells = {S: math.prod(of.sizes[i] for i in S) for S in one.tables}
     above = {T: [S for S in squares if {*T} <= {*S}] for T in one.multipliers}
@@ -57,7 +57,7 @@ def check_bracket(one: Release) -> None:
 
 # ---- Saved answers
 def arrays_of(path: Path) -> dict[str, Any]:
-    """Return the text, the numbers, or the rows of numbers of every array in a file of numpy."""
+    """Return every array of an .npz file: a text, a list of numbers, or a list of rows."""
     found = dict[str, Any]()
     with zipfile.ZipFile(path) as file:
         need(len({*file.namelist()}) == len(file.namelist()), "an array twice")
@@ -80,14 +80,14 @@ def arrays_of(path: Path) -> dict[str, Any]:
 
 
 def nuclear(A: Matrix) -> int:
-    """Return a lower bound on the nuclear norm of a matrix, ``<Q, A>`` where ``‖Q‖ <= 1``."""
+    """Return a lower bound on the nuclear norm of a matrix A: ``<Q, A>`` for some ``‖Q‖ <= 1``."""
     if len(A) > len(A[0]):
         A = [*zip(*A, strict=True)]
     rows, columns = (max(sum(map(abs, row)) for row in M) for M in (A, [*zip(*A, strict=True)]))
     size, bits, best = math.isqrt(rows * columns) + 1, 64, 0
     Q, unit = [[(x << bits) // size for x in row] for row in A], 3 << 2 * bits
-    most = (1 << bits) + 4 * len(A) * len(A[0])  # singular values: one, and roundings
-    for _ in range(80):  # Q <- (3 - Q Q') Q / 2 drives singular values up to 1, and not above
+    most = (1 << bits) + 4 * len(A) * len(A[0])  # bounds Q's singular values: 1 and rounding
+    for _ in range(80):  # Q <- (3 - Q Q') Q / 2 lets singular values grow towards 1, not above
         best = max(best, sum(sum(map(mul, a, q)) for a, q in zip(A, Q, strict=True)) // most)
         T = times(Q, [*zip(*Q, strict=True)])
         far = (abs(x - unit // 3 * (i == k)) for i, row in enumerate(T) for k, x in enumerate(row))
@@ -100,7 +100,7 @@ def nuclear(A: Matrix) -> int:
 
 
 class Answer:
-    """A saved answer: noise for listed points, and the measure which proves that none is less."""
+    """A saved answer: noise for listed points, and a measure that proves the lower bound on it."""
 
     def __init__(self, path: Path) -> None:
         self.checked, self.unchecked = list[str](), ["status, method, steps, trace"]
@@ -130,23 +130,23 @@ class Answer:
         flat, self.bits = dyadic([x for row in [*X, center] for x in row])
         size = self.d
         rows = [flat[k * size : (k + 1) * size] for k in range(self.n + 1)]
-        self.points, self.center = rows[:-1], rows[-1]  # over 2^bits
+        self.points, self.center = rows[:-1], rows[-1]  # numerators over 2^bits
 
     def check(self) -> None:
         self.check_upper()
         self.check_lower()
 
     def edges(self) -> set[tuple[int, int]]:
-        """Return the pairs of points that a policy graph joins."""
+        """Return the pairs of points (by index) that the policy graph joins."""
         found = {(min(e), max(e)) for e in self.arrays.get("policy_edges", ())}
         need(min(map(min, found), default=0) >= 0, "edges")
         return found
 
     def check_upper(self) -> None:
-        """Check that every change x is scale L b with ‖b‖ <= 1, and the deviations of L L'."""
+        """Check gamma, and that every change x between neighbours is scale L b with ‖b‖ <= 1."""
         header, scale, points = self.header, Fraction(self.header["scale"]), self.points
         start = self.center if self.shifted else points[0]
-        if self.relation != "add-remove":  # differences do not change
+        if self.relation != "add-remove":  # a shift keeps differences
             points = [[x - y for x, y in zip(row, start, strict=True)] for row in points]
         if self.relation == "policy graph":
             ends = ((points[i], points[j]) for i, j in self.edges())
@@ -159,7 +159,7 @@ class Answer:
         product = enumerate(times(G, H))
         off = ((x - unit * (i == k)) ** 2 for i, row in product for k, x in enumerate(row))
         need(4 * sum(off) < unit**2, "noise that leaves a direction out")
-        norm = 2 * math.isqrt(sum(x * x for row in H for x in row)) + 2  # a bound on (L'L)^-1
+        norm = 2 * math.isqrt(sum(x * x for row in H for x in row)) + 2  # bounds (L'L)^-1
         fine = 200 + self.bits  # b = (L'L)^-1 L'x over 2^fine
         B = [[x >> (56 + bits) for x in row] for row in times(times(points, L), H)]
         back, up = times(B, columns), 200 + bits
@@ -201,7 +201,7 @@ class Answer:
         self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {reached!r}")
 
     def check_lower(self) -> None:
-        """Check the measure on changes, and the nuclear norm that it proves."""
+        """Check that the measure on changes proves gamma_lower, by a nuclear norm."""
         X, stated, p = self.arrays["domain.array0"], self.header["gamma_lower"], self.p
         rows, given, mass = (self.arrays[f"certificate_{x}"] for x in ("rows", "points", "weights"))
         w, single, values = self.arrays["coordinate_weights"], self.shifted, list[list[int]]()
@@ -219,7 +219,7 @@ class Answer:
                 own = [x - y for x, y in zip(own, self.points[j], strict=True)]
             need(one == point, "a measure on other points")
             values.append(own)
-        # roots of weights are rounded down: a smaller measure proves less
+        # roots of weights are rounded down: a smaller measure proves a smaller bound
         whole, power = sum(map(Fraction, mass)), p / (p - 2) if 2 < p < math.inf else 1.0
         need(abs(whole - 1) < 1e-9, "the weights of the measure")
         roots = [math.isqrt(int(Fraction(x) / whole * 2**200)) for x in mass]
@@ -227,7 +227,7 @@ class Answer:
         need(length <= 1 + 2.0**-46, "the weights of coordinates")
         own = [math.isqrt(int(Fraction(x) * (1 - Fraction(1, 2**45)) * 2**200)) for x in w]
         unit = 1 << (200 + self.bits)
-        if self.shifted:  # about their mean, and so a change of the centre proves no more
+        if self.shifted:  # relative to their mean, so that shifting the center does not matter
             squares = [x * x for x in roots]
             means = [sum(map(mul, squares, column)) for column in zip(*values, strict=True)]
             whole = sum(squares)

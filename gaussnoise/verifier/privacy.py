@@ -1,13 +1,13 @@
 """The privacy of a published folder, from its files alone, in exact arithmetic.
 
-``python privacy.py [PATH]`` prints what holds, and names what it does not check: the other files
-here do, and use this one. A release is made (tables.py) of nothing but integers with noise,
+``python privacy.py [PATH]`` prints what it checked, and what it did not: the other files, which use
+this one, check more. A release is computed (tables.py) from integers with noise alone,
 
     s_T (⊗_{i∈T} C_i) u N_T + z_T, for sets T of attributes, with the counts N_T of their cells,
 
 integer matrices C_i, multipliers s_T, a unit u, and independent discrete Gaussians z_T of scale σ.
-If neighbouring data differ by Δ at most in all these integers together, they are Δ²/(2σ²)-zCDP
-(Canonne, Kamath & Steinke 2020). Δ is computed here.
+If the vector of all these integers changes by at most Δ between neighbours, the release is
+Δ²/(2σ²)-zCDP (Canonne, Kamath & Steinke 2020). Δ is computed here.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ UNIT = ("neighbors", "rows_per_person", "person")
 
 
 def need(holds: object, fault: str, kind: type[Exception] = ValueError) -> None:
-    """Raise an error unless a statement holds."""
+    """Raise an error with the text ``fault`` unless a statement holds."""
     if not holds:
         raise kind(fault)
 
 
 def parsed(text: str | bytes) -> dict[str, Any]:
-    """Return a JSON object, in which no key occurs twice."""
+    """Return a JSON object, after checking that no key occurs twice in it."""
     pairs = list[list[Any]]()
     record = json.loads(text, object_pairs_hook=lambda x: pairs.append(x) or dict(x))
     need(all(len(dict(x)) == len(x) for x in pairs), "a key of the record occurs twice")
@@ -43,13 +43,13 @@ def parsed(text: str | bytes) -> dict[str, Any]:
 
 
 def digest_of(path: Path) -> str:
-    """Return the sha256 of a file; nothing if there is none."""
+    """Return the sha256 of a file; "" if there is no file."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 # ---- 1. Files
 def check_files(at: Path, listed: dict[str, str], tables: Iterable[str], free: str = "") -> None:
-    """Compare the sha256 of every file, and find files that are missing or were added."""
+    """Check the sha256 of every file, and that no file is missing or was added."""
     need(not any(p.is_symlink() for p in at.rglob("*")), "a link in place of a file")
     names = {p.relative_to(at).as_posix() for p in at.rglob("*") if not p.is_dir()}
     names -= {"release.json", "changes.json", "signature.json"} - {*listed}
@@ -64,19 +64,19 @@ def check_files(at: Path, listed: dict[str, str], tables: Iterable[str], free: s
 
 
 class Folder:
-    """A folder, the lines about its checks, and the releases that it is made of."""
+    """A folder, the lines that report its checks, and the releases that are its parts."""
 
-    free = "release.png answers/ verifier/"  # files, and folders of files, that may be there
+    free = "release.png answers/ verifier/"  # files, and folders of files, that may exist
 
     def __init__(self, path: Path, record: dict[str, Any], *_: Path) -> None:
         self.path, self.record, self.parts = path, record, dict[str, Any]()
         self.checked, self.unchecked = list[str](), list[str]()
         self.say, self.skip = self.checked.append, self.unchecked.append
-        self.numbers: Any = None  # for tables.py
-        self.tabled = {entry["file"] for entry in record.get("marginals", ())}  # must be there
+        self.numbers: Any = None  # the tables, set by other files
+        self.tabled = {entry["file"] for entry in record.get("marginals", ())}  # must exist
 
     def check_files(self) -> None:
-        """Check that the files are those which the record names."""
+        """Check that the files are those that the record lists."""
         need(self.record["private"] is True, "a simulation, which is not private")
         check_files(self.path, listed := self.record["files"], self.tabled, self.free)
         self.say(f"{len(listed)} files: each has the stated sha256, and there is no other")
@@ -91,7 +91,7 @@ class Folder:
         need(whole is None or rho <= Fraction(whole) <= rho * CLOSE, "rho is not the sum of all")
 
     def include(self) -> None:
-        """Add the lines of the parts, under their names."""
+        """Add the lines of the parts, each after the name of its part."""
         for name, part in self.parts.items():
             part.include()
             self.checked += [f"{name}: {said}" for said in part.checked]
@@ -99,16 +99,16 @@ class Folder:
 
 
 class Attribute:
-    """An attribute, by its entry in the schema, and the integer matrix C that measures it."""
+    """An attribute: its entry in the schema, and the integer matrix C that measures it."""
 
     def __init__(self, name: str, given: dict[str, Any], rows: list[str] | None) -> None:
         base, n = given.get("base"), len(given.get("categories") or given.get("edges", ())[1:])
-        if "clip" in given or "unit" in given:  # the weights at both ends, and between them
+        if "clip" in given or "unit" in given:  # both bounds, and between
             n = 2 + ("clip" in given and isinstance(base, dict) and 2 in base["degrees"])
         n += "other" in given and "unit" not in given
         need(n > 0, f"labels of {name!r}")
         self.given, self.n, self.matrix = given, n, None  # n I - 1 1'
-        self.square, self.least = n * n - n, -n  # squared length of a column, least product of two
+        self.square, self.least = n * n - n, -n  # C's columns: largest square, least product
         if rows is not None or n < 3:
             C = [[1, -1][:n]] if rows is None else [[*map(int, row.split(" "))] for row in rows]
             need(rows is None or [*map(len, C)] == [n] * (n - 1), f"the matrix of {name!r}")
@@ -118,10 +118,10 @@ class Attribute:
 
 
 class Release(Folder):
-    """A release of tables; what it shares with a stream is in its plan."""
+    """A release of tables; :class:`Stream` inherits its checks."""
 
     free = "noise.npz " + Folder.free
-    growth = 1  # the squared sensitivity over ticks
+    growth = 1  # a stream's squared sensitivity over ticks
 
     def __init__(self, path: Path, record: dict[str, Any], *_: Path) -> None:
         super().__init__(path, record)
@@ -154,7 +154,7 @@ class Release(Folder):
 
     # ---- 2. Unit of privacy
     def check_unit(self) -> None:
-        """Check which tables are neighbours: by one row, or by all rows of a person."""
+        """Check the neighbours: data that differ in one row, or in all rows of a person."""
         record, plan, k = self.record, self.plan, self.record["rows_per_person"]
         same = all(record.get(key) == plan.get(key) for key in (*UNIT, "per_person"))
         relations = ("add-remove",) if self.weight else ("add-remove", "replace")
@@ -163,7 +163,7 @@ class Release(Folder):
 
     # ---- 3. Measurements
     def check_measured(self) -> None:
-        """Check that nothing else is measured than all that the tables are made of."""
+        """Check that the measured sets are exactly those from which the tables are computed."""
         wide = [[i for i in S if self.own[i].n > 1] for S in self.tables]
         inside = {T for S in wide for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
         wanted = {T for T in inside | {()} if not {*T} <= {*self.public} or (self.moving and not T)}
@@ -175,12 +175,12 @@ class Release(Folder):
     # ---- 4. Sensitivity
     def inner(self, D: Iterable[int] = ()) -> int:
         """Return the least inner product of all ``s_T ⊗ C_i`` on two rows that differ in D."""
-        # it is affine in each attribute's inner product: least where all of these are at ends
+        # it is affine in each attribute's inner product, so least where each is extreme
         ends = [a.least if i in D else a.square for i, a in enumerate(self.own)]
         return sum(s * s * math.prod(ends[i] for i in T) for T, s in self.multipliers.items())
 
     def moved(self) -> Fraction | int:
-        """Return the largest squared change of all ``s_T ⊗ C_i`` between neighbours."""
+        """Return the largest squared change of all ``s_T ⊗ C_i`` between neighbours, for u = 1."""
         if grows := [i for i in {*sum(self.tables, ())} if "unit" in self.own[i].given]:
             return self.paid(grows)
         if self.record["neighbors"] == "add-remove":
@@ -193,7 +193,7 @@ class Release(Folder):
 
     def paid(self, grows: list[int]) -> Fraction | int:
         """Return the least m with ``a + Σ b_j u_j² <= m (1 + Σ (u_j/t_j)²)`` for all u_j."""
-        # u_j are numbers without an upper end, in cells of 2^20 units, and t_j their scales
+        # u_j: numbers without upper bound, over 2^20 units; t_j: their scales
         scales, k = self.plan["privacy"].get("scale", {}), self.record["rows_per_person"]
         kind = self.plan["neighbors"], self.plan.get("per_person"), self.weight
         need(kind == ("add-remove", None, None), "the budget")
@@ -234,7 +234,7 @@ class Release(Folder):
         self.check_budget(dict(self.plan["privacy"]), budget)
 
     def check_budget(self, asked: dict[str, Any], budget: dict[str, Any]) -> None:
-        """Check that the budget is the one that was asked for, and that its ρ is not too large."""
+        """Check that the budget is the planned one, and that its ρ follows from the guarantee."""
         kind, known = asked.pop("definition"), (*GAUSSIAN, "ApproxDP", "TV", "PerRecord")
         need(kind in known, f"the guarantee {kind!r:.60}", NotImplementedError)
         if kind == "PerRecord":
@@ -254,16 +254,16 @@ class Release(Folder):
 
 # ---- Streams
 def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
-    """Return the largest ``Σ_{i,j∈π} |(C'C)_ij|`` over sets π of at most k ticks, each two apart.
+    """Return the largest ``Σ_{i,j∈π} |(C'C)_ij|``: π has at most k ticks, any two ``apart`` apart.
 
-    Of millions of sets it is an upper bound.
+    If there are millions of sets π, it is an upper bound.
     """
     n, columns = len(C), [*zip(*C, strict=True)]
     X = [[abs(sum(map(mul, a, b))) for b in columns] for a in columns]
     if k < 3 or k**2 * sum(math.comb(n - j * (apart - 1), j + 1) for j in range(k)) < 2**23:
         most, left = 0, [(0, 0, [X[i][i] for i in range(n)], k)]
         while left:
-            first, value, gains, more = left.pop()  # the next tick at the earliest; what each adds
+            first, value, gains, more = left.pop()  # earliest next tick; what each tick adds
             most = max(most, value + max(gains[first:], default=0))
             for i in range(first, n) if more > 1 else ():
                 both = [g + 2 * x for g, x in zip(gains, X[i], strict=True)]
@@ -279,7 +279,7 @@ def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
             before = best
         return before[n]
 
-    bounds = []  # each pair is counted at both of its ticks, or at the later, or at the earlier
+    bounds = []  # a pair of ticks counts once at both, or twice at the later or the earlier
     for early, late in ((1, 1), (2, 0), (0, 2)):
         far = [[x * (abs(i - j) >= apart) for j, x in enumerate(row)] for i, row in enumerate(X)]
         once = (
@@ -292,8 +292,8 @@ def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
 class Stream(Release):
     """A stream: its plan, and the ticks that were published.
 
-    The integers of tick t are those of ticks 1 to t, with the weights in row t of the time matrix,
-    and fresh noise: the past determines them, so that ρ adds up also if rows depend on it.
+    The integers measured at tick t are sums of those of ticks 1 to t, weighted by row t of the time
+    matrix, plus fresh noise. So ρ adds up even if later rows depend on earlier publications.
     """
 
     def __init__(self, path: Path, record: dict[str, Any], *_: Path) -> None:
@@ -345,7 +345,7 @@ class Stream(Release):
 
 # ---- Combined folders
 class Combined(Folder):
-    """Tables combined from releases of the same rows, which are in the folder too."""
+    """Tables combined from releases of the same rows; the folder also holds these releases."""
 
     free = "releases/ " + Folder.free
 
@@ -375,12 +375,12 @@ class Combined(Folder):
 KINDS: dict[str, dict[str, type[Folder]]] = {
     "release.json": {"gaussnoise.tables/3": Release, "gaussnoise.combined/1": Combined},
     "stream.json": {"gaussnoise.stream/2": Stream},
-    "changes.json": {},  # changes.py: they are functions of two releases, which can be checked here
+    "changes.json": {},  # set by changes.py; privacy.py checks the two releases themselves
 }
 
 
 def opened(path: Path, *releases: Path) -> Any:
-    """Return what a folder holds, to be checked; ``releases`` are those of changes."""
+    """Return the object that checks a folder; ``releases``: both, for a folder of changes."""
     name = next((x for x in ("stream.json", "changes.json") if (path / x).exists()), "release.json")
     need(not (path / name).is_symlink(), "a link in place of a file")
     record = parsed((path / name).read_bytes())

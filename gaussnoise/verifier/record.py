@@ -1,4 +1,4 @@
-"""6. Words of the record: labels, unit, workload and request, and all that it states twice."""
+"""6. Texts of the record: labels, unit, workload and request, and all that it states twice."""
 
 import datetime
 import hashlib
@@ -18,7 +18,7 @@ REPEATED += (
 
 
 def texts(value: Any) -> Any:
-    """Return labels and ends of bins as texts, also in lists and objects."""
+    """Return labels and edges of bins as texts, also those in lists and objects."""
     if isinstance(value, dict | list):
         of = value.items() if isinstance(value, dict) else enumerate(value)
         found = {key: texts(x) for key, x in of}
@@ -28,17 +28,17 @@ def texts(value: Any) -> Any:
 
 
 def moment(end: Any) -> Any:
-    """Return an end of a bin as a number, or as a time, also where it is a date or a text."""
+    """Return an edge of a bin as a number, or as a time if it is a date or a text."""
     return end if isinstance(end, int | float) else datetime.datetime.fromisoformat(texts(end))
 
 
 def floats(value: Any) -> Any:
-    """Return a number, or numbers in lists, as floats."""
+    """Return a number, or nested lists of numbers, as floats."""
     return [*map(floats, value)] if isinstance(value, list) else float(value)
 
 
 def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what a record says about an attribute, from its entry in the schema."""
+    """Return what a record must say about an attribute, from its entry in the schema."""
     edges, clip, words = given.get("edges", []), given.get("clip"), texts(given)
     bins = [f"[{low}, {high})" for low, high in itertools.pairwise(words.get("edges", []))]
     bins = [x.replace("[-inf", "(-inf") for x in bins]
@@ -53,7 +53,7 @@ def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
         squares = isinstance(given.get("base"), dict) and 2 in given["base"]["degrees"]
         entry["labels"] = [low, *["weight between"] * squares, high, *other]
         entry["clip"] = clip
-    if "unit" in given:  # without an upper end: the last cell stands for 2^20 units
+    if "unit" in given:  # no upper bound: the last cell stands for 2^20 units
         entry["labels"] = ["weight at 0", f"weight at {given['unit'] * 2.0**20:.15g}"]
         entry["unit"] = given["unit"]
     base = given.get("base")
@@ -76,7 +76,7 @@ def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def domain_of(one: Release) -> list[dict[str, Any]]:
-    """Return what a record says about all attributes, from their schema."""
+    """Return what a record must say about all attributes, from their schema."""
     found = [entry_of(name, a.given) for name, a in zip(one.names, one.own, strict=True)]
     for entry, a in zip(found, one.own, strict=True):
         fault = f"labels of {entry['name']!r}"
@@ -85,7 +85,7 @@ def domain_of(one: Release) -> list[dict[str, Any]]:
 
 
 def unit_text(one: Release) -> str:
-    """Return what a release protects, in words."""
+    """Return the unit of privacy of a release, as the record must state it."""
     plan, k = one.plan, one.record["rows_per_person"]
     rows = f"{k} {'record' if plan.get('per_person') else 'row'}{' is' if k == 1 else 's are'}"
     if plan["person"] is None:
@@ -94,7 +94,7 @@ def unit_text(one: Release) -> str:
 
 
 def unit_text_of_ticks(one: Stream) -> str:
-    """Return what a stream protects, in words."""
+    """Return the unit of privacy of a stream, as the record must state it."""
     text, k, rows = unit_text(one), one.reports, one.record["rows_per_person"]
     if one.plan["person"] is not None:
         text = f"{text} in each of at most {k} ticks"
@@ -107,7 +107,7 @@ def unit_text_of_ticks(one: Stream) -> str:
 
 
 def taking_part(one: Stream) -> str:
-    """Return who takes part when, in words."""
+    """Return in which ticks a person may take part, as the record must state it."""
     person, k, rows = one.plan["person"], one.reports, one.record["rows_per_person"]
     who = "one row" if rows == 1 else f"one person's at most {rows} rows"
     who = who if person is None else f"all rows of one value of {person!r}"
@@ -123,7 +123,7 @@ def taking_part(one: Stream) -> str:
 
 
 def check_request(one: Release, unit: str, weights: list[float], bases: Any, more: Any) -> None:
-    """Check the unit in words, and the digest of the request, which has these bases if any."""
+    """Check the unit in words, and the sha256 of the request, which has these bases if any."""
     record, plan = one.record, one.plan
     need(record["privacy_unit"] == unit, f"privacy_unit is not {unit!r}")
     need(plan["weights"] == (None if plan["targets"] else weights), "weights of the plan")
@@ -148,7 +148,7 @@ def check_request(one: Release, unit: str, weights: list[float], bases: Any, mor
 
 
 def terms_of(one: Release, domain: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the bases that are asked for, by attribute in the order of the domain."""
+    """Return {attribute: base} of every asked table, in the order of the domain."""
     usual = {entry["name"]: entry.get("base", "identity") for entry in domain}
     return [
         {n: usual[n] if t[n] is None else t[n] for n in sorted(t, key=one.names.index)}
@@ -157,7 +157,7 @@ def terms_of(one: Release, domain: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def check_release(one: Release) -> None:
-    """Check that the domain is that of the schema, and the workload that of the plan."""
+    """Check that the domain follows from the schema, and the workload from the plan."""
     record, domain = one.record, domain_of(one)
     for entry, own in itertools.zip_longest(record["domain"], domain):
         words = {key: texts(entry[key]) for key in ("labels", "groups") if key in entry}
@@ -176,7 +176,7 @@ def check_release(one: Release) -> None:
 
 
 def check_stream(one: Stream) -> None:
-    """Check the words of a stream, and that its ticks repeat them."""
+    """Check the texts of a stream's record, and that the records of its ticks repeat them."""
     record, terms = one.record, terms_of(one, domain_of(one))
     part = taking_part(one)
     need(record["participation"] == part, f"not {part!r}")

@@ -1,4 +1,4 @@
-"""The numbers of tables that are made of several others: of streams, and of combined releases."""
+"""Checks of tables that are computed from several others: of streams and of combined releases."""
 
 import math
 from fractions import Fraction
@@ -10,7 +10,7 @@ from .tables import ONE, Cells, Measured, Tables, Units, dyadic, is_read
 
 # ---- Streams
 class Ticks(Measured):
-    """The tables of a stream: those of each tick, and the integers in their combinations."""
+    """The tables of a stream: those of each tick, and the noisy integers they are computed from."""
 
     def __init__(self, one: Stream) -> None:
         super().__init__(one)
@@ -24,7 +24,7 @@ class Ticks(Measured):
         self.periods.append(now)
         for what in ("period", "cumulative"):
             weights, row = [what == "cumulative"] * (t - 1) + [True], [0] * t
-            for j in reversed(range(t)):  # row times the time matrix is weights
+            for j in reversed(range(t)):  # solve row · time_matrix = weights
                 rest = sum(row[i] * self.rows[i][j] for i in range(j + 1, t))
                 row[j] = (ONE * weights[j] - rest) // self.rows[j][j]
             spread = Fraction(sum(x * x for x in row), ONE**2)
@@ -46,7 +46,7 @@ class Ticks(Measured):
         self.slacks += [slack for T, (_, slack) in self.known.items() if T[:1] != (-1,)]
 
     def combined(self, S: Axes) -> tuple[tuple[list[int], int], float]:
-        """Return the combination of the ticks so far that got noise, and its rounding."""
+        """Return the combination of ticks that got noise at the last one, and its rounding."""
         row, ticks = self.rows[len(self.periods) - 1], [own[S] for own in self.periods]
         most = max(bits for _, bits, _ in ticks)
         pairs = [*zip(row, ticks, strict=True)]
@@ -69,7 +69,7 @@ def check_stream(one: Stream) -> None:
 def means_of(
     folder: Combined, names: list[str]
 ) -> tuple[dict[Axes, list[Fraction]], Units, dict[Axes, float]]:
-    """Return the mean of every measurement, its variance, and how exactly it is known."""
+    """Return the weighted mean of every measurement, its variance, and its rounding error."""
     every, means, noise, blurs = dict[Axes, list[Any]](), {}, dict[Axes, Fraction](), {}
     for of in (part.numbers for part in folder.parts.values()):
         for T, (whole, slack) in of.known.items():
@@ -95,7 +95,7 @@ def means_of(
 
 
 def check_combined(folder: Combined) -> None:
-    """Check that the tables are the means of those of all releases."""
+    """Check that the tables are the precision-weighted means of the releases' tables."""
     record, parts = folder.record, [part.numbers for part in folder.parts.values()]
     for one, source in zip(folder.parts.values(), record["combined_from"], strict=True):
         listed = [entry["attributes"] for entry in one.record["marginals"]]

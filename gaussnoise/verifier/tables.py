@@ -1,7 +1,7 @@
-"""7. Deviations and 8. Estimates: tables that were read, and the integers with noise in them.
+"""7. Deviations and 8. Estimates: checks of tables against the noisy integers they are made of.
 
-With R_i and v_i from the inverse [v_i, R_i] of the row (1, ..., 1) above C_i, the table of S is
-x_S = Σ_{T⊆S} (⊗_{i∈T} R_i) y_T / (u s_T) ⊗_{i∈S∖T} v_i of the integers y_T that got noise.
+Let [v_i, R_i] be the inverse of the row (1, ..., 1) on top of C_i. From noisy integers y_T, table S
+is x_S = Σ_{T⊆S} (⊗_{i∈T} R_i) y_T / (u s_T) ⊗_{i∈S∖T} v_i; see privacy.py for C_i, u and s_T.
 """
 
 import csv
@@ -19,16 +19,16 @@ from xml.etree import ElementTree
 from .privacy import Attribute, Axes, Folder, Release, Stream, need, parsed
 from .record import domain_of, texts
 
-Units = dict[Axes, Fraction]  # a number for each measured set, and for (-1, *Q) with exact counts
+Units = dict[Axes, Fraction]  # by measured set T, or by (-1, *Q) for exact counts of Q
 Matrix = Sequence[Sequence[int]]
 NUMBERS = ["estimate", "standard_deviation", "low", "high"]
-ONE = 1 << 256  # the unit of numbers that are no short fractions
+ONE = 1 << 256  # fixed-point unit: numbers x are stored as about x ONE
 Z = 1.959963984540054  # the 0.975 quantile of a normal distribution
 
 
 # ---- Matrices and sums over cells
 def times(A: Matrix, B: Matrix) -> list[list[int]]:
-    """Return the product of two integer matrices; a row of B is packed in one large integer."""
+    """Return A B for integer matrices; each row of B is packed into one large integer."""
     most, more = (max(abs(x) for row in M for x in row) for M in (A, B))
     w, n = (len(B) * most * more + more).bit_length() // 8 + 1, len(B[0])
     off, found = 1 << (8 * w - 1), []
@@ -43,7 +43,7 @@ def times(A: Matrix, B: Matrix) -> list[list[int]]:
 
 
 def inverse_of(A: Matrix, one: int) -> list[list[int]]:
-    """Return the inverse of an integer matrix times ``one``, after a check of their product."""
+    """Return ``one`` times the inverse of an integer matrix, after checking their product."""
     unit = [[one * (i == k) for k in range(len(A))] for i in range(len(A))]
     work = [[x * one for x in row] + own for row, own in zip(A, unit, strict=True)]
     for k in range(len(A)):
@@ -62,20 +62,20 @@ def inverse_of(A: Matrix, one: int) -> list[list[int]]:
 
 
 class Cells(NamedTuple):
-    """The cells of an attribute, the matrix C that measures it, and what follows from both."""
+    """The cells of an attribute, the matrix C that measures it, and numbers computed from C."""
 
     labels: list[str]
     matrix: list[list[int]] | None
     square: int  # squared length of the longest column of C
     own: list[int]  # variances of its cells under unit noise on C, times ONE
-    rest: list[int]  # squared shares of its cells in a total, times ONE
-    divisor: int  # C C^+ times it is an integer matrix; n where all cells are alike
-    blur: float  # the factor by which inversion of C enlarges rounding
+    rest: list[int]  # squared weights of a total in its cells, times ONE
+    divisor: int  # divisor * C C^+ is an integer matrix; n if all cells are alike
+    blur: float  # the factor by which inverting C enlarges rounding errors
     solved: bool  # whether C was inverted
 
 
 def cells_of(attribute: Attribute, labels: list[str], rows: object) -> Cells:
-    """Return the cells of an attribute; ``rows`` is whether it has a matrix of its own."""
+    """Return the cells of an attribute; ``rows``: whether the record states its matrix C."""
     n, C, square = attribute.n, attribute.matrix, attribute.square
     if C is None or not rows:
         own, rest = [ONE * (n - 1) // (n**3 if n > 2 else 4)] * n, [ONE // n**2] * n
@@ -88,7 +88,7 @@ def cells_of(attribute: Attribute, labels: list[str], rows: object) -> Cells:
 
 
 def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]:
-    """Return C, or the sum, along the axis of an attribute that follows ``lead`` others."""
+    """Return C (if ``measured``) or sums along one axis; ``lead``: the size of axes before it."""
     found, n = [], len(own.labels)
     rest = len(values) // (lead * n)
     for start in range(0, len(values), n * rest):
@@ -105,7 +105,7 @@ def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]
 
 
 def variances(S: list[Cells], weights: dict[Axes, int], axis: int = 0) -> list[int]:
-    """Return ``Σ_T weight_T ⊗_{i∈T} own_i ⊗_{i∉T} rest_i`` of every cell of a table."""
+    """Return ``Σ_T weight_T ⊗_{i∈T} own_i ⊗_{i∉T} rest_i`` for every cell of a table."""
     if axis == len(S):
         return [weights.get((), 0)]
     mine = {T[1:]: w for T, w in weights.items() if T[:1] == (axis,)}
@@ -118,7 +118,7 @@ def variances(S: list[Cells], weights: dict[Axes, int], axis: int = 0) -> list[i
 
 
 def dyadic(numbers: Iterable[float]) -> tuple[list[int], int]:
-    """Return doubles as integers over a power of two, and its exponent."""
+    """Return (integers, bits): doubles as integers over 2^bits."""
     ratios = [x.as_integer_ratio() for x in numbers]
     bits = max(below.bit_length() - 1 for _, below in ratios)
     return [above << (bits + 1 - below.bit_length()) for above, below in ratios], bits
@@ -126,12 +126,12 @@ def dyadic(numbers: Iterable[float]) -> tuple[list[int], int]:
 
 # ---- Files
 def is_read(name: str) -> bool:
-    """Return whether the numbers of a file are read."""
+    """Return whether this program can read the numbers of a file."""
     return name.endswith((".csv", ".jsonl", ".xlsx")) and not name.endswith("+sdmx.csv")
 
 
 def rows_of(path: Path, heads: list[str], sheet: int) -> Iterator[list[str]]:
-    """Yield the rows of a table below its heads, from CSV, JSON lines or a sheet of a workbook."""
+    """Yield the rows of a table after its header, from CSV, JSON lines or a sheet of a workbook."""
     if path.suffix == ".xlsx":
         code = re.compile("_x([0-9A-F]{4})_")  # a character that is not in XML
         marks = ["mark"] if heads[-4:] == NUMBERS else []
@@ -163,14 +163,14 @@ def rows_of(path: Path, heads: list[str], sheet: int) -> Iterator[list[str]]:
 
 
 class Tables:
-    """The tables of a folder: estimates that were read, and the integers in them."""
+    """The tables of a folder: the estimates that were read, and the integers computed from them."""
 
-    alone = False  # whether a measurement that one table alone has need not be kept
+    alone = False  # whether measurements of one table only may be forgotten
 
     def __init__(self, folder: Folder, names: list[str], own: list[Cells], noise: Units) -> None:
         self.folder, self.names, self.own, self.noise = folder, names, own, noise
         self.sizes = [len(a.labels) for a in own]
-        self.known: dict[Axes, tuple[list[int], float]] = {}  # integers, and how exactly
+        self.known: dict[Axes, tuple[list[int], float]] = {}  # integers, and their rounding error
         self.estimates: dict[Axes, list[float]] = {}  # by table, if it was read
         self.tables: list[Axes] = []
         self.domain: list[dict[str, Any]] = []
@@ -181,10 +181,10 @@ class Tables:
 
     # ---- 7. Deviations
     def read(self, at: Path, entry: Any, noise: Units, close: float) -> tuple[list[float], float]:
-        """Return estimates, once labels, intervals and deviations hold; none if they are not read.
+        """Return estimates after checks of labels, intervals and deviations; [] if not read.
 
-        Also return the rounding of doubles: noise may have cancelled numbers larger than these.
-        ``noise`` has the variance of each measurement, in counts.
+        Also return their rounding error: noise may have cancelled larger numbers. ``noise``: the
+        variance of each measurement, in units of counts; ``close``: the relative tolerance.
         """
         S, name, found = self.at(entry["attributes"]), entry["file"], []
         own, n = [self.own[i] for i in S], math.prod(self.sizes[i] for i in S)
@@ -220,16 +220,16 @@ class Tables:
         return estimates, size * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
 
     def squares(self, S: Axes, own: list[Cells], noise: Units) -> list[float]:
-        """Return the variances of the cells of S, measured as stated, of this noise."""
+        """Return the variance of each cell of S, from the noise variances of the measurements."""
         inside = {T: v for T, v in noise.items() if {*T} <= {*S}}
         top = max(inside.values(), default=Fraction(1))
         shares = {tuple(map(S.index, T)): int(ONE * v / top) for T, v in inside.items()}
         return [variance / ONE * float(top) for variance in variances(own, shares)]
 
     def check_entry(self, entry: Any, deviations: list[float], close: float) -> None:
-        """Check what the record says of a table, given its deviations, known up to ``close``."""
+        """Check what the record says of a table; ``close``: rounding of ``deviations``."""
         name, n, first = entry["file"], len(deviations), 0
-        if name.endswith(".xlsx"):  # a sheet for each table, in their order, under one line
+        if name.endswith(".xlsx"):  # one sheet for each table, with one header line
             first = 1 + ((self.tables.index(self.at(entry["attributes"])) + 1) << 20)
         packed = name.endswith(".parquet") and "executors" in self.folder.record
         need(packed or entry["first_row"] == first, f"the first row of {name}")
@@ -244,7 +244,7 @@ class Tables:
 
     # ---- 8. Estimates
     def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
-        """Return ``⊗_{i∈T} C_i Σ x``, summed over the attributes outside T; Q for (-1, *Q)."""
+        """Return ``⊗_{i∈T} C_i Σ x``, summed over attributes outside T; plain sums for (-1, *Q)."""
         for k in reversed(range(len(S))):
             if T[:1] != (-1,) or S[k] not in T:
                 lead = math.prod(self.sizes[i] for i in S[:k])
@@ -254,9 +254,10 @@ class Tables:
     def check_integers(
         self, name: str, S: Axes, table: tuple[list[int], int], error: float, units: Units
     ) -> None:
-        """Check that a table, over 2^bits, is made of integers, the same as in other tables.
+        """Check that a table is made of integers, and of the same ones as the other tables.
 
-        ``units``: integers in a count, for measured sets T, and for (-1, *Q) with exact counts.
+        ``table``: (integers, bits), over 2^bits; ``units``: the factor from counts to integers, by
+        measured set T, or by (-1, *Q) for exact counts.
         """
         for T, unit in units.items():
             if not {*T} - {-1} <= {*S}:
@@ -265,7 +266,7 @@ class Tables:
             exact = unit * math.prod(a.divisor for a in of)
             slack = error * math.sqrt(math.prod(a.square for a in of)) * float(exact)
             if slack > 0.25 and self.alone and sum({*T} <= {*R} for R in self.tables) == 1:
-                self.known[T] = [], slack  # no other table has it
+                self.known[T] = [], slack  # no other table can disagree
                 continue
             found, above = self.margin(S, table[0], T), exact.numerator
             below = exact.denominator << table[1]
@@ -281,7 +282,7 @@ class Tables:
             need(all(agree), f"{name} disagrees with another table on a margin")
 
     def say(self, slacks: list[float]) -> None:
-        """Say how many measurements were found as integers."""
+        """Report how many measurements were recovered as integers."""
         fine, say = sum(slack < 0.25 for slack in slacks), self.folder.say
         say("standard deviations and intervals of tables: of sigma, multipliers and matrices")
         say(f"{len(slacks)} measurements, {fine} as integers: the same from all tables")
@@ -290,7 +291,7 @@ class Tables:
 
 
 class Measured(Tables):
-    """The tables of a release or a stream, whose measurements are in its record."""
+    """The tables of a release or a stream, whose record lists the measurements."""
 
     def __init__(self, one: Release) -> None:
         domain, matrices = domain_of(one), one.noise.get("contrasts", {})
@@ -301,12 +302,12 @@ class Measured(Tables):
         super().__init__(one, one.names, own, {T: (sigma / u) ** 2 for T, u in self.units.items()})
         sizes = () if one.moving else range(len(one.public) + 1)
         sets = (Q for k in sizes for Q in itertools.combinations(sorted(one.public), k))
-        self.counts = {(-1, *Q): Fraction(1) for Q in sets}  # exact, where rows are exchanged
+        self.counts = {(-1, *Q): Fraction(1) for Q in sets}  # public counts are exact
         self.tables, self.domain = one.tables, domain
 
 
 def check_release(one: Release, alone: bool) -> None:
-    """Check all tables of a release, and keep their numbers."""
+    """Check all tables of a release, and keep their numbers in ``one.numbers``."""
     of = one.numbers = Measured(one)
     of.alone = alone
     for name in (x for x in sorted(one.record["files"]) if x.startswith("answers/")):

@@ -1,8 +1,8 @@
 """Checks of a published folder or a saved answer, from files alone, in exact arithmetic.
 
-``python verify.py [PATH]`` prints them, and all that they leave out; status 0 if all pass. Of
-changes, ``PATH BEFORE AFTER`` names both releases. privacy.py alone is enough for privacy;
-record.py compares words, and the other files compare numbers.
+``python verify.py [PATH]`` prints the checks made and the things left out; its exit status is 0 if
+all checks pass. For a folder of changes, ``PATH BEFORE AFTER`` also names both releases. privacy.py
+alone checks privacy, record.py the words of the record, the other files the numbers.
 """
 
 import sys
@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-if __name__ == "__main__":  # the files beside this one, in a published folder or elsewhere
-    sys.dont_write_bytecode = True  # a published folder has no other files
+if __name__ == "__main__":  # import the files beside this one
+    sys.dont_write_bytecode = True  # leave no new files in a published folder
     sys.modules["verifier"] = here = ModuleType("verifier")
     here.__path__, __package__ = [str(Path(__file__).resolve().parent)], "verifier"
 
@@ -22,7 +22,7 @@ _USAGE = "usage: verify.py [PATH], or of changes and both releases [PATH BEFORE 
 
 
 def check_rest(folder: Folder, *, alone: bool = True) -> None:
-    """Check all but privacy, after that of the parts; ``alone`` unless combined with others."""
+    """Check all but privacy, parts first; ``alone``: the folder is not a part of a combined one."""
     for part in folder.parts.values():
         check_rest(part, alone=not isinstance(folder, Combined))
     if isinstance(folder, Stream):
@@ -41,9 +41,9 @@ def check_rest(folder: Folder, *, alone: bool = True) -> None:
 
 
 def verified(path: Path, *releases: Path) -> list[str]:
-    """Return lines that begin with "checked" or "unchecked", or one with "FAILED" or "UNKNOWN".
+    """Return lines that begin with "checked" or "unchecked"; or one, with "FAILED" or "UNKNOWN".
 
-    ``releases`` are the folders of both releases that a folder of changes is about.
+    ``releases``: the folders of both releases, for a folder of changes.
     """
     try:
         found: Any = optimality.Answer(path) if path.is_file() else opened(path, *releases)
@@ -66,7 +66,7 @@ def verified(path: Path, *releases: Path) -> list[str]:
 
 
 def verdict(lines: list[str]) -> str:
-    """Return one line that sums up those of :func:`verified`."""
+    """Return one line that sums up the lines of :func:`verified`."""
     fault = next((line for line in lines if line.startswith(("FAILED", "UNKNOWN"))), None)
     if fault is not None:
         return f"NOT VERIFIED: {fault.partition(': ')[2]}"

@@ -1,1 +1,1 @@
-"""Ticks that Spark's executors count, draw, decode and write: no process holds their tables."""
+"""Ticks that Spark's executors count, draw, decode and write; no process holds all tables."""

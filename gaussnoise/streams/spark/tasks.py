@@ -1,4 +1,4 @@
-"""The work of Spark's tasks for a tick: each may run twice, be killed, or finish too late."""
+"""The work of Spark's tasks for a tick. A task may run twice, be killed, or finish too late."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,13 +39,13 @@ PERIOD, CUMULATIVE = "period", "cumulative"
 @final
 @dataclass(frozen=True)
 class Kept:
-    """The committed files of one tick: for each group, exact counts and noisy integers.
+    """The committed files of one tick: exact counts and noisy integers of each group of tables.
 
     Attributes:
         rows: the number of rows.
         counted: the folder of exact counts: NOT public.
         measured: the folder of noisy integers.
-        digests: the sha256 of the files of both, by folder name and file name.
+        digests: the sha256 of the files in both folders, by folder name and file name.
     """
 
     rows: int
@@ -54,10 +54,10 @@ class Kept:
     digests: Mapping[str, str]
 
     def load(self, folder: Path, part: int) -> Integers:
-        """Return the integers of a group, flat.
+        """Return the integers of group number ``part``, flat, from one of the two folders.
 
         Raises:
-            StreamError: they differ from the committed ones.
+            StreamError: the file differs from the committed one.
         """
         path = folder / measured_name(part)
         if file_digest(path) != self.digests[kept_name(folder, part)]:
@@ -108,18 +108,18 @@ def measure(
     noisy: Commits,
     parts: Parts,
 ) -> Batches:
-    """Save groups' counts to disk and, with the counts of all ticks, noisy integers.
+    """Commit the counts of groups and, from the counts of all ticks, their noisy integers.
 
-    Both are committed once. Noise is drawn for the committed counts, even if another task made
-    them.
+    Each file is committed once. Noise is drawn for the committed counts, even if another task
+    committed them.
 
     Args:
         drawing: the plan of the measurements.
-        before: earlier ticks.
-        rows: number of rows of this tick.
-        counted: the commits of its counts.
-        noisy: the commits of its measurements.
-        parts: groups of attributes, with their counts.
+        before: the committed files of earlier ticks.
+        rows: the number of rows of this tick.
+        counted: the folder in which counts are committed.
+        noisy: the folder in which measurements are committed.
+        parts: pairs (number of a group, its counts).
     """
     plan, most = drawing.plan, max([rows, *(kept.rows for kept in before)])
     for part, counts in parts:
@@ -152,7 +152,7 @@ def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: 
 
 
 def _save(values: Integers, path: Path) -> None:
-    """Save integers, as decimal digits where 64 bits may not hold them."""
+    """Save integers: as int64, or as decimal digits if 64 bits may not hold them."""
     if values.dtype == object:
         small = all(abs(x) < MOST_SUM for x in values)
         values = values.astype(np.int64) if small else np.array([b"%d" % x for x in values])
@@ -173,11 +173,11 @@ def write_tables(
 
     Args:
         drawing: the plan of the measurements.
-        on_disk: all ticks.
-        covariances: the covariances of both kinds of tables.
-        before: tables of all ticks but the last; None if it is the first.
-        before_digests: the sha256 of their files.
-        commits: the commits of the result.
+        on_disk: the committed files of all ticks so far.
+        covariances: the covariances of the tables "period" and "cumulative".
+        before: the cumulative tables of the tick before; None at the first tick.
+        before_digests: the sha256 of the files of these tables.
+        commits: the folder in which the new tables are committed.
         parts: numbers of groups.
     """
     tick = len(on_disk)
@@ -212,7 +212,7 @@ def write_tables(
 def _residuals(
     drawing: Drawing, ticks: Sequence[Kept], inverse: tuple[list[int], int], part: int
 ) -> dict[Subset, Array]:
-    """Return all residuals of a group's tables, as estimated for the last tick."""
+    """Return the residuals of a group's tables, estimated for the rows of the last tick."""
     query = drawing.layout.query
     wanted = {T for S in drawing.layout.tables[part] for T in measured_parts(S, query)}
     files: dict[int, list[Integers]] = {}
@@ -227,7 +227,7 @@ def _residuals(
 
 
 def _integers(values: Integers) -> Integers:
-    """Return the integers that :func:`_save` wrote."""
+    """Return integers as :func:`_save` was given them, from what its file holds."""
     if values.dtype == np.int64:
         return values
     return np.array([int(x) for x in values], dtype=object)

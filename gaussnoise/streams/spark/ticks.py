@@ -1,4 +1,4 @@
-"""Ticks made by executors in steps; each step can be repeated after any interruption."""
+"""Ticks made by Spark's executors in steps that can be repeated after any interruption."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ _COUNTED, _MEASURED = "exact-counts", "measured"
 @final
 @dataclass(frozen=True, eq=False)
 class GroupsCommit(AbstractCommit):
-    """The commit of one tick whose counts and measurements are in files of a folder.
+    """The commit of one tick whose counts and measurements are in the files of a folder.
 
     Attributes:
         folder: the folder's name.
@@ -58,7 +58,7 @@ class GroupsCommit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of the measurements' digests, in the order of groups."""
+        """The sha256 of the sha256 values of all measurement files, in the order of groups."""
         public = {
             name: own for name, own in self.digests.items() if name.startswith(f"{_MEASURED}/")
         }
@@ -68,7 +68,7 @@ class GroupsCommit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class Executors(AbstractMaker[GroupsCommit]):
-    """The maker of ticks in Spark.
+    """The maker that lets Spark's executors count, draw and write ticks.
 
     Attributes:
         plan: the plan of the stream.
@@ -98,18 +98,18 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @property
     def most_bytes(self) -> int:
-        """The largest size of a commit: a name and a digest for each file."""
+        """The largest size in bytes of a commit: a name and a sha256 for each file."""
         return 2**20 + 2**9 * len(self.drawing.layout.groups)
 
     @cached_property
     def _names(self) -> list[str]:
-        """The names of the files of a commit."""
+        """The names of the files of counts and measurements that a commit lists."""
         parts = range(len(self.drawing.layout.groups))
         folders = Path(_COUNTED), Path(_MEASURED)
         return [tasks.kept_name(folder, part) for folder in folders for part in parts]
 
     def read(self, content: Any, sha256: str) -> GroupsCommit:
-        """Return a commit of all groups; code that reads its files checks them."""
+        """Return a commit of all groups; the files' sha256 are checked when they are read."""
         digests, folder = content["files"], content["folder"]
         if (
             sorted(digests) != self._names
@@ -122,9 +122,10 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(content["rows"], sha256, content.get("registry"), folder, digests)
 
     def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
-        """Count, draw and commit a tick; groups that a killed driver committed are kept.
+        """Count, draw and commit a tick.
 
-        If that driver had other rows, its draw is deleted; no other user has seen it.
+        Files of groups that a killed driver committed for the same rows are used. If it had other
+        rows, its files are deleted; no other user has seen them.
         """
         token = secrets.token_hex(8)
         self.run.check_file_system(self.state.private / f"{tick:04d}-{token}.probe", token)
@@ -143,10 +144,10 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
     def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
-        """Return the private folder of a tick that was begun with these rows, or a new one."""
+        """Return a folder of work on this tick with the same rows, or a new one, and the rows."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
-            if work.begun and not folder.suffix:  # with a suffix, it was being removed
+            if work.begun and not folder.suffix:  # with a suffix, its removal was interrupted
                 records = self._records(work, turn)
                 if work.is_of(records):
                     return work, records
@@ -174,11 +175,11 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None, turn: Turn | None) -> SparkRecords:
-        """Return the rows, with the column of their tick; all rows of persons without a folder."""
+        """Return the rows, with their tick; ``work=None`` means all rows of every person."""
         return self.run.records(work, *self.plan.over.columns, admission=turn)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
-        """Refuse rows of other ticks; check all rows, so that a random choice does not decide."""
+        """Refuse rows of other ticks; check all rows, not only those chosen at random."""
         over = self.plan.over
         if over.period is None:
             return
@@ -198,7 +199,7 @@ class Executors(AbstractMaker[GroupsCommit]):
     def _measured(
         self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
     ) -> dict[str, str]:
-        """Return the sha256 of counts and measurements of every group."""
+        """Return the sha256 of the files of counts and measurements, by name, of every group."""
         counted = Commits(work.folder / _COUNTED, work.aside)
         places = {_COUNTED: counted, _MEASURED: work.measured}
         split = {name: name.split("/") for name in self._names}
@@ -215,7 +216,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Kept(commit.rows, folder / _COUNTED, folder / _MEASURED, commit.digests)
 
     def write(self, folder: Path, commits: list[GroupsCommit]) -> None:
-        """Write the tables; those that were written before the driver was killed are kept."""
+        """Write the last tick's tables; files that a killed driver committed are used."""
         plan, tick, layout = self.plan, len(commits), self.drawing.layout
         work = Work(self.state.private / commits[-1].folder)
         work.result.mkdir(exist_ok=True)
@@ -243,7 +244,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
-        """Return the tables of all earlier ticks, and their files' sha256 for tasks to check."""
+        """Return the cumulative tables of a tick, and the sha256 of its files."""
         if not tick:
             return None, {}
         folder = self.state.tick_folder(tick)
@@ -256,7 +257,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Delete all files that later ticks do not need: keys, and draws that did not count."""
+        """Delete files that later ticks do not need: keys, and draws that were not committed."""
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
             if folder.name in published:
@@ -268,7 +269,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Return the assignment of work to tasks in a stream, where every table is whole."""
+    """Return the assignment of a stream's work to tasks, in which no table is cut into pieces."""
     return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 
@@ -277,7 +278,7 @@ def check_stream(plan: StreamPlan, format: str) -> None:
 
     Raises:
         ParameterError: tables are in CSV files, rows have signs, or only the total is released.
-        DomainTooLargeError: one task cannot hold a table.
+        DomainTooLargeError: a table is too large for one task.
     """
     if format != "parquet":
         raise ParameterError(

@@ -71,13 +71,13 @@ from .sums import MeanTable, check_no_number, means, sums
 from .tidy import LEVEL
 
 Array = NDArray[np.float64]
-# from ticks, numbers and their covariance to the weight of each tick in the slope, and to χ²
+# (noise covariance, ticks, numbers) -> (weight of each tick in the slope, χ² statistics)
 Fitted = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 MOST_NUMBERS = 10**4  # most numbers in one answer
-_MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
+_MOST_WORK = 10**8  # most products: numbers of an answer times cells of their tables
 _FEW = 3  # most groups that a note names
-_MOST_FUNCTIONS = 100  # groups of one answer: functions take longer than counts
+_MOST_FUNCTIONS = 100  # most groups in an answer of a function, which takes longer than counts
 _AT_ONCE = 256  # numbers whose covariances are computed together
 _ASSUMED = "assumed, not tested: releases of the same rows; "
 _COUNTS = "unbiased, so may be negative or fractional"
@@ -97,8 +97,9 @@ _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer:
     """Return the answer to a question in words, with intervals, from released tables alone.
 
-    ``given``, or ``by``, names groups; a name alone, like ``sex``, asks for each of its labels;
-    ``a|b`` adds labels up; names and labels that need it stand in ``"…"``:
+    ``given`` or ``by`` precedes the groups. A name alone, like ``sex``, means one number for each
+    of its labels; ``a|b`` adds labels up. Names and labels with special characters must be in
+    ``"…"``.
 
     * ``count``, ``how many, sex=F``, ``count of sex=F, age=[18, 65)``, ``count by sex``
     * ``share of employed=yes given sex, age``, ``per cent of employed=yes``
@@ -123,22 +124,22 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     Args:
         release: the release that is asked.
-        question: see above; labels as in the schema.
-        level: the level of the intervals, each taken alone; those of ``top 3 of …`` are about all
-            numbers that were compared, together (Šidák 1967).
+        question: a question of one of the forms above, with labels as in the schema.
+        level: the level of each interval alone. Intervals of ``top 3 of …`` hold together, for all
+            numbers that were compared (Šidák 1967).
 
     Returns:
-        An :class:`Answer`. Its intervals cover at least as often as their level says: intervals
-        of counts exactly; of shares, means and ratios of counts and sums exactly where the
-        denominator is clear of zero (Fieller 1954); of quantiles up to the width of bins; of
-        functions by their ``method``. Intervals of differences and ratios of shares or means cover
-        to first order. They are cut to the
-        values that the true number can have, so a share outside [0, 1] is outside its interval.
+        An :class:`Answer`. The coverage of its intervals is at least the level. It is exact for
+        counts, and for shares, means and ratios of counts and sums if the denominator is clear of
+        zero (Fieller 1954). For quantiles it is exact up to the width of bins; for functions see
+        ``method``. For differences and ratios of shares or means, coverage holds to first order.
+        Intervals are cut to the possible values, so an estimated share outside [0, 1] is outside
+        its interval.
 
     Raises:
-        ParameterError: the text is no question, has unknown names or labels, asks for a table that
-            was not released, or for ticks; the message marks the place, and has a
-            question of the same meaning that is answered, or some that the tables answer.
+        ParameterError: the text is no question, has unknown names or labels, or asks for ticks or a
+            table that was not released. The message marks the wrong part, and suggests questions
+            that the tables answer.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -150,7 +151,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     >>> answer.meaning, answer.labels, answer.estimate.round(2).tolist()
     ('share of age=[18, 65) given sex', (('F', 'M'),), [0.5, 1.0])
     """
-    from .grammar import parsed  # imported here: the parser is loaded for questions alone
+    from .grammar import parsed  # imported here: only questions need the parser
 
     quantile(level)  # refuses a level outside (0, 1)
     schema, nouns = release.plan.schema, nouns_of(release.plan)
@@ -168,19 +169,19 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
-    """Return the answer to a question that was read."""
+    """Return the answer to a parsed question; ``text`` is its text."""
     return _Asked(release.kept(), text, level).answer(asked)
 
 
 def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
-    """Return an amount in the later of two ticks of a stream's tables, less that in the earlier."""
+    """Return an amount at the later of two ticks of a stream, minus the amount at the earlier."""
     kept = stream.kept()
     earlier, later = asked.ticks
     return _Asked(kept.read(later, later), text, level, kept, (later, earlier)).change(asked)
 
 
 def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) -> Answer:
-    """Return the slope of an amount over all ticks of a stream's tables, as ``fitted`` fits it."""
+    """Return the slope of an amount over all ticks of a stream; ``fitted`` fits the line."""
     kept, ticks = stream.kept(), tuple(range(1, len(stream) + 1))
     return _Asked(kept.read(1, 1), text, level, kept, ticks).trend(asked, fitted)
 
@@ -194,7 +195,7 @@ class _Axis(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The numbers of an answer: flat, or shaped like its axes."""
+    """The numbers of an answer: flat, or in the shape of its axes."""
 
     estimate: NDArray[Any]
     deviation: Array | None
@@ -220,13 +221,13 @@ class _Asked:
 
     @property
     def _assumed(self) -> str:
-        """The assumption of every answer, to stand before other notes; or nothing."""
+        """The assumption that every note begins with; "" if nothing is assumed."""
         plan: Any = self.release.plan
         return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
 
     @property
     def _most_groups(self) -> str:
-        """The number of groups in which a person has a record, in words; "" for all groups."""
+        """A note on the most groups in which a person has a record; "" if it can be all."""
         plan = self.release.plan
         used = {name for marginal in plan.marginals for name in marginal}
         groups = [a.size for a in plan.schema.attributes if a.name in used and not a.is_summed]
@@ -282,7 +283,7 @@ class _Asked:
         return asked_population(self.release, own[0].column, first, others, self.level)
 
     def _labels(self, given: Conditions) -> dict[str, Category | None] | None:
-        """Return the label of each group, None for each of its labels; None for other groups."""
+        """Return {attribute: label, or None for all labels}; None if groups are of other kinds."""
         schema, found = self.release.plan.schema, dict[str, Category | None]()
         for i, cells in given.items():
             if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
@@ -297,7 +298,7 @@ class _Asked:
         return self._difference(meaning, asked.of, asked.of)
 
     def trend(self, asked: Trend, fitted: Fitted) -> Answer:
-        """Return slopes of generalised least squares, each with a test of no change."""
+        """Return slopes fitted by generalised least squares, each with a test of no change."""
         amount, ticks = asked.of, len(self.ticks)
         axes, own = self._axes_of(amount), len(self._forms(amount))
         x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
@@ -330,13 +331,13 @@ class _Asked:
     def _single(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
     ) -> tuple[_Found, list[str]]:
-        """Return the numbers of an amount and notes; intervals hold for ``count`` at once."""
+        """Return an amount's numbers, and notes; intervals hold for ``count`` numbers together."""
         if (table := self._table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
             found = _Found(table.estimate, table.standard_deviation, low, high, cut=cut)
             if isinstance(asked, Count) and len(asked.summed) > 1:
-                return found, [_CLIPPED]  # the ends are those of products
+                return found, [_CLIPPED]  # its limits are those of products
             empty = _may_be_empty(found.estimate, table.clip)
             return found, [*empty, f"of {values_text(table.clip)}"]
         x, covariance = self._counts(self._forms(asked), axes)
@@ -352,7 +353,7 @@ class _Asked:
         return self._within(ratios, limits)._replace(cut=cut), notes
 
     def _table(self, asked: Amount) -> Any:
-        """Return the released sums or means that are asked for; None if the numbers are others."""
+        """Return a whole table of sums or means if the question asks for one; else None."""
         names = self.release.plan.schema.names
         if isinstance(asked, Mean) and not any(c is not None for c in asked.given.values()):
             given = tuple(names[i] for i in asked.given)
@@ -364,7 +365,7 @@ class _Asked:
         return None
 
     def _forms(self, asked: Amount) -> list[Conditions]:
-        """Return the linear form of an amount, or both forms whose ratio it is."""
+        """Return the linear form of a count or sum, or the two forms whose ratio the amount is."""
         if isinstance(asked, Count):
             return [asked.where]
         if isinstance(asked, Share):
@@ -377,7 +378,7 @@ class _Asked:
         above[: len(t)], counted[: len(t)] = (
             2 * t - 1,
             1,
-        )  # the mean is from -1 to 1 of its interval
+        )  # ratio in [-1, 1]: the mean, scaled
         rows = (Summed(tuple(row.tolist()), False) for row in (above, counted))
         return [{asked.attribute: row, **asked.given} for row in rows]
 
@@ -397,7 +398,7 @@ class _Asked:
         return least, math.inf
 
     def _part(self, asked: Amount, x: Array, covariance: Array, z: float) -> tuple[Ratios, Array]:
-        """Return an amount with its interval, and its slopes by its forms: (numbers, forms)."""
+        """Return an amount with intervals, and its derivatives by its forms: (numbers, forms)."""
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
             found = x[:, 0], deviation, x[:, 0] - z * deviation, x[:, 0] + z * deviation
@@ -411,7 +412,7 @@ class _Asked:
             shift, scale = low / 2 + high / 2, high / 2 - low / 2
         estimate, ends = shift + scale * ratios.estimate, (shift + scale * e for e in ratios[2:])
         if isinstance(asked, Mean):
-            estimate = np.clip(estimate, *limits)  # as released means are
+            estimate = np.clip(estimate, *limits)  # like released means
         return Ratios(estimate, scale * ratios.standard_deviation, *ends), scale * slopes
 
     def _pair(
@@ -473,7 +474,7 @@ class _Asked:
         return _Found(ratios.estimate, ratios.standard_deviation, low, high, limits)
 
     def _top(self, asked: Top) -> Answer:
-        """Return the largest or smallest numbers, with intervals of all that were compared."""
+        """Return the largest or smallest numbers; intervals hold for all compared ones together."""
         axes = self._axes_of(asked.of)
         names, labels = (
             tuple(getattr(axis, of) for axis in axes.values()) for of in ("name", "labels")
@@ -542,7 +543,7 @@ class _Asked:
         of_group: Callable[[Mapping[int, Cells]], FunctionEstimate],
         notes: Sequence[str],
     ) -> Answer:
-        """Return a function of the rows of each group, which is said by its cells."""
+        """Return the answer of ``of_group`` for each group, which is given by its cells."""
         axes = self._axes(given)
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         if len(places) > _MOST_FUNCTIONS:
@@ -564,14 +565,14 @@ class _Asked:
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
     def _base_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the queries of a condition: of every label, of every group, or of one set."""
+        """Return the queries of a condition: one for each label, each group, or one set."""
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])
         return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
     def _odds(self, asked: Indicator) -> str:
-        """Return in words which odds are divided by which."""
+        """Return in words which odds the odds ratio divides by which."""
         axes = self._axes(asked.of)
         (one, (first, second)), (other, (yes, no)) = (
             (axis.name, axis.labels) for axis in axes.values()
@@ -602,7 +603,7 @@ class _Asked:
         return replace(self._answer(meaning, axes, numbers, notes), method=method)
 
     def _independence(self, asked: Independence) -> Answer:
-        """Return a test of independence: its χ², which has no interval, and its text."""
+        """Return the χ² statistic of a test of independence, without an interval, and its text."""
         names = self.release.plan.schema.names
         given = [names[i] for i in asked.given]
         found = independence(self.release, names[asked.first], names[asked.second], given=given)
@@ -616,7 +617,7 @@ class _Asked:
         )
 
     def _counted(self, i: int) -> None:
-        """Refuse an attribute that has released sums, but no released bins."""
+        """Refuse an attribute that is a clipped number, which has sums but no bins."""
         attribute = self.release.plan.schema.attributes[i]
         if attribute.is_summed:
             raise RefusedError(
@@ -676,7 +677,7 @@ class _Asked:
             notes = [f"{COUNTED}{most}{capped}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]
-        elif self.release.plan.ranges and _COUNTS not in notes:  # means have two kinds of intervals
+        elif self.release.plan.ranges and _COUNTS not in notes:  # means have two kinds of interval
             notes = [_OF_NOISE, *notes]
         return Answer(
             self.text,
@@ -704,7 +705,7 @@ class _Asked:
         return self._axes(*parts)
 
     def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
-        """Return one axis for every attribute, or level, that is named without labels."""
+        """Return an axis for every attribute or level that the question names without labels."""
         axes: dict[int, _Axis] = {}
         for i, cells in itertools.chain.from_iterable(part.items() for part in parts):
             named = cells.name if isinstance(cells, Level) else self.release.plan.schema.names[i]
@@ -728,10 +729,10 @@ class _Asked:
     def _counts(
         self, forms: Sequence[Conditions], axes: Mapping[int, _Axis], own: int = 1
     ) -> tuple[Array, Array]:
-        """Return counts of the rows that meet conditions, and their covariances.
+        """Return the values of linear forms for each number of the answer, and their covariances.
 
-        Counts have shape (numbers, forms); the covariances of the forms of each number have shape
-        (numbers, forms, forms). Of several ticks, each has ``own`` of the forms, one after another.
+        Values have shape (numbers, forms), covariances (numbers, forms, forms). If there are
+        several ticks, the first ``own`` forms are of the first tick, and so on.
         """
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
@@ -766,7 +767,7 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> Weights:
-        """Return the weights of the cells that a form counts in one row of the answer."""
+        """Return the weights of cells in a form, for one number of the answer."""
         schema = self.release.plan.schema
         weights = np.ones(())
         for i, cells in form.items():
@@ -808,7 +809,7 @@ class _Asked:
 
 
 def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the group") -> list[str]:
-    """Return a note where numbers are not known, so that an interval holds all possible ones."""
+    """Return a note if some number is unknown, so that its interval has all possible values."""
     if np.isfinite(known).all():
         return []
     least, most = (significant(end, 6) if math.isfinite(end) else NO_LIMIT for end in limits)
@@ -816,9 +817,9 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which of these ranks, each from the best to the worst, are uncertain.
+    """Return in words which ranks are uncertain; each of ``ranks`` is (best, worst possible).
 
-    Of ``unknown`` groups, which may be empty, no rank is known.
+    The ranks of ``unknown`` groups, which may be empty, are not known at all.
     """
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):

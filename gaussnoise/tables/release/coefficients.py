@@ -1,4 +1,7 @@
-"""Coefficients at which equations of released numbers hold, and sets of them for exact noise."""
+"""Coefficients that solve estimating equations of released numbers, with their intervals.
+
+In comments and names, beta is the vector of the d coefficients.
+"""
 
 import math
 from abc import abstractmethod
@@ -27,13 +30,13 @@ Array = NDArray[np.float64]
 Cell = Mapping[str, int]  # the category of each attribute that a column is about
 Labels = Mapping[str, tuple[Category, ...]]  # the categories of each attribute
 
-_MOST_COLUMNS = 40  # columns of a design: there are about half as many moments as its square
-CLEAR = 4.0  # standard deviations of noise that numbers which others are divided by are above zero
-_LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
-_STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
-_DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
+_MOST_COLUMNS = 40  # most columns of a design; the number of moments is about half its square
+CLEAR = 4.0  # divisors must be at least this many standard deviations of noise above zero
+_LEAST = 1e-12  # least eigenvalue of a covariance, relative to the largest, for scaling coordinates
+_STEPS = 40  # steps of a search, each 1.5 times the last; a bound beyond them is infinite
+_DIGITS = 1e-6  # accuracy of bounds of intervals, in standard deviations
 
-_ENDS = {  # heads of the estimate and of ends of intervals
+_ENDS = {  # column heads of the estimate and of the bounds of intervals
     "estimate": "estimate",
     "low": "low",
     "high": "high",
@@ -43,11 +46,11 @@ _ENDS = {  # heads of the estimate and of ends of intervals
 
 
 class Column(NamedTuple):
-    """A column of a design: the product of an indicator and of numbers.
+    """A column of a design matrix: an indicator of categories times numbers.
 
     Attributes:
-        cell: the categories in which it is not zero.
-        numbers: the numbers, of which it is the product; 1 without them.
+        cell: the category of each attribute for which the indicator is 1.
+        numbers: the names of the numbers by which the indicator is multiplied; may be empty.
     """
 
     cell: Cell
@@ -55,35 +58,35 @@ class Column(NamedTuple):
 
     @property
     def term(self) -> frozenset[str]:
-        """The attributes that it is about."""
+        """The attributes that the column depends on."""
         return frozenset([*self.cell, *self.numbers])
 
     @property
     def name(self) -> str:
-        """The name of its term, like ``"sex:hours"``."""
+        """The name of the column's term, like ``"sex:hours"``."""
         return ":".join([*self.cell, *self.numbers])
 
 
 class Equations(Protocol):
-    """Estimating equations, of which some coefficients of the counted rows make zero.
+    """Estimating equations: their left sides are zero at the coefficients of the counted rows.
 
-    They are linear in released numbers, so that the covariance of their noise is known exactly.
+    They are linear in released numbers, so the covariance of their noise is known exactly.
     """
 
     def residual(self, beta: Array) -> Array:
-        """Return the left sides, shape (d,)."""
+        """Return the left sides of the equations at ``beta``, shape (d,)."""
         ...
 
     def slope(self, beta: Array) -> Array:
-        """Return their derivatives, one column for each coefficient, shape (d, d)."""
+        """Return the derivatives of the left sides, a column for each coefficient, shape (d, d)."""
         ...
 
     def spread(self, beta: Array) -> Array:
-        """Return their covariance, shape (d, d)."""
+        """Return the covariance of the left sides, shape (d, d)."""
         ...
 
     def turned(self, beta: Array, w: Array) -> Array:
-        """Return the derivatives of ``w' spread(beta) w``, shape (d,)."""
+        """Return the gradient of ``w' spread(beta) w`` in beta for a fixed vector w, shape (d,)."""
         ...
 
 
@@ -91,8 +94,9 @@ class CoefficientTest(NamedTuple):
     """A test of the hypothesis that some coefficients are all zero in the population.
 
     Attributes:
-        statistic: the least squared distance of such coefficients from the release.
-        degrees: how many coefficients they are, the degrees of freedom of its χ² distribution.
+        statistic: the smallest squared distance from the release of coefficients that satisfy the
+            hypothesis.
+        degrees: the number of tested coefficients: the degrees of freedom of its χ² distribution.
         p_value: the probability of a statistic of this size or larger if all of them are zero.
 
     >>> print(CoefficientTest(3.84, 1, 0.05))
@@ -108,13 +112,13 @@ class CoefficientTest(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """An expectation of a model for a row or a cell, with its 95 % interval.
+    """The expected number of a model for a row or a cell, with its 95 % interval.
 
     Attributes:
         estimate: the expected number, probability or count.
-        standard_deviation: due to noise.
-        low: lower end of the interval.
-        high: upper end.
+        standard_deviation: the standard deviation that is due to noise.
+        low: the lower bound of the interval.
+        high: the upper bound of the interval.
 
     >>> print(Prediction(31.5, 2.0, 27.6, 35.4))
     31.50 ± 2, 95 % interval from 27.60 to 35.40
@@ -136,14 +140,14 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """The distance of coefficients from released numbers, a quadratic form of their equations."""
+    """The distance of coefficients from the release: a quadratic form in their equations."""
 
     equations: Equations
     center: Array  # the coefficients that make the equations zero
 
     @cached_property
     def covariance(self) -> Array:
-        """The covariance of these coefficients, to first order."""
+        """The covariance of the center, to first order."""
         inverse = np.linalg.inv(self.equations.slope(self.center))
         return inverse @ self.equations.spread(self.center) @ inverse.T
 
@@ -176,7 +180,7 @@ class Law:
         return float(found.fun)
 
     def interval(self, row: Array, z: float) -> tuple[float, float]:
-        """Return the ends of the values of ``row · beta`` whose least distance is at most z²."""
+        """Return the interval of all ``row · beta`` whose least distance is at most z²."""
         middle, sd = float(row @ self.center), math.sqrt(row @ self.covariance @ row)
         if not sd:
             return middle, middle
@@ -198,7 +202,7 @@ class Law:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbstractCoefficients:
-    """Coefficients of a model, with intervals for noise and sampling."""
+    """Coefficients of a model, with intervals for noise alone and for noise and sampling."""
 
     columns: tuple[str, ...]
     estimate: Array
@@ -213,7 +217,7 @@ class AbstractCoefficients:
 
     @property
     def _stated(self) -> Array:
-        """The matrix from coefficients of equations to those that are stated."""
+        """The matrix from the coefficients of the equations to the stated coefficients."""
         return np.eye(len(self.columns))
 
     @property
@@ -224,47 +228,47 @@ class AbstractCoefficients:
     @property
     @abstractmethod
     def _title(self) -> str:
-        """The model in words, as a head of the coefficients."""
+        """The model in words, as the title of the printed coefficients."""
 
     @property
     @abstractmethod
     def _about(self) -> str:
-        """The same in few words."""
+        """The model in few words."""
 
     @property
     @abstractmethod
     def _function(self) -> str:
-        """The name of the function that they come from."""
+        """The name of the function that returns this model."""
 
     @property
     @abstractmethod
     def _fit(self) -> str:
-        """The fit that the first intervals are about, in words."""
+        """The fit that ``low`` and ``high`` are about, in words."""
 
     @property
     @abstractmethod
     def _sampling(self) -> str:
-        """The subject of the second intervals, in words."""
+        """A sentence on the intervals for the population, or ""."""
 
     @abstractmethod
     def _sampled(self) -> Equations:
-        """Return the equations with the covariance of sampling and noise together."""
+        """Return the equations, with the covariance of noise and sampling together."""
 
     @property
     def has_population(self) -> bool:
-        """Whether there are intervals about the population that rows were drawn from."""
+        """Whether there are intervals for the population from which the rows were drawn."""
         return not self.weighted and self.rows_per_person == 1
 
     @cached_property
     def _drawn(self) -> Law:
-        """The law of the coefficients for the population that these rows were drawn from."""
+        """The coefficients' distance from the release, with the variance of sampling added."""
         hint = ", or confidence_interval() about the rows that were counted"
         check_sample(self._function, self.weighted, self.rows_per_person, hint)
         return Law(self._sampled(), self.own.center)
 
     @property
     def population_deviation(self) -> Array:
-        """Standard deviations due to noise and sampling, to first order.
+        """The standard deviations that are due to noise and sampling, to first order.
 
         Raises:
             ParameterError: weights, several rows of a person, or numbers that were not released.
@@ -272,10 +276,10 @@ class AbstractCoefficients:
         return np.sqrt(np.diagonal(self._stated @ self._drawn.covariance @ self._stated.T))
 
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
-        """Return intervals for the coefficients of the counted rows, each alone.
+        """Return an interval for each coefficient of the counted rows, not simultaneous.
 
-        An interval holds all values of a coefficient for which some values of the others are near
-        to the released numbers, by the exact covariance of their noise.
+        It contains a value of the coefficient if, with some values of the others, the equations are
+        near zero by the exact covariance of their noise.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -283,7 +287,7 @@ class AbstractCoefficients:
         return self._intervals(self.own, level)
 
     def population_interval(self, level: float = LEVEL) -> ConfidenceInterval:
-        """Return intervals for the coefficients of the population that rows were drawn from.
+        """Return intervals for the coefficients of the population from which rows were drawn.
 
         They assume independent rows that the model describes.
 
@@ -302,8 +306,8 @@ class AbstractCoefficients:
     def test(self, *terms: str) -> CoefficientTest:
         """Return a test that the coefficients of some terms are all zero in the population.
 
-        With one attribute in the model, this is the analysis of variance of its categories; with
-        several, that of one attribute when the others are known.
+        For the only attribute of a model, this is the analysis of variance of its categories; with
+        several attributes, it tests one given the others.
 
         Args:
             terms: attributes or interactions: ``test("sex")``, ``test("sex:age", "age")``.
@@ -311,7 +315,7 @@ class AbstractCoefficients:
         Raises:
             ParameterError: terms that the model does not have, or no intervals for a population.
 
-        Source: Rao (1948), score tests, with the exact covariance of noise in place of none.
+        Source: Rao (1948), score tests; here with the exact covariance of the noise added.
         """
         known = {own.term: own.name for own in self.design if own.term}
         names = {name for term in known for name in term}
@@ -399,7 +403,7 @@ class AbstractCoefficients:
 
 
 def parts_of(term: str, names: Collection[str]) -> tuple[str, ...]:
-    """Return the attributes of a term like ``"sex:age"``; names may hold colons themselves."""
+    """Return the attributes of a term like ``"sex:age"``; names themselves may contain colons."""
     if term in names:
         return (term,)
     for name in names:
@@ -416,7 +420,7 @@ def column_name(labels: Labels, column: Column) -> str:
 
 
 def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str = "") -> None:
-    """Refuse rows that are no independent draws from a population.
+    """Refuse rows that are not independent draws from a population.
 
     Raises:
         ParameterError: weights, or several rows of a person.
@@ -435,13 +439,13 @@ def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str 
 
 
 def hidden(values: Array, sd: Array) -> int | None:
-    """Return the position of the number that the noise hides most; None if all are clear of it."""
+    """Return the index of the number that the noise hides most; None if all are clear of zero."""
     least = int(np.argmin(values - CLEAR * sd))
     return least if values[least] <= CLEAR * sd[least] else None
 
 
 def enough(release: AbstractRelease, value: float, sd: float) -> str:
-    """Return as a hint the budget with which a number would be clear of its noise."""
+    """Return a hint: the budget with which a number would be large enough against its noise."""
     hint = "a release with a larger budget"
     if value > 0:
         hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"
@@ -451,7 +455,7 @@ def enough(release: AbstractRelease, value: float, sd: float) -> str:
 def terms_of(
     release: AbstractRelease, function: str, name: str, on: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Return the attributes of each term of a model of ``name``, the intercept first."""
+    """Return the attributes of each term of a model of ``name``; the first is the intercept, ()."""
     if not isinstance(on, list | tuple) or not all(isinstance(term, str) for term in on):
         raise ParameterError(
             f"{function}: expected a list of attributes, got {on!r:.80}; hint: "
@@ -481,7 +485,7 @@ def terms_of(
 def indicators(
     attributes: Sequence[str], labels: Labels, numbers: tuple[str, ...] = ()
 ) -> list[Column]:
-    """Return the columns of a term: its categories, without the first of each attribute."""
+    """Return the columns of a term: all combinations of categories, except first categories."""
     return [
         Column(dict(zip(attributes, (1 + k for k in place), strict=True)), numbers)
         for place in np.ndindex(*(len(labels[a]) - 1 for a in attributes))
@@ -489,7 +493,7 @@ def indicators(
 
 
 def row_of(design: Sequence[Column], cell: Cell, numbers: Mapping[str, float] = {}) -> Array:
-    """Return the columns of a design for a row of these categories and numbers."""
+    """Return the values of the design's columns for a row with these categories and numbers."""
     return np.array(
         [
             math.prod(numbers[name] for name in own.numbers)
@@ -501,7 +505,7 @@ def row_of(design: Sequence[Column], cell: Cell, numbers: Mapping[str, float] = 
 
 
 def cell_of(labels: Labels, values: Mapping[str, Any], numbers: Collection[str] = ()) -> Cell:
-    """Return the positions of labels, one for each attribute; refuse others."""
+    """Return {attribute: index of its label}; refuse other attributes or labels."""
     known = set(values) == {*labels, *numbers}
     if not known or any(
         not isinstance(values[a], Hashable) or values[a] not in own for a, own in labels.items()
@@ -515,7 +519,7 @@ def cell_of(labels: Labels, values: Mapping[str, Any], numbers: Collection[str] 
 
 
 def labels_of(release: AbstractRelease, names: Iterable[str]) -> Labels:
-    """Return the categories of attributes."""
+    """Return {attribute: its labels}."""
     schema = release.plan.schema
     return {a: schema.attributes[schema.names.index(a)].labels for a in names}
 
@@ -527,7 +531,7 @@ def fields_of(
     law: Law,
     stated: Array | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of a model, without its estimate and its number of rows."""
+    """Return the fields that all models share, without the estimate and the number of rows."""
     covariance = law.covariance if stated is None else stated @ law.covariance @ stated.T
     return {
         "columns": tuple(column_name(labels, own) for own in design),
@@ -542,7 +546,7 @@ def fields_of(
 
 
 def check_columns(function: str, columns: Sequence[Column]) -> None:
-    """Refuse more columns than there are intervals for in seconds."""
+    """Refuse a design with more columns than intervals can be computed for in seconds."""
     if len(columns) > _MOST_COLUMNS:
         raise ParameterError(
             f"{function}: expected at most {_MOST_COLUMNS} columns, got {len(columns)}; hint: "

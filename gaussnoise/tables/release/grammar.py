@@ -131,14 +131,14 @@ class _Part:
 
 @v_args(meta=True)
 class _Meaning(Transformer):
-    """The function of each rule of the grammar, from the meaning of its parts to its meaning."""
+    """A method for each rule of the grammar: it returns the rule's meaning from its parts."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
         self._reader, self._attributes = reader, reader.schema.attributes
-        self._by_tick: ByTick | None = None  # None if no question was read
-        self._spans: list[tuple[int, Cells, Cells]] = []  # the two ends of times "from … to …"
-        self._persons: tuple[str, Meta] | None = None  # a noun, right in some groups only
+        self._by_tick: ByTick | None = None  # None without ticks
+        self._spans: list[tuple[int, Cells, Cells]] = []  # the two times of "from … to …"
+        self._persons: tuple[str, Meta] | None = None  # a noun that needs groups
 
     def start(self, meta: Meta, children: list) -> Question:
         (asked,) = children
@@ -200,7 +200,7 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._counted(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _counted(self, meta: Meta, form: str) -> _Part:
-        """Return a count whose word is missing; refuse it if a mean could be meant instead."""
+        """Return a count, for a question without "count"; refuse it if a mean could be meant."""
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"

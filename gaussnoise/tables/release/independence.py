@@ -1,4 +1,4 @@
-"""Tests of independence of two attributes, from a released table and the known law of its noise."""
+"""Tests of independence of two attributes, from a released table and its noise covariance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ from .sums import check_no_number
 
 Array = NDArray[np.float64]
 
-_FEW = 5.0  # the least variance of a cell's count for which normal laws are used (Cochran 1954)
+_FEW = 5.0  # least variance of a count for a good normal approximation (Cochran 1954)
 
 
 @final
 @dataclass(frozen=True)
 class IndependenceTest:
-    """A χ² test that two attributes are independent in the population that rows are drawn from.
+    """A χ² test that two attributes are independent in the population the rows are drawn from.
 
     Attributes:
         first: the name of one attribute.
         second: the name of the other.
-        given: attributes within whose groups they are independent by the hypothesis.
-        statistic: the squared distance of the table from independence, by the covariance that
-            sampling and noise have together.
-        degrees: of freedom of its χ² distribution under independence.
+        given: attributes; the hypothesis is independence within each of their groups.
+        statistic: the squared distance of the table from independence, by the covariance of
+            sampling and noise together.
+        degrees: the degrees of freedom of its χ² distribution under independence.
         p_value: the probability of a statistic of this size or larger under independence.
-        noise_share: the part of the variance, on average, that is noise and not sampling.
-        is_rough: whether a cell's expected count and the variance of its noise together are below
-            5, so that the distribution is only approximate.
+        noise_share: the average part of the variance that is due to noise, not to sampling.
+        is_rough: whether some cell's expected count plus noise variance is below 5, so that the χ²
+            distribution is a rough approximation.
         private: False for simulations, whose numbers must not be published.
 
     >>> import pyarrow as pa
@@ -78,16 +78,17 @@ def independence(
 ) -> IndependenceTest:
     """Return a χ² test of independence of two attributes, from the released table of both.
 
-    With the counts N, their shares ρ and γ by each attribute, and e the counts that independence
-    makes of these, ``x = (I − ρ1') N (I − γ1')'`` is ``N − e``. Under independence its covariance
-    is, to first order, the image of ``diag(e)``, of sampling, plus that of the noise, which is
-    known exactly: the statistic is ``x' V⁺ x``. Groups of ``given`` are tested together.
+    Let N be the table of counts, ρ and γ the shares of its rows and columns in the total, and e the
+    expected counts under independence. Then ``x = (I − ρ1') N (I − γ1')'`` is ``N − e``. Under
+    independence, the covariance V of x is, to first order, that of sampling (``diag(e)``) plus that
+    of the noise, both mapped by the same linear map; the noise is known exactly. The statistic is
+    ``x' V⁺ x``. All groups of ``given`` are tested together.
 
     Args:
         release: the release that is asked.
         first: an attribute of categories or bins.
-        second: another one.
-        given: attributes within whose groups the two are tested; a name, or several.
+        second: another such attribute.
+        given: a name or several: independence is tested within the groups of these attributes.
 
     Returns:
         An :class:`~gaussnoise.results.IndependenceTest`.
@@ -98,7 +99,7 @@ def independence(
             hides.
 
     Source: Gaboardi, Lim, Rogers & Vadhan (2016), "Differentially private chi-squared hypothesis
-    testing", with the noise that other cells share.
+    testing"; here the noise of different cells may be correlated.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["yes", "no"])])
@@ -154,7 +155,7 @@ def independence(
 
 
 def _residuals(counts: Array) -> tuple[Array, Array]:
-    """Return the weights of all cells in every residual, and the counts under independence."""
+    """Return the weights of cells in each residual of x, and the counts under independence."""
     groups, m, n = counts.shape
     rows, columns = (np.maximum(counts.sum(axis=axis), 0.0) for axis in (2, 1))
     forms = np.zeros((groups, (m - 1) * (n - 1), groups, m * n))

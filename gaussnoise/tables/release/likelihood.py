@@ -1,4 +1,4 @@
-"""Models of counts that are fitted by a likelihood, whose equations are linear in the counts."""
+"""Models of counts, fitted by likelihood equations that are linear in the counts."""
 
 import itertools
 import math
@@ -32,28 +32,28 @@ from .tidy import LEVEL
 
 Array = NDArray[np.float64]
 
-_LAST_STEPS = 3  # steps of Newton's method, from near the largest likelihood
-_LAST_STEP = 1e-6  # the largest last step of Newton's method in coefficients
+_LAST_STEPS = 3  # steps of Newton's method after the search for the largest likelihood
+_LAST_STEP = 1e-6  # largest change of a coefficient in the last of these steps
 
 
 class Likelihood(Equations, Protocol):
-    """The equations of a likelihood: its gradient, whose derivative is symmetric."""
+    """The likelihood equations: the gradient of the log-likelihood is zero."""
 
     def logarithm(self, beta: Array) -> float:
         """Return the logarithm of the likelihood, up to a constant."""
         ...
 
     def bias(self, law: Law) -> Array:
-        """Return the bias of first order that the noise makes in the coefficients."""
+        """Return the first-order bias of the coefficients that the noise causes."""
         ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbstractLikelihoodModel(AbstractCoefficients):
-    """A model of counts of categories."""
+    """A model of counts of categories, fitted by its likelihood."""
 
     labels: Labels = field(repr=False)
-    equations: Any = field(repr=False)  # a Likelihood, whose field says whether rows are sampled
+    equations: Any = field(repr=False)  # a Likelihood with a field ``sampled``
 
     @property
     def _fit(self) -> str:
@@ -64,10 +64,10 @@ class AbstractLikelihoodModel(AbstractCoefficients):
 
     @abstractmethod
     def _expected(self, eta: Array) -> tuple[Array, Array]:
-        """Return expected numbers for sums of coefficients, and their derivatives."""
+        """Return expected numbers, and their derivatives, for linear predictors eta."""
 
     def _predicted(self, values: Mapping[str, Category]) -> Prediction:
-        """Return the expected number of a cell."""
+        """Return the expected number of the cell with these labels, with its interval."""
         row = row_of(self.design, cell_of(self.labels, values))
         ends = np.array([row @ self.estimate, *self.own.interval(row, quantile(LEVEL))])
         (expected, low, high), (slope, *_) = (own.tolist() for own in self._expected(ends))
@@ -82,7 +82,7 @@ def fitted_fields(
     start: Array,
     function: str,
 ) -> dict[str, Any]:
-    """Return the fields of the model of largest likelihood, without its number of rows."""
+    """Return the fields of the model of largest likelihood, except its number of rows."""
     law = Law(equations, solved(equations, start, function))
     return {
         **fields_of(release, labels, design, law),
@@ -93,7 +93,7 @@ def fitted_fields(
 
 
 def solved(equations: Likelihood, start: Array, function: str) -> Array:
-    """Return the coefficients of the largest likelihood; refuse where there are none."""
+    """Return the coefficients of the largest likelihood; refuse numbers that have none."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         found = scipy.optimize.minimize(
             lambda beta: -equations.logarithm(beta),
@@ -116,13 +116,13 @@ def solved(equations: Likelihood, start: Array, function: str) -> Array:
 
 
 def matrix_of(labels: Labels, design: Sequence[Column]) -> Array:
-    """Return a design as a matrix, a row for each combination of labels in their order."""
+    """Return the design matrix, with a row for each combination of labels, in C order."""
     places = np.ndindex(*map(len, labels.values()))
     return np.array([row_of(design, dict(zip(labels, place, strict=True))) for place in places])
 
 
 def cell_names(labels: Labels) -> list[str]:
-    """Return the name of each combination of labels, like ``"sex=M, job=yes"``, in their order."""
+    """Return the name of each combination of labels, like ``"sex=M, job=yes"``, in C order."""
     parts = ([f"{a}={label}" for label in own] for a, own in labels.items())
     return [", ".join(cell) for cell in itertools.product(*parts)]
 
@@ -134,7 +134,7 @@ def check_counts(
     counts: ArrayLike,
     sd: ArrayLike,
 ) -> None:
-    """Refuse counts of which the noise hides one: its logarithm is unknown."""
+    """Refuse counts if one is too near zero, relative to its noise, to take its logarithm."""
     counts, sd = np.broadcast_arrays(np.ravel(counts), np.ravel(sd))
     least = hidden(counts, sd)
     if least is not None:

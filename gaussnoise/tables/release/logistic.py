@@ -1,4 +1,4 @@
-"""Logistic regression of a category on others, from a released table."""
+"""Logistic regression of one category on categories of other attributes, from a released table."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -31,22 +31,23 @@ from .sums import check_no_number
 Array = NDArray[np.float64]
 Term = tuple[str, ...]
 
-_MOST_WEIGHTS = 10**7  # groups by the cells of the table
-_MOST_GROUPS = 500  # groups of rows with the same categories: their covariance is dense
+_MOST_WEIGHTS = 10**7  # most weights: groups squared, times the labels of the explained attribute
+_MOST_GROUPS = 500  # most groups of rows with the same categories; their covariance matrix is dense
 
 
 @dataclass(frozen=True)
 class _Scores:
-    """The likelihood equations ``X'(n₁ − p ∘ n)`` of logistic regression (Cox 1958).
+    """The likelihood equations ``X'(n₁ − p ∘ n) = 0`` of logistic regression (Cox 1958).
 
-    The numbers n₁ of rows with the category, and n of all rows in each group, are noisy.
+    X is the design, and p the probability of the category in each group. The numbers of rows in
+    each group are noisy: n₁ (``ones``) with the category, and n (``rows``) in all.
     """
 
     design: Array  # (groups, d)
     ones: Array
     rows: Array
     covariance: Array  # the joint covariance of ones and rows, in this order
-    sampled: bool  # with the binomial variance of n₁, too
+    sampled: bool  # whether the variance includes the binomial variance of n₁
 
     def chance(self, beta: Array) -> Array:
         """Return the probability of the category in each group."""
@@ -73,7 +74,7 @@ class _Scores:
         return noise + (self.design.T * self._binomial(beta)) @ self.design
 
     def _binomial(self, beta: Array) -> Array:
-        """Return the variance of sampling in each group."""
+        """Return the binomial variance of n₁ in each group; zero if not ``sampled``."""
         p = self.chance(beta)
         return np.maximum(self.rows, 0.0) * p * (1 - p) * self.sampled
 
@@ -96,20 +97,20 @@ class _Scores:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LogisticRegression(AbstractLikelihoodModel):
-    """Logistic regression of one category on others, with intervals for noise and sampling.
+    """A logistic regression of one category, with intervals for noise and sampling.
 
     Attributes:
         columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, age=65-"``, …;
             the first category of each attribute is the one that others are compared with.
-        estimate: coefficients, logarithms of odds ratios, without the bias of first order that the
-            noise makes.
+        estimate: the coefficients, logarithms of odds ratios; the first-order bias that the noise
+            causes is subtracted.
         standard_deviation: their standard deviations due to noise, to first order.
-        rows: how many rows were counted, by the release; with weights, their sum.
+        rows: the released estimate of the number of rows, or of the sum of their weights.
         weighted: whether rows count with weights.
-        rows_per_person: how many rows of one person may count.
+        rows_per_person: the largest number of rows of one person.
         private: False for simulations, whose numbers must not be published.
         name: the attribute that is explained.
-        label: its category, whose probability is modelled.
+        label: the category of ``name`` whose probability is modelled.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
@@ -172,16 +173,16 @@ class LogisticRegression(AbstractLikelihoodModel):
 def logistic(
     release: AbstractRelease, name: str, label: Category, on: Sequence[str]
 ) -> LogisticRegression:
-    """Return the logistic regression of a category on others, from a released table alone.
+    """Return the logistic regression of a category on other attributes, from a released table.
 
-    The likelihood equations of the counted rows are linear in the counts of a table for any
-    coefficients, so that their noise has an exactly known covariance: intervals hold all
-    coefficients at which the equations are zero within it, however large the noise is.
+    At any coefficients, the likelihood equations are linear in the counts of the table, so the
+    covariance of their noise is known exactly. An interval contains all coefficients at which the
+    equations are zero up to this noise, however large the noise is.
 
     Args:
         release: the release that is asked.
         name: the attribute that is explained.
-        label: its category; rows with any other one are those without it.
+        label: the category whose probability is modelled, against all others.
         on: attributes of categories or bins, and interactions: ``["sex", "age", "sex:age"]``. A
             table of all of them with ``name`` must have been released, or one that contains it.
 
@@ -190,8 +191,8 @@ def logistic(
 
     Raises:
         ParameterError: unknown attributes or labels, clipped numbers, a table that was not
-            released, more than 40 coefficients or 500 groups, or noise that leaves nothing, with
-            the budget that would do.
+            released, more than 40 coefficients or 500 groups, or numbers that the noise hides; the
+            message then states a sufficient budget.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
@@ -243,7 +244,7 @@ def logistic(
 def _counts(
     names: Sequence[str], sizes: Sequence[int], name: str, k: int, size: int
 ) -> list[Weights]:
-    """Return the weights of the rows with a category in every group, and then of all its rows."""
+    """Return contrasts: for each group, the rows with category k; then, for each, all rows."""
     one, every = np.eye(1, size, k)[0], np.ones(size)
     groups = np.eye(math.prod(sizes)).reshape(-1, *sizes)
     return [
@@ -254,7 +255,7 @@ def _counts(
 def _check_counts(
     release: AbstractRelease, equations: _Scores, of: str, terms: Sequence[Term], labels: Labels
 ) -> None:
-    """Refuse a category of a term whose rows with, or without, the label the noise hides."""
+    """Refuse a model if noise hides the rows with, or without, the label in a cell of a term."""
     sizes = [len(own) for own in labels.values()]
     groups = np.eye(math.prod(sizes)).reshape(*sizes, -1)
     counts = np.concatenate([equations.ones, equations.rows])
@@ -273,7 +274,7 @@ def _check_counts(
 
 
 def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> None:
-    """Refuse equations in which some combination of coefficients may be noise alone."""
+    """Refuse equations whose information on some combination of coefficients noise hides."""
     p = equations.chance(beta)
     values, axes = np.linalg.eigh(-equations.slope(beta))
     forms = (p * (1 - p))[:, None] * (equations.design @ axes) ** 2

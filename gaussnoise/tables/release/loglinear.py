@@ -1,4 +1,4 @@
-"""Log-linear models of counts, from the released tables that they fit."""
+"""Log-linear models of counts, computed from the released tables whose counts they fit."""
 
 import math
 from collections.abc import Sequence
@@ -19,19 +19,19 @@ from .sums import check_no_number
 
 Array = NDArray[np.float64]
 
-_EXACT = 1e-9  # relative to the largest variance: below it, a number is exact
-_LITTLE = 1e-3  # the variance of exact numbers, in the least one of others
-_MOST_CELLS = 10**4  # in the table of all attributes of the model
+_EXACT = 1e-9  # variances below this part of the largest one count as zero
+_LITTLE = 1e-3  # variance given to exact numbers, relative to the least of the others
+_MOST_CELLS = 10**4  # most cells of the table of all attributes of the model
 
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The likelihood equations ``X'n − X' exp(X beta)`` of Poisson counts (Birch 1963)."""
+    """The likelihood equations ``X'n − X' exp(X beta) = 0`` of Poisson counts n (Birch 1963)."""
 
     design: Array  # (cells, d)
     margins: Array  # X'n, noisy
     covariance: Array  # the covariance of the margins
-    sampled: bool  # with the variance of the counts n, too
+    sampled: bool  # whether the variance includes the Poisson variance of n
 
     def expected(self, beta: Array) -> Array:
         """Return the expected count of each cell."""
@@ -69,14 +69,14 @@ class LogLinearModel(AbstractLikelihoodModel):
     Attributes:
         columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, job=yes"``, …;
             the first category of each attribute is the one that others are compared with.
-        estimate: coefficients, logarithms of ratios of expected counts, without the bias of first
-            order that the noise makes. Those of two attributes are logarithms of odds ratios.
+        estimate: the coefficients, logarithms of ratios of expected counts; for two attributes, of
+            odds ratios. The first-order bias that the noise causes is subtracted.
         standard_deviation: their standard deviations due to noise, to first order.
-        rows: how many rows were counted, by the release; with weights, their sum.
+        rows: the released estimate of the number of rows, or of the sum of their weights.
         weighted: whether rows count with weights.
-        rows_per_person: how many rows of one person may count.
+        rows_per_person: the largest number of rows of one person.
         private: False for simulations, whose numbers must not be published.
-        margins: attributes of the tables that the model fits.
+        margins: the attributes of each table whose counts the model fits.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
@@ -120,8 +120,8 @@ class LogLinearModel(AbstractLikelihoodModel):
     def predict(self, /, **values: Category) -> Prediction:
         """Return the expected count of a cell: ``predict(sex="F", job="yes", age="18-64")``.
 
-        The cell may be one of a table that was not released: it is then what the model makes of
-        the tables that were.
+        The table with this cell need not have been released: the model computes the count from the
+        tables that it fits.
 
         Args:
             values: a category for each attribute of the model.
@@ -137,25 +137,25 @@ class LogLinearModel(AbstractLikelihoodModel):
 
 
 def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearModel:
-    """Return the log-linear model of counts that fits some tables, from these tables alone.
+    """Return the log-linear model that fits the counts of some tables, from these tables alone.
 
-    The model is hierarchical: it has all terms of the given tables. It fits their counts, so that
-    only these need to have been released: the equations are linear in them, their noise has an
-    exactly known covariance, and intervals hold all coefficients at which the equations are zero
-    within it.
+    The model is hierarchical: it has all terms of the given tables, and only these tables need to
+    have been released. The equations are linear in their counts, so the covariance of the noise is
+    known exactly. An interval contains all coefficients at which the equations are zero up to this
+    noise.
 
     Args:
         release: the release that is asked.
-        margins: the attributes of each table that the model fits: ``[("sex", "job"), "age"]`` has
-            age independent of the others.
+        margins: the attributes of each table to fit. In the model of ``[("sex", "job"), "age"]``,
+            age is independent of the others.
 
     Returns:
         A :class:`~gaussnoise.results.LogLinearModel`.
 
     Raises:
         ParameterError: unknown attributes, clipped numbers, tables that were not released, more
-            than 40 coefficients or 10,000 cells, or counts that the noise hides, with the budget
-            that would do.
+            than 40 coefficients or 10,000 cells, or counts that the noise hides; the message then
+            states a sufficient budget.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
@@ -204,10 +204,10 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
 
 
 def _raised(covariance: Array) -> Array:
-    """Return a covariance in which exact numbers have a little variance.
+    """Return the covariance, with a small variance for numbers that are exact.
 
-    Under replacement, the number of rows is exact. Sets of coefficients are searched by distances,
-    which need a positive variance; this one makes them larger by a thousandth at most.
+    Under replacement, the number of rows is exact. Distances of coefficients need a positive
+    variance; the added one is at most a thousandth of the least variance of other numbers.
     """
     values, axes = np.linalg.eigh(covariance)
     known = values <= _EXACT * values[-1]

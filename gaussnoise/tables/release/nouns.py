@@ -1,4 +1,4 @@
-"""The nouns of questions: rows, persons, and the noun of a title, and what the tables count."""
+"""The nouns that questions may use for the counted rows: rows, persons, the noun of a title."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _PUBLISHED = {
     *("statistics", "results", "figures", "tables", "numbers", "series", "rates", "shares"),
     *("counts", "totals", "means", "averages", "census", "data", "indicators", "estimates"),
 }
-# nouns of titles that are amounts of what rows are about, and mean no number of rows when alone
+# nouns of titles that are amounts: a question of such a noun alone is refused as ambiguous
 _AMOUNTS = {
     *("wages", "earnings", "salaries", "incomes", "costs", "prices", "expenses", "expenditures"),
     *("payments", "revenues", "sales", "turnovers", "profits", "taxes", "rents", "hours", "days"),
@@ -32,10 +32,11 @@ class Noun(NamedTuple):
 
     Attributes:
         fault: why the tables may count something else than the noun says; or "".
-        groups: attributes; there is no fault if each is one label, or is asked for by its labels:
-            then each person has one record.
-        may_be_amount: whether the noun may be the name of an amount, like wages. This is so if only
-            the title has it, and it is an amount, tables have sums, or an attribute has its name.
+        groups: attributes; if a question is about one label of each, or asks for each label, every
+            person has one record, and there is no fault.
+        may_be_amount: whether the noun may be the name of an amount, like wages. This is possible
+            only for the noun of the title: if it is a known amount, if tables have sums, or if an
+            attribute has a similar name.
     """
 
     fault: str = ""

@@ -2,12 +2,11 @@
 
 * ``sex=F`` takes one label; ``age=[0, 18)|[18, 65)`` and ``age in ([0, 18), [18, 65))`` add up
   several. An attribute with edges also takes ``age=[0, 65)``, ``age<65``, ``age>=18`` and ``age
-  between 18 and 65``, if the ends are edges; dates take ``born<2020-04-01``. A name alone, ``sex``,
-  means one answer for each of its labels.
+  between 18 and 65``, if 18 and 65 are edges; dates take ``born<2020-04-01``. A name alone,
+  ``sex``, means one answer for each of its labels.
 * ``given`` (or ``by``) precedes the groups: names, labels, or both, ``given sex=F, age``.
-* Where counties have a level ``region`` in the schema, ``region=North`` means the counties of
-North, and ``region`` alone means one answer for each region: ``share of employed=yes given
-region``.
+* If counties have a level ``region`` in the schema, ``region=North`` means the counties of North,
+  and ``region`` alone means one answer for each region: ``share of employed=yes given region``.
   Shares are taken within groups: ``share of county given region`` is the share of every county in
   its region, ``share of county given region=North`` only of the counties of North.
 * Both parts of a ratio or difference can have groups of their own, in brackets: ``difference of
@@ -17,10 +16,11 @@ region``.
 * Times stand for labels or bins that are times: ``in March 2023``, ``from January to June``,
   ``since 2022``, ``before Q2 2023``. They are refused if no labels or bins represent them exactly.
 * ``rows``, ``people``, the noun that a title begins with (``Stays in hospitals``) and the noun in
-the name of a column of persons (``patient_id``) mean all that is counted: ``how many stays in
-North``. They are refused if the tables count something else. * Names and labels that contain
-commas, bars, brackets or words of the grammar must be in quotes, ``"…"``; a quote inside is written
-twice. Case is ignored, unless names or labels differ by case only.
+  the name of a column of persons (``patient_id``) mean all that is counted: ``how many stays in
+  North``. They are refused if the tables count something else.
+* Names and labels that contain commas, bars, brackets or words of the grammar must be in quotes,
+  ``"…"``; a quote inside is written twice. Case is ignored, unless names or labels differ by case
+  only.
 """
 
 import re
@@ -62,7 +62,7 @@ class RefusedError(ParameterError):
 @final
 @dataclass(frozen=True)
 class Level:
-    """One answer for each group of a level of an attribute."""
+    """A condition: one answer for each group of a level of an attribute."""
 
     name: str
     labels: tuple[Category, ...]
@@ -77,7 +77,7 @@ class Level:
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """For each part of an attribute, the group of a level that contains it."""
+    """A condition: for each part of an attribute, the group of a level that contains it."""
 
     name: str
     cells: tuple[Cells, ...]
@@ -86,7 +86,7 @@ class Wholes:
 @final
 @dataclass(frozen=True)
 class Summed:
-    """A sum of a clipped number, as the value of each of its virtual cells."""
+    """A condition: the sum of a clipped number, as a weighted sum of its virtual cells."""
 
     weights: tuple[float, ...]
     is_nonnegative: bool

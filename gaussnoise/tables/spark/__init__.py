@@ -1,1 +1,1 @@
-"""A release that Spark's executors count, draw, decode and write: no process holds its tables."""
+"""A release that Spark's executors count, draw, decode and write; no process holds all tables."""

@@ -1,4 +1,4 @@
-"""Files of blocks, each of which can be read and verified by itself."""
+"""Files made of blocks of bytes; each block can be read and verified alone."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _DIGEST = 32  # bytes of a sha256
 
 
 def write_blocks(path: Path, blocks: Iterable[bytes], count: int) -> None:
-    """Write a file that begins with the sha256 of each of ``count`` blocks."""
+    """Write a file: a head with the sha256 of each of ``count`` blocks, then the blocks."""
     digests = []
     with open(path, "xb") as file:
         file.seek(count * _DIGEST)
@@ -29,7 +29,7 @@ def write_blocks(path: Path, blocks: Iterable[bytes], count: int) -> None:
 
 
 def head_digest(path: Path, count: int) -> str | None:
-    """Return the sha256 of a file's head, hence of all of it; None if there is no file."""
+    """Return the sha256 of a file's head, which identifies the whole file; None without a file."""
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read(count * _DIGEST)).hexdigest()
@@ -38,13 +38,13 @@ def head_digest(path: Path, count: int) -> str | None:
 
 
 def read_block(path: Path, head: str, lengths: Sequence[int], number: int) -> bytes:
-    """Return one of the blocks.
+    """Return one of the blocks, after verifying it.
 
     Args:
         path: the file.
         head: the result of :func:`head_digest` when the file was committed.
         lengths: the lengths of all blocks, in bytes.
-        number: the position of the block.
+        number: the index of the block.
 
     Raises:
         OutputError: the block is not the one that was committed.
@@ -60,12 +60,12 @@ def read_block(path: Path, head: str, lengths: Sequence[int], number: int) -> by
 
 
 def integer_bytes(bound: int) -> int:
-    """Return how many bytes each integer of at most ``bound`` takes."""
+    """Return the number of bytes that :func:`packed` uses per integer of at most ``bound``."""
     return 8 if exact_type(bound) is np.int64 else bound.bit_length() // 8 + 1
 
 
 def packed(values: Integers, bound: int) -> bytes:
-    """Return integers of at most ``bound`` as bytes."""
+    """Return integers whose absolute values are at most ``bound``, as bytes."""
     if exact_type(bound) is np.int64:
         return np.ascontiguousarray(values, dtype="<i8").tobytes()
     size = integer_bytes(bound)
@@ -73,7 +73,7 @@ def packed(values: Integers, bound: int) -> bytes:
 
 
 def unpacked(block: bytes, bound: int) -> Integers:
-    """Return the integers of a block, flat, in the type that holds them."""
+    """Return the flat integers of a block: int64 if they provably fit, else Python integers."""
     if exact_type(bound) is np.int64:
         return np.frombuffer(block, dtype="<i8").astype(np.int64)
     size = integer_bytes(bound)

@@ -1,4 +1,4 @@
-"""The plan of what each of Spark's tasks measures and publishes, and where; without data."""
+"""The layout: which task of Spark measures and publishes which tables, and in which files."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ Key = tuple[Subset, bool]  # a residual (False), or a public table (True)
 MOST_CELLS = 2**24  # most cells of a table that one task measures and writes
 _PIECE_CELLS = 2**20  # a larger table is cut into pieces of at least this many cells
 _GROUPS = 256  # the fewest groups, if there are enough tables
-_GROUP_CELLS = 2**16, 2**20  # range of the most cells of a group, unless it is a single table
+_GROUP_CELLS = 2**16, 2**20  # least and largest limit on the cells of a group of several tables
 
 
 @final
@@ -33,14 +33,15 @@ _GROUP_CELLS = 2**16, 2**20  # range of the most cells of a group, unless it is 
 class Layout:
     """The groups of attributes that are counted, measured and published together.
 
-    It also says which tables are in pieces, and is known before any data are read.
+    It also says which tables are cut into pieces. It is computed without data.
 
     Attributes:
         sizes: the sizes of all attributes of the schema.
         groups: the sorted positions of each group's attributes.
-        tables: for each group, the planned tables that are parts of it; the last groups have none.
+        tables: for each group, the planned tables whose attributes it contains; the groups that are
+            only for parts of large tables have none.
         query: the query that is answered with noise.
-        large: planned tables that are in no group: no task holds one of them.
+        large: the planned tables that are too large for one task, and so are in no group.
         parts: for each group without tables, the parts of large tables that are measured there.
         most: the most cells of a table that a task holds.
         piece: the fewest cells in a piece of a larger table.
@@ -59,12 +60,12 @@ class Layout:
     def of(
         cls, plan: Plan, query: ResidualQuery | None = None, most: int | None = None
     ) -> "Layout":
-        """Return the layout of a plan, with its own query or that of a stream's ticks.
+        """Return the layout of a plan, for the plan's own query or the query of a stream's ticks.
 
-        Tables of more than ``most`` cells are in pieces.
+        Tables of more than ``most`` cells are cut into pieces.
 
         Raises:
-            DomainTooLargeError: a table that cannot be cut into pieces.
+            DomainTooLargeError: a table is too large and cannot be cut into pieces.
         """
         query, most = query or plan.query, MOST_CELLS if most is None else most
         cells, attributes = plan.tables.cells, plan.schema.attributes
@@ -97,9 +98,9 @@ class Layout:
 
     @cached_property
     def measured(self) -> tuple[tuple[Key, ...], ...]:
-        """The residuals (False) and public tables (True) of each group, in stored order.
+        """The residuals (False) and public tables (True) of each group, in the order of its file.
 
-        A residual belongs to the first group that has it.
+        A residual belongs to the first group whose tables need it.
         """
         seen: set[Key] = set()
         found = []
@@ -111,10 +112,10 @@ class Layout:
 
     @cached_property
     def matrices(self) -> Mapping[Subset, Matrix]:
-        """The measurements of residuals that are in no group, because no task holds them.
+        """The residuals that are too large for one task, cut into pieces.
 
         Raises:
-            DomainTooLargeError: a residual that cannot be cut into pieces.
+            DomainTooLargeError: a residual cannot be cut into pieces.
         """
         keys = dict.fromkeys([key for S in self.large for key in keys_of(S, self.query)])
         rest = [T for T, exact in keys if (T, exact) not in self.places]
@@ -122,21 +123,21 @@ class Layout:
 
     @cached_property
     def large_pieces(self) -> list[tuple[Subset, Box]]:
-        """The large tables, piece by piece."""
+        """All pieces of the large tables, as pairs (table, range of cells)."""
         return [(S, box) for S in self.large for box in self.boxes(S)]
 
     def boxes(self, S: Subset) -> list[Box]:
-        """Return the pieces of a large table."""
+        """Return the pieces of a large table, as ranges of cells."""
         sizes = [self.sizes[i] for i in S]
         return boxes(sizes, piece_cells(math.prod(sizes), self.piece))
 
     def piece_file(self, number: int) -> str:
-        """Return the file of one of :attr:`large_pieces`."""
+        """Return the name of the file of ``large_pieces[number]``."""
         return _file(self.large_pieces[number][0], len(self.groups) + number)
 
     @cached_property
     def places(self) -> Mapping[Key, tuple[int, slice]]:
-        """The group whose file holds each residual or public table, and where in that file."""
+        """For each residual or public table: the group whose file holds it, and its slice there."""
         places = {}
         for part, own in enumerate(self.measured):
             start = 0
@@ -147,7 +148,7 @@ class Layout:
         return places
 
     def files(self, part: int) -> dict[str, list[Subset]]:
-        """Return the files of a group's tables, one for each number of attributes."""
+        """Return {file: tables} of a group; tables with equally many attributes share a file."""
         files: dict[str, list[Subset]] = {}
         for S in self.tables[part]:
             files.setdefault(_file(S, part), []).append(S)
@@ -155,7 +156,7 @@ class Layout:
 
     @cached_property
     def table_places(self) -> dict[Subset, Place]:
-        """The place of each table in the dataset."""
+        """The file and first row of each table in the published dataset."""
         places = {}
         for part in range(len(self.tables)):
             for file, tables in self.files(part).items():
@@ -173,9 +174,9 @@ class Layout:
     def sha256(self) -> str:
         """The sha256 of all that determines the measurements.
 
-        Another version of this program, or of the libraries that solve for noise, may group or
-        measure otherwise. The measurements of both versions would together cost more privacy than
-        those of either, so a release must not mix them.
+        Another version of this program, or of the libraries that solve for noise, may form other
+        groups or measure other queries. The measurements of both versions would together cost more
+        privacy than those of either, so a release must not mix them.
         """
         multipliers, noise = self.query.multipliers, self.query.query
         known = (
@@ -199,7 +200,7 @@ class Layout:
 
 
 def keys_of(S: Subset, query: ResidualQuery) -> list[Key]:
-    """Return the parts that a table of S is computed from: a public table, and residuals."""
+    """Return the public table and the residuals from which the table of S is computed."""
     exact = [] if () in query.multipliers else [(known_part(S, query), True)]
     return [*exact, *((T, False) for T in measured_parts(S, query))]
 
@@ -209,7 +210,7 @@ def _file(S: Subset, part: int) -> str:
 
 
 def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
-    """Return the size and the digest that identify the measurements of one attribute."""
+    """Return an attribute's size and the sha256 of its contrast matrix, which identify it."""
     solved = isinstance(strategy, SolvedStrategy)
     own = strategy.contrasts.astype("<i8").tobytes() if solved else b""
     return strategy.size, hashlib.sha256(own).hexdigest()

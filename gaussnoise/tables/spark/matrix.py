@@ -1,10 +1,11 @@
-"""A residual that no task holds, as a matrix: the operations on its rows and columns.
+"""A residual too large for one task, as a matrix: the operations on its rows and columns.
 
-It has a row for each cell of the attributes that come first, and a column for each contrast of the
-others. Contrasts of the other attributes need whole rows, contrasts of the first ones need whole
-columns. So rows are counted, and answered along the other attributes; columns are answered along
-the first ones, get their noise, and are decoded along the first ones; rows are decoded along the
-others. These are the operations of :class:`ResidualQuery` on whole arrays, in the same order.
+It has a row for each cell of the first ``lead`` attributes, and a column for each contrast of the
+last attributes. Contrasts of the last attributes need whole rows, and contrasts of the first ones
+need whole columns. So rows are counted, and contrasted along the last attributes. Then columns are
+contrasted along the first attributes, get their noise, and are decoded along the first attributes.
+At last, rows are decoded along the last attributes. :class:`ResidualQuery` does the same with whole
+arrays, in the same order.
 """
 
 import math
@@ -26,28 +27,28 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Integers = NDArray[Any]
 
-MOST_HELD = 2**26  # numbers that one task ever holds
-# most pieces of rows, and of columns: the number of blocks is the square of this
+MOST_HELD = 2**26  # most numbers that one task holds
+# most pieces of rows, and most pieces of columns; the number of blocks is their product
 _MOST_PIECES = 2**11
-_LEAST_COLUMNS = 3  # fewest columns at once, if possible: numpy sums a single one in another order
+_LEAST_COLUMNS = 3  # fewest columns at once, if possible: numpy sums one alone in another order
 
 
 def piece_cells(cells: int, least: int) -> int:
-    """Return how many cells of a table a task holds, where no task holds all of it."""
+    """Return how many cells one piece has, for a table that is too large for one task."""
     return max(least, cells // _MOST_PIECES)
 
 
 @final
 @dataclass(frozen=True)
 class Matrix:
-    """The description of how one residual is measured in pieces.
+    """The pieces of rows and columns in which one residual is measured.
 
     Attributes:
         T: the attributes of the residual.
         query: the query that is answered with noise.
-        lead: how many of the attributes come first.
-        boxes: the cells, in pieces of whole rows.
-        columns: the columns, in pieces.
+        lead: the number of attributes whose cells are the rows.
+        boxes: the pieces of whole rows, as ranges of cells.
+        columns: the pieces of whole columns.
     """
 
     T: Subset
@@ -58,10 +59,10 @@ class Matrix:
 
     @classmethod
     def of(cls, T: Subset, query: ResidualQuery, least: int) -> "Matrix":
-        """Return pieces of ``least`` numbers, or larger ones where there would be too many.
+        """Return pieces of about ``least`` numbers, or larger ones if there would be too many.
 
         Raises:
-            DomainTooLargeError: a row or a column is longer than a task holds.
+            DomainTooLargeError: a task cannot hold a whole row or a whole column.
         """
         sizes = [query.strategies[i].size for i in T]
         cells = math.prod(sizes)
@@ -78,36 +79,36 @@ class Matrix:
         )
 
     def name(self, piece: int) -> str:
-        """Return the file of a piece of rows, or of columns."""
+        """Return the name of the file of a piece of rows, or of a piece of columns."""
         return f"{'-'.join(map(str, self.T))}.{piece:06d}.npy"
 
     @cached_property
     def heights(self) -> list[int]:
-        """The number of rows of each piece."""
+        """The number of rows of each piece of rows."""
         return [math.prod(shape_of(box[: self.lead])) for box in self.boxes]
 
     @property
     def first_cells(self) -> Counts:
-        """The first cell of each piece of rows, in the flat table of T."""
+        """The index of the first cell of each piece of rows, in the flat table of T."""
         inner = math.prod(self.query.strategies[i].size for i in self.T[self.lead :])
         return np.cumsum([0, *self.heights[:-1]], dtype=np.int64) * inner
 
     def bound(self, most: int) -> int:
-        """Return a bound on answers about rows; sizes of all counts add up to at most ``most``."""
+        """Return a bound on answers about rows, if absolute counts sum to at most ``most``."""
         growths = (self.query.strategies[i].growth for i in self.T[self.lead :])
         return max(most, 1) * math.prod(growths)
 
     def answered_rows(self, piece: int, counts: Counts, most: int) -> Integers:
-        """Return the exact answer along the attributes that come last, shape (rows, columns)."""
+        """Return the exact contrasts along the last attributes, shape (rows, columns)."""
         last = self.T[self.lead :]
         rows = counts.reshape(-1, *(self.query.strategies[i].size for i in last))
         answers, _ = self.query.contrasted(last, rows, max(most, 1), 1)
         return answers.reshape(self.heights[piece], -1)
 
     def noisy_columns(self, answers: Integers, most: int, draw: Callable[[int], Counts]) -> Array:
-        """Return noisy columns, decoded along the first attributes, from answers along all others.
+        """Return columns with noise, decoded along the first attributes, shape (rows, columns).
 
-        Their shape is (rows, columns).
+        ``answers``: whole columns of the results of :meth:`answered_rows`.
         """
         first, query = self.T[: self.lead], self.query
         columns = answers.reshape(*(query.strategies[i].size for i in first), -1)
@@ -118,7 +119,7 @@ class Matrix:
         return query.decoded_along(first, values.reshape(shape)).reshape(answers.shape)
 
     def decoded_rows(self, values: Array) -> Array:
-        """Return rows of :meth:`noisy_columns` as the residual's cells, flat."""
+        """Return the flat cells of the residual, from whole rows of :meth:`noisy_columns`."""
         last = self.T[self.lead :]
         rows = values.reshape(-1, *(self.query.strategies[i].rows for i in last))
         return self.query.decoded_along(last, rows, 1).reshape(-1)

@@ -1,7 +1,8 @@
-"""The steps of Spark's tasks for a residual that no task holds; each reads the files before it.
+"""The steps of Spark's tasks for a residual T that is too large for one task.
 
-Rows are counted and answered, columns get their noise, rows are decoded (:mod:`.matrix`). Data go
-from rows to columns, or back, in files of blocks, one block for each piece that reads it.
+T is a matrix, in pieces of rows and of columns (:mod:`.matrix`): rows are counted and answered,
+columns get their noise, rows are decoded. Each step writes files for the next one; such a file has
+one block for each piece that the next step reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,14 +24,14 @@ _SUM = 16  # bytes of the first block of rows, which holds the sum of their coun
 
 
 def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: Parts) -> Batches:
-    """Turn counts of pieces into exact answers about rows, in blocks of columns.
+    """Commit the exact answers about pieces of rows, in blocks, one for each piece of columns.
 
     Args:
         layout: the assignment of work to tasks.
-        T: the residual.
-        most: a bound on the sum of the sizes of all its counts.
-        commits: the place of the exact answers.
-        parts: numbers of pieces, with their counts.
+        T: the attributes of the residual.
+        most: a bound on the sum of the absolute values of all its counts.
+        commits: the folder in which the exact answers are committed.
+        parts: pairs (index of a piece of rows, its counts).
     """
     matrix = layout.matrices[T]
     for k, counts in parts:
@@ -46,13 +47,13 @@ def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: P
 
 
 def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """Return the committed heads of the exact answers about each piece of rows."""
+    """Return {file: sha256 of its head} of the exact answers; None for files not committed."""
     names = [matrix.name(k) for k in range(len(matrix.boxes))]
     return {name: head_digest(commits.folder / name, 1 + len(matrix.columns)) for name in names}
 
 
 def rows_counted(matrix: Matrix, most: int, commits: Commits, heads: Mapping[str, str]) -> int:
-    """Return the sum of the counts of all pieces."""
+    """Return the sum of the counts of all pieces of rows, from their committed files."""
     found = 0
     for k in range(len(matrix.boxes)):
         name, lengths = matrix.name(k), _row_lengths(matrix, k, most)
@@ -70,16 +71,16 @@ def draw_columns(
     commits: Commits,
     pieces: Iterable[int],
 ) -> Batches:
-    """Turn exact answers about rows into columns with noise, in blocks of rows.
+    """Commit pieces of columns with noise, in blocks, one for each piece of rows.
 
     Args:
         layout: the assignment of work to tasks.
-        T: the residual.
-        most: a bound on the sum of the sizes of all its counts.
-        exact: files of :func:`answer_rows`.
-        heads: the heads of these files when they were committed.
-        commits: the place of the noisy columns.
-        pieces: numbers of pieces of columns.
+        T: the attributes of the residual.
+        most: a bound on the sum of the absolute values of all its counts.
+        exact: the folder with the files of :func:`answer_rows`.
+        heads: the sha256 of the heads of these files when they were committed.
+        commits: the folder in which the noisy columns are committed.
+        pieces: indices of pieces of columns.
     """
     matrix = layout.matrices[T]
     for j in pieces:
@@ -100,7 +101,7 @@ def draw_columns(
 
 
 def column_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """Return the committed heads of each piece of columns with noise."""
+    """Return {file: sha256 of its head} of the noisy columns; None for files not committed."""
     names = [matrix.name(j) for j in range(len(matrix.columns))]
     return {name: head_digest(commits.folder / name, len(matrix.boxes)) for name in names}
 
@@ -113,15 +114,15 @@ def decode_rows(
     commits: Commits,
     pieces: Iterable[int],
 ) -> Batches:
-    """Turn columns with noise into pieces of the residual.
+    """Commit pieces of rows of the noisy residual, from columns with noise.
 
     Args:
         layout: the assignment of work to tasks.
-        T: the residual.
-        noisy: files of :func:`draw_columns`.
-        heads: the heads of these files when they were committed.
-        commits: the place of the residual.
-        pieces: numbers of pieces of rows.
+        T: the attributes of the residual.
+        noisy: the folder with the files of :func:`draw_columns`.
+        heads: the sha256 of the heads of these files when they were committed.
+        commits: the folder in which the residual is committed.
+        pieces: indices of pieces of rows.
     """
     matrix = layout.matrices[T]
     for k in pieces:
@@ -142,7 +143,7 @@ def decode_rows(
 
 
 def _row_lengths(matrix: Matrix, piece: int, most: int) -> list[int]:
-    """Return the bytes of the blocks of a piece of rows."""
+    """Return the length in bytes of each block in the file of a piece of rows."""
     size = matrix.heights[piece] * integer_bytes(matrix.bound(most))
     return [_SUM, *((columns.stop - columns.start) * size for columns in matrix.columns)]
 
@@ -150,7 +151,7 @@ def _row_lengths(matrix: Matrix, piece: int, most: int) -> list[int]:
 def _committed(
     commits: Commits, name: str, count: int, blocks: Callable[[], Iterator[bytes]]
 ) -> str | None:
-    """Commit a file of blocks, unless another task was first, and return the committed head."""
+    """Commit a file of blocks unless one is committed; return the sha256 of its head."""
     path = commits.folder / name
     if head_digest(path, count) is None:
         commits.commit(name, lambda path: write_blocks(path, blocks(), count))

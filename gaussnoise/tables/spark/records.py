@@ -1,4 +1,4 @@
-"""Counts that stay in Spark: its tasks count the groups, and no process holds all counts."""
+"""Records that Spark's tasks count, group by group; no process holds all counts."""
 
 import contextlib
 import math
@@ -35,13 +35,13 @@ Batches = Iterator["pa.RecordBatch"]
 Finish = Callable[[Parts], Batches]
 Groups = Mapping[int, Subset]
 
-_ROWS_AT_ONCE = 2**18  # records that a task counts before it hands counts on
+_ROWS_AT_ONCE = 2**18  # records that a task counts at once
 _COUNTED = "part int, cell long, count long, high long"
-COMMITTED = "part int, name string, digest string"  # columns of a task's report about a file
+COMMITTED = "part int, name string, digest string"  # columns of a task's report on a committed file
 
 
 def check_spark(table: object) -> "DataFrame":
-    """Return a Spark dataframe with the same rows at every run; ParameterError for all else."""
+    """Return the table if it is a Spark dataframe that has the same rows at every computation."""
     frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
         raise ParameterError(
@@ -65,7 +65,7 @@ def check_spark(table: object) -> "DataFrame":
 
 
 def in_spark(task: str, action: Callable[[], T]) -> T:
-    """Return ``action()``; its errors reveal nothing about records."""
+    """Return ``action()``, with its errors replaced by ones that reveal nothing about records."""
     return guarded(task, action, engine=nw.Implementation.PYSPARK)
 
 
@@ -77,14 +77,14 @@ def shuffled_tasks(table: "DataFrame") -> int:
 @final
 @dataclass(frozen=True)
 class SparkRecords:
-    """Coded records in Spark, to be counted there.
+    """Records in Spark, coded as integers and counted by Spark's tasks.
 
     Attributes:
         table: a Spark dataframe, which has the same rows each time Spark computes it.
-        attributes: columns to read, at least one.
+        attributes: the columns to read, at least one.
         on_outside, limit, weight, unit, impossible: as for
             :func:`gaussnoise.tables.counting.count.count_marginals`.
-        joint: the clipped numbers that tables join.
+        joint: the sets of clipped numbers that some table has together.
     """
 
     table: "DataFrame"
@@ -102,10 +102,11 @@ class SparkRecords:
 
     @cached_property
     def coded(self) -> "DataFrame":
-        """The codes, held where the records are.
+        """The coded records, cached in Spark.
 
         Raises:
-            DataError: the table breaks the schema; names column and rule, never a value.
+            DataError: the table breaks the schema; the message names column and rule, never a
+                value.
         """
         coded: Any = code_table(
             self.table, self._read, self.on_outside, self.limit, self.impossible
@@ -116,7 +117,7 @@ class SparkRecords:
 
     @property
     def total(self) -> int:
-        """The sum of every table: the number of rows, in units. It is not private.
+        """The sum of the cells of every table: the number of rows, in units. It is NOT private.
 
         Raises:
             DataError: some row has no cell.
@@ -125,9 +126,9 @@ class SparkRecords:
 
     @property
     def fingerprint(self) -> str:
-        """A text that depends on the rows, but not on their order. It is not private.
+        """A text that identifies the rows, in any order. It is NOT private.
 
-        Different rows hardly ever have the same text.
+        It consists of their total and the sum of their hashes.
 
         Raises:
             DataError: some row has no cell.
@@ -136,7 +137,7 @@ class SparkRecords:
 
     @cached_property
     def _looked_at(self) -> tuple[int, int]:
-        """The sum of every table, and the sum of all rows' hashes."""
+        """The total, and the sum of all rows' hashes; both are computed in one pass."""
         from pyspark.sql import functions
 
         strict = [i for i, a in enumerate(self.attributes) if a.other is None]
@@ -159,22 +160,22 @@ class SparkRecords:
         return total, int(row["hashes"] or 0)
 
     def largest(self, S: Subset) -> int:
-        """Return a bound on the sum of the sizes of all counts of the table of S. NOT private.
+        """Return a bound on the sum of the absolute counts of the table of S. NOT private.
 
-        A row adds m − v and v to a number with a unit, in all at most m + 2 v.
+        A row of m units adds m − v and v to the cells of a number v: at most m + 2 v.
         """
         grows = any(self.attributes[i].unit is not None for i in S)
         return self.total * (1 + 2 * int(MOST_UNITS) if grows else 1)
 
     def counted(self, groups: Groups, finish: Finish) -> "DataFrame":
-        """Return a Spark dataframe of the results of ``finish`` on the groups' counts, in tasks.
+        """Return a Spark dataframe of the results of ``finish``, which tasks call with the counts.
 
         Args:
-            groups: sets of attributes, by their numbers.
-            finish: a function that is given numbers of groups, with the counts of each: flat, in C
-                order. It yields Arrow's record batches of (part, name, digest).
+            groups: {number of a group: its attributes}.
+            finish: a function of pairs (number of a group, its counts, flat in C order). It yields
+                Arrow record batches with the columns (part, name, digest).
 
-        A task fails if a group does not count all records, since the table has then changed.
+        A task fails if the counts of a group do not include all records: the table has changed.
         """
         sizes = [a.size for a in self.attributes]
         cells = {part: math.prod(sizes[i] for i in S) for part, S in groups.items()}
@@ -182,13 +183,14 @@ class SparkRecords:
         return self._finished(count, cells, self.total, finish)
 
     def counted_in_pieces(self, S: Subset, starts: Sequence[int], finish: Finish) -> "DataFrame":
-        """Return the same as :meth:`counted`, for pieces of one table that no task can hold.
+        """Return the same as :meth:`counted`, for pieces of one table too large for one task.
+
+        The caller must check that all pieces together count all records.
 
         Args:
             S: the attributes of the table.
-            starts: the first cell of each piece, flat.
-            finish: as for :meth:`counted`. The caller has to check that all pieces together count
-                all records.
+            starts: the index of the first cell of each piece, in the flat table.
+            finish: as for :meth:`counted`, with indices of pieces for numbers of groups.
         """
         end = math.prod(self.attributes[i].size for i in S)
         cells = dict(enumerate(np.diff([*starts, end]).tolist()))
@@ -206,12 +208,13 @@ class SparkRecords:
         total: int | None,
         finish: Finish,
     ) -> "DataFrame":
-        """Return the results of ``finish``, with all counts of a part in one task."""
+        """Return the results of ``finish``; all counts of a group or piece are in one task."""
         from pyspark.sql import functions
 
         session = self.coded.sparkSession
-        # A row after the last cell ends each part. So a part without records is measured as well,
-        # and a part whose rows do not all arrive, as when Spark stops a task, is not.
+        # An extra row, after the last cell, marks the end of each part. So a part without records
+        # is measured too, and a part whose rows do not all arrive, because Spark stops a task, is
+        # not.
         parts, ends = (", ".join(map(str, values)) for values in (cells, cells.values()))
         nothing = (
             session.range(1)
@@ -240,7 +243,7 @@ _TASK = "count the table's rows"
 
 
 def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
-    """Yield the counts of a task's records: each cell of a group once per block of records."""
+    """Yield the counts of a task's records by group and cell, for one block after another."""
     for rows in _blocks(batches):
         for part, S in groups.items():
             cells, counts, high = _cells(placing, S, rows)
@@ -248,7 +251,7 @@ def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
 
 
 def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Batches) -> Batches:
-    """Yield the counts of a task's records, by pieces of one table."""
+    """Yield the counts of a task's records by piece and cell of one table."""
     for rows in _blocks(batches):
         cells, counts, high = _cells(placing, S, rows)
         parts = np.searchsorted(starts, cells, side="right") - 1
@@ -256,7 +259,7 @@ def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Bat
 
 
 def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts, Counts]:
-    """Return the cells of the table of S that have records, and low and high digits of counts."""
+    """Return the nonempty cells of the table of S, and low and high digits of their counts."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums_of(S)}
     codes = [columns[f"c{i}"] for i in S]
@@ -281,7 +284,7 @@ def _counts(
 
 
 def _blocks(batches: Batches) -> Iterator["pa.Table"]:
-    """Yield Arrow tables that join many batches of rows."""
+    """Yield Arrow tables, each of many batches of rows."""
     import pyarrow as pa
 
     waiting: list[pa.RecordBatch] = []
@@ -300,12 +303,12 @@ def _finished(
     finish: Finish,
     batches: Batches,
 ) -> Batches:
-    """Return the results of ``finish`` on the groups' counts, in a Spark task."""
+    """Return the results of ``finish`` on the counts that arrive in one Spark task."""
     return finish(_whole(_by_part(batches), cells, total))
 
 
 def _by_part(batches: Batches) -> Iterator[Piece]:
-    """Yield cells, with low and high digits of their counts, in pieces; groups are sorted."""
+    """Yield (group, cells, low digits, high digits) of batches that are sorted by group."""
     for batch in batches:
         if not len(batch):
             continue
@@ -319,20 +322,20 @@ def _by_part(batches: Batches) -> Iterator[Piece]:
 
 
 def _whole(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None) -> Parts:
-    """Yield each group once all its pieces have arrived, up to the row that ends it."""
+    """Yield each group with its counts, once the extra row that ends it has arrived."""
     current, counts, high = -1, *np.zeros((2, 0), dtype=np.int64)
     for part, cells, masses, more in pieces:
         if part != current:
             current, counts, high = part, *np.zeros((2, sizes[part] + 1), dtype=np.int64)
         np.add.at(counts, cells, masses)
-        if more.any():  # memory that is not written to takes no room
+        if more.any():  # zeros that are never written take no memory
             np.add.at(high, cells, more)
         if cells[-1] == sizes[part]:
             yield part, joined(_checked(counts[:-1], total), high[:-1])
 
 
 def _checked(counts: Counts, total: int | None) -> Counts:
-    """Return low digits of counts, which add up to the records: DataError if they do not."""
+    """Return the low digits of counts; DataError if they do not add up to all records."""
     if total is not None and int(counts.sum()) != total:
         raise DataError(CHANGED)
     return counts

@@ -1,4 +1,4 @@
-"""Releases by executors, step by step: each step can be done again after any interruption."""
+"""Releases by Spark's executors in steps that can be repeated after any interruption."""
 
 import hashlib
 import json
@@ -34,15 +34,16 @@ if TYPE_CHECKING:
 
 _FORMAT = "gaussnoise.executors/1"
 _MOST_BYTES = 2**30  # most bytes of a record
-_MEASURED = "measured"  # the name under which the private folder keeps digests of all measurements
+_MEASURED = "measured"  # the private folder's list of the sha256 of all measurements
 
 
 def check_executors(plan: Plan, table: object, out: object, format: str) -> "DataFrame":
-    """Return the Spark dataframe of a release that executors can make, or refuse it.
+    """Return the Spark dataframe, after checking that executors can make this release.
 
     Raises:
-        ParameterError: no Spark dataframe, no folder for a Parquet dataset, or only the total.
-        DomainTooLargeError: a table that cannot be cut into pieces that tasks hold.
+        ParameterError: ``table`` is no Spark dataframe, ``out`` is missing, the format is not
+            Parquet, or the plan has only the total.
+        DomainTooLargeError: a table is too large for a task and cannot be cut into pieces.
     """
     frame = check_spark(table)
     if out is None or format != "parquet":
@@ -80,7 +81,7 @@ def released(
     columns: Sequence[str | None],
     verifier: bool,
 ) -> TableRelease:
-    """Return the release of :meth:`Plan.release`; :func:`check_executors` has passed.
+    """Return the release of :meth:`Plan.release`, after :func:`check_executors`.
 
     Args:
         blank: the release with tables of zeros.
@@ -88,10 +89,10 @@ def released(
         out: a new directory.
         ledger: the ledger to be charged, with an id; or None.
         id: the name of the release in the ledger.
-        request: the data that a ledger compares.
-        protects: what the budget protects, which a ledger compares.
+        request: the plan and options, by which a ledger recognises a repeated call.
+        protects: what the budget protects; a ledger accepts only one kind.
         columns: the names of the columns to be read.
-        verifier: whether the file that checks the folder is copied into it.
+        verifier: whether the verifier is copied into the folder.
     """
     new = _Unfinished(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
     document = rehearsed(blank, "parquet", new.layout.most, verifier=verifier)
@@ -103,7 +104,7 @@ def released(
             try:
                 new.begin()
                 return new.complete(document)
-            except BaseException:  # it cannot be continued, and no person saw its noise
+            except BaseException:  # without a ledger it is not continued; no person saw its noise
                 remove_at_once(new.work.folder)
                 raise
     ledger = Ledger.of(ledger)
@@ -135,14 +136,15 @@ def released(
 @final
 @dataclass(frozen=True, eq=False)
 class _Unfinished:
-    """A release, begun or not.
+    """A release whose work may be begun already, by this program or an earlier one.
 
     Attributes:
         blank: the release with tables of zeros.
         table: a Spark dataframe.
         out: the directory of the release.
-        token: a random text that distinguishes this run from others to the same place.
-        charge: the name, in the private folder, of a charge that a ledger may hold; else None.
+        token: a random text that distinguishes this run from others with the same ``out``.
+        charge: a hash of the ledger's path and the id, stored in the private folder; None without a
+            ledger.
     """
 
     blank: TableRelease
@@ -159,12 +161,12 @@ class _Unfinished:
 
     @property
     def work(self) -> Work:
-        """The private folder of unfinished work."""
+        """The private folder of this release's unfinished work."""
         return Work.beside(self.out, self.token)
 
     @cached_property
     def run(self) -> Run:
-        """The rows, and the work of tasks on them."""
+        """The rows, and the steps that count them in tasks."""
         return Run(self.blank.plan, self.layout, self.table, self.blank.on_outside)
 
     @cached_property
@@ -179,7 +181,7 @@ class _Unfinished:
                 self.records.close()
 
     def check_file_system(self) -> None:
-        """Refuse a place that executors do not share: :meth:`.run.Run.check_file_system`."""
+        """Refuse a file system that executors do not share: see :meth:`.Run.check_file_system`."""
         folder = self.out.with_name(f".{self.out.name}.{self.token}.probe")
         self.run.check_file_system(folder, self.token)
 
@@ -192,7 +194,7 @@ class _Unfinished:
         self._alone.enter_context(self.work.alone())
 
     def begin(self) -> None:
-        """Make a private folder, once the table is known to fit the schema.
+        """Make the private folder with its key; keep it only if the table fits the schema.
 
         Raises:
             DataError: the table does not fit.
@@ -210,7 +212,7 @@ class _Unfinished:
 
     def write_start(self, path: Path) -> None:
         """Write the token of the run that was charged, for the ledger to keep."""
-        Work.clear(self.out, self.charge)  # nothing else was charged under this id
+        Work.clear(self.out, self.charge)  # no start was recorded: leftovers have no noise
         self.begin()
         start = {"format": _FORMAT, "token": self.token, "layout_sha256": self.layout.sha256}
         path.write_text(json.dumps(start | {"out": str(self.out)}), encoding="utf-8")
@@ -219,7 +221,7 @@ class _Unfinished:
         """Return the token of the run that was charged.
 
         Raises:
-            LedgerError: its release has another place, or another version began it.
+            LedgerError: that run has another ``out``, or another version of the program began it.
         """
         start = read_json(path)
         if start["out"] != str(self.out):
@@ -234,11 +236,11 @@ class _Unfinished:
         return start["token"]
 
     def complete(self, document: Document, id: str | None = None) -> TableRelease:
-        """Complete the release: measurements, tables, answers, the record, the name.
+        """Return the complete release; load it if it is published already.
 
         Raises:
             DataError: the table changed since the run was begun.
-            LedgerError: noise that was drawn under ``id`` is lost.
+            LedgerError: files with noise that was drawn under ``id`` are lost.
             OutputError: a file cannot be written.
         """
         release = self._loaded() if os.path.lexists(self.out) else self._made(document, id)
@@ -246,7 +248,7 @@ class _Unfinished:
         return release
 
     def _made(self, document: Document, id: str | None) -> TableRelease:
-        """Return the release, which gets its name last."""
+        """Make measurements, tables, answers and record; then rename the folder to ``out``."""
         if not self.work.result.is_dir():
             raise LedgerError(
                 f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
@@ -281,10 +283,7 @@ class _Unfinished:
         return replace(release, tables=StoredTables(self.out, self.layout.table_places))
 
     def _measured(self) -> Mapping[str, str]:
-        """Return the sha256 of the measurements of every group.
-
-        Groups that were committed are not counted again.
-        """
+        """Return {file: sha256} of all measurements; count only groups that are not committed."""
         names = [tasks.measured_name(part) for part in range(len(self.layout.groups))]
         found = {name: self.work.measured.digest(name) for name in names}
         measure = partial(tasks.measure, self.layout, self.work.measured)
@@ -295,17 +294,17 @@ class _Unfinished:
         return digests
 
     def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return sha256 of a residual that no task holds; committed steps are not repeated.
+        """Return {file: sha256} of a residual too large for one task; use committed files.
 
         Raises:
-            DataError: pieces together do not count all rows.
-            LedgerError: columns are lost.
+            DataError: the pieces together do not count all rows.
+            LedgerError: files of noisy columns are lost.
         """
         measured, noisy = self.work.measured, self.work.noisy
         names = [matrix.name(k) for k in range(len(matrix.boxes))]
         found = {name: measured.digest(name) for name in names}
         if None in found.values():
-            # once rows are decoded, a column that is lost must not be drawn again
+            # once all columns are drawn, a lost one must not be drawn again: rows may use it
             drawn = f"noisy-{'-'.join(map(str, matrix.T))}"
             heads = self.work.digests(drawn)
             if heads is None:
@@ -318,10 +317,10 @@ class _Unfinished:
         return complete(found)
 
     def _drawn_columns(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return heads of the files of all columns, with their noise.
+        """Return {file: sha256 of its head} of all columns with noise; draw the missing ones.
 
         Raises:
-            DataError: pieces together do not count all rows.
+            DataError: the pieces together do not count all rows.
         """
         exact, noisy, T = self.work.exact, self.work.noisy, matrix.T
         for commits in (exact, noisy):
@@ -341,7 +340,7 @@ class _Unfinished:
                 rows |= {row["name"]: row["digest"] for row in counted}
             heads = complete(rows)
             if pieces.rows_counted(matrix, most, exact, heads) != self.records.total:
-                remove_at_once(exact.folder)  # no noise was drawn for it
+                remove_at_once(exact.folder)  # no noise was drawn for these counts
                 raise DataError(CHANGED)
             draw = partial(pieces.draw_columns, self.layout, T, most, exact, heads, noisy)
             columns |= dict(self.run.in_tasks(range(len(matrix.columns)), draw))
@@ -363,7 +362,7 @@ class _Unfinished:
 
 
 def _check_present(names: Iterable[str], folder: Path) -> None:
-    """Raise LedgerError if a file is lost that was drawn before the interruption."""
+    """Raise LedgerError if a file with noise that was drawn earlier is missing."""
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     lost = sorted(set(names) - there)
     if lost:

@@ -1,4 +1,4 @@
-"""The common steps of releases and ticks by Spark's executors: each step can be repeated."""
+"""The repeatable steps that releases and ticks by Spark's executors have in common."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _PROBES = 16
 @final
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Rows of a Spark dataframe, and the work of tasks on them.
+    """The rows of a Spark dataframe, and the steps that count them in tasks.
 
     Attributes:
         plan: the plan of the tables.
@@ -56,8 +56,8 @@ class Run:
         """Return the rows, coded in Spark.
 
         Args:
-            work: the folder with the key that chooses rows of persons; None for all their rows.
-            more: attributes that no table has.
+            work: the folder with the key by which each person's rows are chosen; None for all rows.
+            more: columns that are read but are in no table.
             admission: the rule that says which persons are counted; None for all of them.
         """
         plan, used = self.plan, self.plan.asked.used
@@ -82,13 +82,13 @@ class Run:
         name: Callable[[int], str],
         measure: Finish,
     ) -> dict[str, str]:
-        """Return the sha256 of all files; groups whose files were committed are not counted again.
+        """Return the sha256 of all files; count only the groups whose files are missing.
 
         Args:
-            work: the folder of the work that was begun with these rows.
+            work: the private folder of work on these rows.
             records: the rows.
-            found: the sha256 of each file, None for those that are missing.
-            name: a function that returns the file of a group's measurements.
+            found: {file: its sha256, or None if it is missing}.
+            name: a function from a group's number to the file of its measurements.
             measure: as for :meth:`SparkRecords.counted`.
 
         Raises:
@@ -106,11 +106,11 @@ class Run:
         return complete({**found, **{row["name"]: row["digest"] for row in rows}})
 
     def places(self, S: Subset) -> Subset:
-        """Return the places of attributes among those of the records."""
+        """Return the indices of attributes of the schema among the columns of the records."""
         return tuple([self.plan.asked.used.index(i) for i in S])
 
     def in_tasks(self, numbers: Sequence[int], work: tasks.Step) -> list[tuple[str, str]]:
-        """Return names and sha256 of the files that tasks make of these numbers."""
+        """Run ``work`` on these numbers in tasks; return names and sha256 of the files it makes."""
 
         def rows() -> "list[Row]":
             count = max(min(len(numbers), shuffled_tasks(self.table)), 1)
@@ -121,14 +121,14 @@ class Run:
         return [(row["name"], row["digest"]) for row in in_spark(TASK, rows)]
 
     def check_file_system(self, folder: Path, token: str) -> None:
-        """Refuse a place that executors do not share, or where no single file can be the first.
+        """Refuse a file system that executors do not share, or that lets two tasks commit one file.
 
         Args:
-            folder: a new folder in that place, which is removed again.
+            folder: a new folder on that file system, which is removed again.
             token: a random text.
 
         Raises:
-            OutputError: some executor cannot write there, or does not see files of others.
+            OutputError: some executor cannot write there, or does not see the others' files.
             NotAvailableError: executors have other versions of the libraries.
         """
         try:

@@ -1,4 +1,4 @@
-"""The steps of Spark's tasks: any of them may run twice, be killed, or come too late."""
+"""The steps of Spark's tasks. A task may run twice, be killed, or finish too late."""
 
 import secrets
 import shutil
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Parts = Iterable[tuple[int, Counts]]
-Step = Callable[[Iterable[int]], Batches]  # work on numbers, with a row for every file
+Step = Callable[[Iterable[int]], Batches]  # work on numbered items; yields a row for every file
 
 LIBRARIES = ("gaussnoise", "opendp", "numpy")
 PICTURE = "release.png"
-_MOST_OPEN = 2**12  # most open files of measurements; Linux maps 2^16 in a process
+_MOST_OPEN = 2**12  # most open files of measurements; Linux allows about 2^16 in a process
 
 
 def measured_name(part: int) -> str:
-    """Return the file of the measurements of a group."""
+    """Return the name of the file of a group's measurements."""
     return f"{part:06d}.npy"
 
 
 def measure(layout: Layout, commits: Commits, parts: Parts) -> Batches:
-    """Turn groups' counts into residuals with noise, each committed once."""
+    """Commit each group's residuals with noise, and public tables, made from its counts."""
     query, draw = layout.query, partial(noise, layout.query)
     for part, counts in parts:
         group = layout.groups[part]
@@ -81,7 +81,7 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Batches:
-    """Write the tables of groups with these numbers."""
+    """Commit the tables of the groups with these numbers."""
     open_files = Measured(layout, measured.folder, digests)
     for part in parts:
         write = partial(_write_group, blank, layout, open_files, part)
@@ -96,7 +96,7 @@ def write_pieces(
     commits: Commits,
     numbers: Iterable[int],
 ) -> Batches:
-    """Write the pieces of large tables with these numbers."""
+    """Commit the pieces of large tables with these numbers."""
     open_files = Measured(layout, measured.folder, digests)
     for number in numbers:
         write = partial(_write_piece, blank, layout, open_files, number)
@@ -106,9 +106,9 @@ def write_pieces(
 def committed_group(
     part: int, names: Sequence[str], commits: Commits, write: Callable[[Path], None]
 ) -> Batches:
-    """Commit the files of a group once; ``write`` makes them all in a folder of its own.
+    """Commit the files of a group once, after ``write`` has made them in a temporary folder.
 
-    In that folder, ``tables/2-way/part-000001.parquet`` is ``tables/2-way.parquet``.
+    There, ``tables/2-way/part-000001.parquet`` has the name ``tables/2-way.parquet``.
     """
     found = {name: commits.digest(name) for name in names}
     if not all(found.values()):
@@ -128,7 +128,7 @@ def committed_group(
 def _write_group(
     blank: TableRelease, layout: Layout, files: "Measured", part: int, folder: Path
 ) -> None:
-    """Write a group's tables, in files by number of attributes."""
+    """Write a group's tables to a folder, one file for each number of attributes."""
     plan = blank.plan
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, blank.deviation) as writer:
         for tables in layout.files(part).values():
@@ -140,7 +140,7 @@ def _write_group(
 def _write_piece(
     blank: TableRelease, layout: Layout, files: "Measured", number: int, folder: Path
 ) -> None:
-    """Write some cells of a large table to a file."""
+    """Write one piece of a large table to a file."""
     plan, (S, box) = blank.plan, layout.large_pieces[number]
     deviation = partial(blank.deviation, box=box)
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, deviation) as writer:
@@ -148,14 +148,14 @@ def _write_piece(
 
 
 class Measured:
-    """Measurements in files, which are read once they are known to be those committed."""
+    """Measurements in files; the sha256 of each file is checked before it is read."""
 
     def __init__(self, layout: Layout, folder: Path, digests: Mapping[str, str]) -> None:
         self._layout, self._folder, self._digests = layout, folder, digests
         self._files: dict[str, Array] = {}
 
     def table(self, S: Subset, box: Box) -> Array:
-        """Return a box of the table of S."""
+        """Return the estimates of a range of cells of the table of S."""
         query = self._layout.query
         parts = {
             key: self.values(*key, tuple([box[S.index(i)] for i in key[0]]))
@@ -166,7 +166,7 @@ class Measured:
         return table_of(S, exact, residuals, query, box)
 
     def values(self, T: Subset, exact: bool, box: Box) -> Array:
-        """Return a box of a residual, or of a public table."""
+        """Return a range of cells of residual T, or of the public table T if ``exact``."""
         if (T, exact) in self._layout.places:
             part, place = self._layout.places[T, exact]
             shape = [self._layout.sizes[i] for i in T]
@@ -193,7 +193,7 @@ class Measured:
 def write_answers(
     release: TableRelease, answers: Mapping[int, str], commits: Commits, entries: Iterable[int]
 ) -> Batches:
-    """Write the answers to entries with these numbers; a negative number means the picture."""
+    """Commit the answers to workload entries; a negative number means the picture."""
     for k in entries:
         name = answers[k] if k >= 0 else PICTURE
 
@@ -213,7 +213,7 @@ def write_answers(
 
 
 def probe(commits: Commits, numbers: Iterable[int]) -> Batches:
-    """Yield whether this process sees the files of others, and whose file was first."""
+    """Yield rows that show which shared files this process sees, and its library versions."""
     for number in numbers:
         own = secrets.token_hex(8)
         commits.commit("first", lambda path, own=own: path.write_text(own, encoding="utf-8"))
@@ -223,12 +223,12 @@ def probe(commits: Commits, numbers: Iterable[int]) -> Batches:
 
 
 def numbered(numbers: Sequence[int], work: Step, batches: Batches) -> Batches:
-    """Return the results of ``work`` on the numbers whose places are in ``batches``."""
+    """Return the results of ``work`` on the numbers whose indices are in ``batches``."""
     return work(numbers[place] for batch in batches for place in batch["id"].to_pylist())
 
 
 def committed_row(part: int, name: str, digest: str | None) -> "pa.RecordBatch":
-    """Return a row for the driver."""
+    """Return a row that reports a committed file and its sha256 to the driver."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict(

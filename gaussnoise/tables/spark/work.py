@@ -1,4 +1,4 @@
-"""The private folder of a release that executors have not completed yet."""
+"""The private folder of a release that executors have begun and not completed."""
 
 import contextlib
 import json
@@ -25,23 +25,22 @@ _CHARGED = "charged-"
 @final
 @dataclass(frozen=True)
 class Work:
-    """A folder beside the directory of the release, so that both are on one file system.
+    """A private folder of unfinished work, on the same file system as the release.
 
-    Only its owner may enter it. Noise is stored in it as soon as it is drawn, before anything is
-    computed from it, and then the files of the release, until all are there. It is removed at the
-    end.
+    Only its owner may enter it. It holds the noisy measurements, stored before anything is computed
+    from them, and the files of the release until all are complete. It is removed at the end.
     """
 
     folder: Path
 
     @classmethod
     def beside(cls, out: Path, token: str) -> "Work":
-        """Return the folder of one release that was begun."""
+        """Return the work folder of the run with this token, beside the directory ``out``."""
         return cls(out.with_name(f".{out.name}.{token}.work"))
 
     @staticmethod
     def clear(out: Path, charge: str | None = None) -> None:
-        """Remove the folders beside ``out`` that killed drivers left: their locks are free.
+        """Remove the work folders beside ``out`` that killed drivers left, and whose lock is free.
 
         Work that a ledger may have charged stays, to be continued, unless its charge is ``charge``.
         """
@@ -54,14 +53,14 @@ class Work:
                     remove(path)
 
     def _clear(self, charge: str | None) -> None:
-        """Remove the folder, unless its driver lives or a ledger may know it."""
+        """Remove the folder, unless its driver is running or a ledger may have charged it."""
 
         def unknown() -> bool:
             charged = {path.name for path in self.folder.glob(f"{_CHARGED}*")}
-            # before the key is written, its driver holds the lock
+            # a driver holds the lock before it writes the key, so a free lock then means it died
             return os.path.lexists(self.key) and charged <= {f"{_CHARGED}{charge}"}
 
-        if unknown():  # first, or a driver that takes the lock now would find it taken
+        if unknown():  # before locking, or a starting driver would find its lock taken
             with (
                 contextlib.suppress(OSError),  # another program removed it
                 exclusive_lock(self._lock, unknown=False) as free,
@@ -70,14 +69,14 @@ class Work:
                     remove_at_once(self.folder)
 
     def make(self) -> None:
-        """Make the folder, empty."""
+        """Create the folder, with empty folders in it."""
         self.folder.mkdir(mode=0o700)
         for inner in (self.result, self._measured, self.aside):
             inner.mkdir()
         self._lock.touch()
 
     def make_key(self) -> None:
-        """Draw and store the key that chooses rows of persons, once."""
+        """Draw and store the random key by which each person's rows are chosen."""
         with open(self.key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
@@ -85,14 +84,14 @@ class Work:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Yield in a block that one program at a time can enter, where the file system has locks.
+        """Hold the work's lock in the ``with`` block, if the file system has locks.
 
         Raises:
-            OutputError: another program is in the block.
+            OutputError: another program holds the lock.
         """
         with contextlib.ExitStack() as stack:
             free = True
-            with contextlib.suppress(FileNotFoundError):  # the release is complete, or lost
+            with contextlib.suppress(FileNotFoundError):  # the work is complete, or lost
                 free = stack.enter_context(exclusive_lock(self._lock))
             if not free:
                 raise OutputError(
@@ -108,35 +107,35 @@ class Work:
 
     @property
     def measured(self) -> Commits:
-        """The decoded residuals with noise, and public tables: a file for each group, or piece."""
+        """The committed residuals with noise and public tables, a file for each group or piece."""
         return Commits(self._measured, self.aside)
 
     @property
     def exact(self) -> Commits:
-        """The exact answers about rows of residuals that no task holds: NOT public."""
+        """The committed exact answers about rows of large residuals: NOT public."""
         return Commits(self._exact, self.aside)
 
     @property
     def noisy(self) -> Commits:
-        """The columns of these residuals with noise."""
+        """The committed columns of large residuals with noise."""
         return Commits(self._noisy, self.aside)
 
     @property
     def published(self) -> Commits:
-        """The tables and answers."""
+        """The committed tables and answers of the release."""
         return Commits(self.result, self.aside)
 
     def again(self, limit: PersonLimit | None) -> PersonLimit | None:
-        """Return the limit on rows of each person, which chooses the same rows after a restart."""
+        """Return the limit with the stored key, so that a restart chooses the same rows."""
         return None if limit is None else replace(limit, key=self.key.read_bytes())
 
     def keep_charge(self, charge: str) -> None:
-        """Store the name of a charge that a ledger may hold for the noise drawn here."""
+        """Store which charge of a ledger, if any, pays for the noise drawn here."""
         (self.folder / f"{_CHARGED}{charge}").touch()
         sync(self.folder, deep=False)
 
     def keep_records(self, fingerprint: str) -> None:
-        """Store the fingerprint of the rows to be measured."""
+        """Store the fingerprint of the rows, which marks the work as begun."""
         with open(self._records, "x", encoding="utf-8") as file:
             file.write(fingerprint)
             file.flush()
@@ -144,7 +143,7 @@ class Work:
 
     @property
     def begun(self) -> bool:
-        """Whether the rows to be measured are stored."""
+        """Whether the fingerprint of the rows is stored."""
         return self._records.exists()
 
     def is_of(self, records: SparkRecords) -> bool:
@@ -152,7 +151,7 @@ class Work:
         return self._records.read_text(encoding="utf-8") == records.fingerprint
 
     def check_rows(self, records: SparkRecords) -> None:
-        """Refuse rows that the work was not begun with.
+        """Refuse other rows than those with which the work was begun.
 
         Raises:
             DataError: the table has other rows now.
@@ -161,14 +160,14 @@ class Work:
             raise DataError(CHANGED)
 
     def digests(self, what: str) -> Mapping[str, str] | None:
-        """Return the digests that :meth:`keep_digests` stored; None before."""
+        """Return the sha256 values that :meth:`keep_digests` stored; None if it did not."""
         try:
             return read_json(self.folder / f"{what}.json", _MOST_BYTES)
         except FileNotFoundError:
             return None
 
     def keep_digests(self, what: str, digests: Mapping[str, str]) -> None:
-        """Store that all files of a kind are complete, with digests: none of them is made again."""
+        """Store the sha256 of all files of a kind: they are complete and never made again."""
         for folder in (self._noisy, self._measured):
             if folder.is_dir():
                 sync(folder, deep=False)
@@ -191,7 +190,7 @@ class Work:
 
     @property
     def aside(self) -> Path:
-        """The folder of files that are not complete, or were not the first."""
+        """The folder of incomplete files, and of files that another task committed first."""
         return self.folder / "aside"
 
     @property
@@ -204,5 +203,5 @@ class Work:
 
     @property
     def key(self) -> Path:
-        """The file of the key that chooses rows of persons."""
+        """The file of the key by which each person's rows are chosen."""
         return self.folder / "person.key"
