@@ -84,17 +84,20 @@ class _Side:
         )
 
     @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """The eigenvalues of ``inner`` beyond the leading direction, and their directions."""
+        values, axes = np.linalg.eigh(self.inner[self.lead :, self.lead :])
+        # directions that may be rounding are set to zero, which only lowers the bound
+        return np.where(values > _THIN * values.max(initial=0.0), values, 0.0), axes
+
+    @cached_property
     def rotated(self) -> "_Side":
         """The side in a basis that makes ``inner`` diagonal beyond the leading direction, with the
         most coupled directions first.
         """
-        lead = self.lead
-        values, axes = np.linalg.eigh(self.inner[lead:, lead:])
-        # directions that may be rounding are set to zero, which only lowers the bound
-        live = values > _THIN * values[-1] if len(values) else np.zeros(0, dtype=bool)
-        values = np.where(live, values, 0.0)
+        lead, (values, axes) = self.lead, self.spectrum
         couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
-        couplings = np.where(live[:, None], axes.T @ couplings, 0.0)
+        couplings = np.where(values[:, None] > 0, axes.T @ couplings, 0.0)
         strength = np.square(couplings).sum(axis=1)
         order = np.argsort(
             -np.divide(strength, values, out=np.zeros_like(strength), where=values > 0),
@@ -108,8 +111,13 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The side with zero ``cross``, and the rest of ``own`` as a Schur complement."""
-        return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
+        """The side with zero ``cross``, and the rest of ``own`` as a Schur complement.
+
+        Several bases keep their common directions, so that their matrices can be added.
+        """
+        values, axes = self.spectrum
+        inner = (axes * values) @ axes.T
+        return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), (inner + inner.T) / 2)
 
     def split(self, kept: int) -> "_Side":
         """Return the side with the first ``kept`` coordinates beyond the leading one, and what the

@@ -407,6 +407,22 @@ def test_any_measure_bounds_from_below(monkeypatch, domain, neighbors, p, seed):
         assert 0 <= replace(witness).lower_bound() <= exact * (1 + 1e-8) + 1e-9
 
 
+def test_parts_beside_several_bases_bound_from_below(monkeypatch):
+    # both bases mostly ask for one contrast, which is the most coupled one only in the first
+    bases = gn.Base([[10, 1, -8], [0.1, -0.2, 0.1]]), gn.Base([[9, 0, -9], [0.6, 0.3, 0.6]])
+    noise = gn.optimal_noise(gn.Products([Id(3), P(2)], [{0: base, 1: P(2)} for base in bases]))
+    witness = replace(
+        noise.certificate,
+        cell_weights=(np.ones(3), np.ones(2)),
+        parts=(np.zeros(3, dtype=bool), np.array([False, True])),
+        shares=np.ones(2),
+    )
+    exact = fidelity(replace(noise, certificate=witness))
+    monkeypatch.setattr(_product_certificate, "_KEPT", (0,))  # as for very large tables
+    # about 0.95 of it; directions of different bases must not be taken for each other
+    assert 0.8 * exact < replace(witness).lower_bound() < exact
+
+
 def test_uncoupling_several_bases_stays_below():
     domain = gn.Products([P(7), Id(3)], [{0: P(7)}, {0: Id(7), 1: Id(3)}, {0: R(7)}])
     noise = gn.optimal_noise(domain, neighbors="add-remove")
