@@ -197,9 +197,8 @@ class Release(Folder):
         scales, k = self.plan["privacy"].get("scale", {}), self.record["rows_per_person"]
         kind = self.plan["neighbors"], self.plan.get("per_person"), self.weight
         need(kind == ("add-remove", None, None), "the budget")
-        need(all(self.names[i] in scales for i in grows), "a number that no budget grows with")
-        apart = all(self.own[i].matrix == [[0, 1]] for i in grows)
-        need(apart and self.unit == 1 << 20, "sums are not measured apart from counts")
+        apart = all(self.names[i] in scales and self.own[i].matrix == [[0, 1]] for i in grows)
+        need(apart and self.unit == 1 << 20, "sums are not measured apart, or without a scale")
         squares = {T: s * s for T, s in self.multipliers.items()}
         lengths = {T: s * math.prod(self.own[i].square for i in T) for T, s in squares.items()}
         need(all(len({*T} & {*grows}) < 2 for T in lengths), "a product of such numbers")
@@ -208,8 +207,7 @@ class Release(Folder):
             end = Fraction(str(self.own[i].given["unit"])) * 2**20 * k  # k rows cost k^2 as much
             t = Fraction(str(scales[self.names[i]])) / end
             sums.append(t**2 * sum(b for T, b in lengths.items() if i in T))
-        rows = f"{k} rows, of any sums" if k > 1 else "every row, of any numbers"
-        self.say(f"(1 + sum of squares) {float(max(sums)):.6g}: pays for {rows}")
+        self.say(f"(1 + sum of squares) {float(max(sums)):.6g}: any numbers in {k} row(s)")
         return max(sums)
 
     # ---- 5. Privacy
@@ -316,9 +314,8 @@ class Stream(Release):
     def check_unit(self) -> None:
         super().check_unit()
         need(self.moving or self.record["person"] is None, "exchanged persons")
-        # a row with a sign that is exchanged for one of another sign changes the total
-        signed, added = "corrections" in self.ticks, self.record["neighbors"] == "add-remove"
-        need(not signed or (added and self.record["person"] is None), "corrections")
+        alone = (self.record["neighbors"], self.record["person"]) == ("add-remove", None)
+        need(alone or "corrections" not in self.ticks, "corrections")  # signs change the total
         C = [row + [0] * (len(self.rows) - len(row)) for row in self.rows]
         least = largest_change(C, self.reports, self.apart)
         need(type(D := self.growth) is int and D >= least, f"ticks' sensitivity is {least}")

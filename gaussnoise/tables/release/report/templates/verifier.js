@@ -791,7 +791,7 @@ const verifier = (() => {
         need(!more.length, "a product of such numbers");
         sums[number + 1] += s * s * product(T.map((i) => this.own[i].square));
       }
-      this.say(`budgets that grow with numbers pay for ${rows > 1n ? `${rows} rows, of any sums` : "every row, of any numbers"}`);
+      this.say(`budgets that grow with numbers pay for any numbers in ${rows} row(s)`);
       return squares.map((t, k) => t.times(sums[k])).reduce((a, b) => (a.atMost(b) ? b : a));
     }
 
