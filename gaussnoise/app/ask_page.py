@@ -1,5 +1,7 @@
 """The page that answers questions from a published folder, and checks that folder."""
 
+from urllib.parse import quote
+
 from nicegui import run, ui
 
 from ..tables import TableRelease
@@ -38,7 +40,7 @@ def ask_page(state: State, folder: str = "") -> None:
 
             def verify() -> None:
                 state.jobs.start(f"check of {chosen.value}", "verify", chosen.value)
-                go(f"/ask?folder={chosen.value}")
+                go(f"/ask?folder={quote(chosen.value)}")
 
             ui.button("Verify", on_click=handled(verify)).props("outline")
             job = state.jobs.last

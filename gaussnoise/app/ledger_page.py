@@ -78,7 +78,8 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             "The *ledger* holds the *budget* of ALL releases and streams of this data set, and "
             "cannot be changed later. Decide it without the data."
         )
-        most = ui.number("ρ of all releases together", value=float(f"{rho:.6g}"), min=0)
+        enough = float(no_less(rho, 6))  # the budget of the plan, rounded up
+        most = ui.number("ρ of all releases together", value=enough, min=0)
         most.props('format="%.6g"')
 
         def create() -> None:

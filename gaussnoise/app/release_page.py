@@ -5,7 +5,7 @@ from typing import Any
 
 from nicegui import ui
 
-from ..errors import GaussNoiseError
+from ..errors import GaussNoiseError, SchemaError
 from ..files.disk import save_text
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import spent_and_left
@@ -35,9 +35,7 @@ async def release_page(state: State) -> None:
         try:
             if not project.schema.exists():
                 return refusal("There are no columns yet.", "/")
-            try:
-                Schema.load(project.schema).check_confirmed("release")
-            except GaussNoiseError:
+            if Schema.load(project.schema).is_draft:
                 return refusal(
                     "The columns were read off the data, and are not confirmed as public "
                     "knowledge: nothing can be released.",
@@ -46,6 +44,8 @@ async def release_page(state: State) -> None:
             if "table" not in load_plan(project.schema):
                 return refusal("No file of rows is chosen.", "/")
             planned, ledger = await state.plan(), project.budget()
+        except SchemaError as error:
+            return refusal(str(error), "/")
         except GaussNoiseError as error:
             return refusal(str(error), "/budget")
         if ledger is None:

@@ -1,11 +1,13 @@
 """The page of streams: published ticks, the requirements of the next one, and a new stream."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
+from urllib.parse import quote
 
 from nicegui import run, ui
 
-from ..errors import GaussNoiseError, ParameterError
+from ..errors import GaussNoiseError, ParameterError, SchemaError
 from ..streams import Stream
 from ..streams.files import rules_of
 from ..streams.state import State as Folder
@@ -56,7 +58,7 @@ async def _one(state: State, name: str, names: list[str]) -> None:
     """Draw a stream: its published ticks, and the form for the next one."""
     if len(names) > 1:
         chosen = ui.select(names, value=name, label="Stream").classes("w-full")
-        chosen.on_value_change(lambda: go(f"/streams?stream={chosen.value}"))
+        chosen.on_value_change(lambda: go(f"/streams?stream={quote(chosen.value)}"))
     try:
         stream = await run.io_bound(opened, state.project, name)
         if stream is None:  # the server is stopping
@@ -82,7 +84,7 @@ def _day(begun: Mapping[str, tuple[str, str]], name: str) -> str:
 
 
 def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[str, str]]) -> None:
-    n, folder = stream.plan.over.n, f"{STREAMS}/{name}"
+    n, folder, own = stream.plan.over.n, f"{STREAMS}/{name}", f"/stream/{quote(name)}"
     with ui.card():
         head(f"{name}: {done} of {n} ticks done", 2)
         ui.label(
@@ -92,13 +94,13 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
         )
         if done:
             with ui.row():
-                ui.link("The page", f"/stream/{name}/page", new_tab=True)
-                ui.link("All that is public, as a zip", f"/stream/{name}/zip")
-                ui.link("Ask it", f"/ask?folder={folder}")
+                ui.link("The page", f"{own}/page", new_tab=True)
+                ui.link("All that is public, as a zip", f"{own}/zip")
+                ui.link("Ask it", f"/ask?folder={quote(folder)}")
             with ui.row():
                 ui.label("Over time:")
                 for k, names in enumerate(stream.plan.marginals[:_MOST_LINKED], 1):
-                    place = f"/stream/{name}/page#over-time-{k}"
+                    place = f"{own}/page#over-time-{k}"
                     ui.link(marginal_name(names), place, new_tab=True)
         ticks = [
             (f"Tick {k}: published{_day(begun, f'{stream.id} tick {k}')}", k)
@@ -113,7 +115,8 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
         if ticks[_MOST_TICKS:]:
             _folded("Earlier ticks", lambda: draw(ticks[_MOST_TICKS:]))
         _folded("The plan", lambda: output(str(stream.plan)))
-        commands = f"gaussnoise stream show {folder}\ngaussnoise report {folder} -o {name}.html"
+        words_of = ("stream", "show", folder), ("report", folder, "-o", f"{name}.html")
+        commands = "\n".join(shlex.join(["gaussnoise", *one]) for one in words_of)
         _folded("The same in the shell", lambda: output(commands))
 
 
@@ -140,7 +143,7 @@ def _tick(state: Folder, name: str, tick: int) -> None:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 own = path.relative_to(folder).as_posix()
-                ui.link(own, f"/stream/{name}/ticks/{folder.name}/{own}")
+                ui.link(own, f"/stream/{quote(name)}/ticks/{folder.name}/{quote(own)}")
 
 
 def _next(
@@ -216,7 +219,7 @@ def _add(state: State, name: str, number: int) -> None:
         except GaussNoiseError:
             button.enable()
             raise
-        go(f"/streams?stream={name}")
+        go(f"/streams?stream={quote(name)}")
 
     button.on_click(handled(add))
 
@@ -227,9 +230,7 @@ def _start(state: State) -> None:
     try:
         if not project.schema.exists():
             return refusal("There are no columns yet.", "/")
-        try:
-            Schema.load(project.schema).check_confirmed("start")
-        except GaussNoiseError:
+        if Schema.load(project.schema).is_draft:
             return refusal(
                 "The columns were read off the data, and are not confirmed as public knowledge: "
                 "no stream can be started.",
@@ -238,6 +239,8 @@ def _start(state: State) -> None:
         if any(one.within is not None for one in load_workload(project.schema)):
             return refusal("A stream takes a budget, and no targets for its tables.", "/questions")
         asked, ledger = asked_of(project.schema), project.budget()
+    except SchemaError as error:
+        return refusal(str(error), "/")
     except GaussNoiseError as error:
         return refusal(str(error), "/budget")
     if asked.privacy is None:

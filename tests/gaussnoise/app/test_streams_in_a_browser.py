@@ -169,6 +169,27 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(row.get_by_role("cell").nth(3)).to_have_text("0")
 
 
+def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, tab, project):
+    """To the last digit of its ρ, which 6 digits do not show: a ledger cannot be changed."""
+    text = SCHEMA_FILE.replace("rho = 0.25", "epsilon = 0.7\ndelta = 1e-6")
+    (project / SCHEMA).write_text(text, encoding="utf-8")
+    needed = gn.ApproxDP(0.7, 1e-6).to_zcdp().rho
+    assert float(f"{needed:.6g}") < needed
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/streams")
+    connected(tab)
+    tab.get_by_role("button", name="Begin the ledger").click()
+    expect(tab.get_by_text("What will be charged")).to_be_visible()
+    assert needed <= gn.Ledger.open(project / LEDGER).rho < 1.0001 * needed
+    expect(tab.get_by_role("alert")).to_have_count(0)
+
+    (project / SCHEMA).write_text(text.replace("edges", "edgs"), encoding="utf-8")
+    for page in ("/streams", "/release"):  # what is wrong, not: a draft
+        tab.goto(server.root + page)
+        expect(tab.get_by_role("alert")).to_contain_text("edgs")
+
+
 @pytest.mark.parametrize("how", ["killed", "stopped", "killed with its task"])
 def test_a_server_that_ends_keeps_the_guarantees_of_the_shell(started, tab, project, how):
     """The tick goes on, and its end is seen; killed as well, it is run again and counts once."""
