@@ -32,11 +32,13 @@ def add_files(server: FastAPI, state: State) -> None:
         return project.folder / RELEASES / name
 
     def within(folder: Path, name: str) -> Path:
+        place = folder.resolve()
+        path = place / name
         try:
-            path = (folder / name).resolve()
+            is_own = path.resolve() == path  # by no link, also not one of a folder on its way
         except ValueError:  # a name with a null byte
             raise HTTPException(404) from None
-        if not (path.is_relative_to(folder.resolve()) and path.is_file()):
+        if not (is_own and path.is_relative_to(place) and path.is_file()):
             raise HTTPException(404)
         return path
 
@@ -73,10 +75,10 @@ def add_files(server: FastAPI, state: State) -> None:
 
     @server.get("/stream/{name}/ticks/{tick}/{path:path}")
     def of_tick(name: str, tick: str, path: str) -> FileResponse:
-        folder = stream(name) / "ticks"
+        folder = stream(name)
         if not _TICK.fullmatch(tick):  # the folder of an unfinished tick has another name
             raise HTTPException(404)
-        found = within(folder / tick, path)
+        found = within(folder, f"ticks/{tick}/{path}")
         return FileResponse(found, filename=found.name, headers=_APART)
 
     @server.get("/stream/{name}/page")
@@ -103,7 +105,7 @@ def add_files(server: FastAPI, state: State) -> None:
     @server.get("/stream/{name}/zip")
     def stream_packed(name: str) -> Response:
         folder = stream(name)  # its folder ``private`` is not served
-        ticks = (t for t in (folder / "ticks").iterdir() if _TICK.fullmatch(t.name))
+        ticks = (t for t in folder.glob("ticks/*") if _TICK.fullmatch(t.name))
         own = (folder / "stream.json", folder / "signature.json")
         return _zip(folder, [*own, *(path for tick in ticks for path in tick.rglob("*"))])
 
