@@ -660,18 +660,22 @@ def test_spark_connect_is_refused(monkeypatch):
 def test_spark_may_hand_on_batches_without_rows():
     def batch(*parts):
         columns = {"part": np.array(parts, dtype=np.int32)}
-        columns |= {name: np.ones(len(parts), dtype=np.int64) for name in ("cell", "count")}
+        names = ("cell", "count", "high")
+        columns |= {name: np.ones(len(parts), dtype=np.int64) for name in names}
         return pyarrow.RecordBatch.from_pydict(columns)
 
     found = spark._by_part([batch(), batch(0, 0), batch(), batch(1, 2)])
-    assert [(part, len(cells)) for part, cells, _ in found] == [(0, 2), (1, 1), (2, 1)]
+    assert [(part, len(cells)) for part, cells, *_ in found] == [(0, 2), (1, 1), (2, 1)]
 
 
 def test_parts_whose_rows_do_not_all_arrive_are_not_counted():
     """A task that Spark stops sees an ordinary end of its input."""
     sizes = {3: 2, 5: 4, 7: 1}
     rows = [(3, [0, 1, 2], [4, 5, 0]), (5, [1], [9]), (5, [3, 4], [8, 0]), (7, [1], [0])]
-    pieces = [(part, np.array(cells), np.array(counts)) for part, cells, counts in rows]
+    pieces = [
+        (part, np.array(cells), np.array(counts), np.zeros(len(cells), dtype=np.int64))
+        for part, cells, counts in rows
+    ]
     found = {part: counts.tolist() for part, counts in spark._whole(pieces, sizes, None)}
     assert found == {3: [4, 5], 5: [0, 9, 0, 8], 7: [0]}
     for stop, whole in ((1, [3]), (2, [3]), (3, [3, 5])):
