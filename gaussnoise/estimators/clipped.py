@@ -124,7 +124,7 @@ def clipped_mean(
         * Every record is clipped and rounded to integers without regard to others; the sum is
           exact.
         * If all records are in the set, the estimate is unbiased up to rounding of at most
-        ``bias_bound``.
+          ``bias_bound``.
 
     Args:
         data: records, shape (n,) or (n, d).

@@ -278,11 +278,11 @@ def coinpress_mean(
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: only the
-        error depends on the normal distribution. The number of records is public.
+          error depends on the normal distribution. The number of records is public.
         * Every step is a clipped mean with its own ρ. It may use the results of earlier steps,
-        since zCDP composes adaptively.
+          since zCDP composes adaptively.
         * Every record is clipped and rounded to integers without regard to others; sums are exact.
-        The ledger is charged once for all steps.
+          The ledger is charged once for all steps.
 
     Args:
         data: records, shape (n, d), or (n,).

@@ -84,11 +84,11 @@ def column_means(
 
     Formal guarantees:
         * The privacy guarantee, for one row more or less ("add-remove") or one row replaced; with
-        ``person``, for all rows of one person. A row without a number in a column is left out for
-        that column; a row without a listed category is left out for all columns. Refusals, with
-        ``on_outside="refuse"``, depend on the data and are not covered.
+          ``person``, for all rows of one person. A row without a number in a column is left out for
+          that column; a row without a listed category is left out for all columns. Refusals, with
+          ``on_outside="refuse"``, depend on the data and are not covered.
         * In the search, a row is in at most one of two counts; one row per person counts, drawn
-        at random. All noise is discrete Gaussian, drawn by OpenDP.
+          at random. All noise is discrete Gaussian, drawn by OpenDP.
         * The cost of later steps may depend on earlier results, within one budget that was fixed
           beforehand, and that is charged once.
 

@@ -147,14 +147,13 @@ def coinpress_covariance(
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: only the
-        error depends on the normal distribution. The number of records is public.
+          error depends on the normal distribution. The number of records is public.
         * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ. Noise
-          is
-        calibrated to this bound for the *rounded* rows: entries on the diagonal, and √2 (to 0.03 %)
-        times the entries above it, have noise of the same deviation. Every record is whitened,
-        clipped and rounded without regard to others; sums are exact integers.
+          is calibrated to this bound for the *rounded* rows: entries on the diagonal, and √2 (to
+          0.03 %) times the entries above it, have noise of the same deviation. Every record is
+          whitened, clipped and rounded without regard to others; sums are exact integers.
         * A step may use the results of earlier steps, since zCDP composes adaptively. The ledger
-        is charged once for all steps.
+          is charged once for all steps.
 
     Args:
         data: records, shape (n, d).

@@ -62,13 +62,13 @@ def pure_person_level_mean(
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
           of people is public.
         * Scores are integers, and replacing one person changes each by at most one: a score is the
-        Hamming distance of the data from the data sets in which p loses, and neighbours have
-        distance one. Scores are computed exactly: each person has one integer per direction,
-        clipped without regard to others. The score is the least number of people whose integers
-        must become the largest possible for the sum to cross an integer threshold; the smallest
-        integers are changed first.
+          Hamming distance of the data from the data sets in which p loses, and neighbours have
+          distance one. Scores are computed exactly: each person has one integer per direction,
+          clipped without regard to others. The score is the least number of people whose integers
+          must become the largest possible for the sum to cross an integer threshold; the smallest
+          integers are changed first.
         * The candidate is chosen by permute-and-flip, drawn by OpenDP, for scores that may rise or
-        fall by one.
+          fall by one.
         * If the stated assumptions on the distribution hold, the error is at most ``bias_bound`` in
           Euclidean norm, except with probability ``beta``. This is proven, and includes sampling
           and the grid.

@@ -38,8 +38,8 @@ def histogram_density(
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other. This changes two integer
-        counts by one each, so noise is Laplace for ℓ1 sensitivity 2, or Gaussian for ℓ2
-        sensitivity √2. The number of records is public.
+          counts by one each, so noise is Laplace for ℓ1 sensitivity 2, or Gaussian for ℓ2
+          sensitivity √2. The number of records is public.
 
     Args:
         data: records in the unit cube, shape (n,) or (n, b); coordinates outside it are counted in

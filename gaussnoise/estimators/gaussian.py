@@ -42,7 +42,7 @@ def gaussian_mean(
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: only the
-        error depends on the normal distribution. The number of records is public.
+          error depends on the normal distribution. The number of records is public.
         * Both steps use integers, and noise drawn by OpenDP; they share one budget, charged once.
 
     Args:

@@ -153,11 +153,11 @@ def truncated_mean(
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
-        public. A replaced record changes the mean by at most 2T/n, and noise is calibrated to
-        exactly this, for every guarantee.
+          public. A replaced record changes the mean by at most 2T/n, and noise is calibrated to
+          exactly this, for every guarantee.
         * ``bias_bound`` holds for every distribution with that moment, all rounding included. If
-        the budget is so large that noise is smaller than the rounding of floats, the error is
-        mostly rounding.
+          the budget is so large that noise is smaller than the rounding of floats, the error is
+          mostly rounding.
 
     Args:
         data: records, shape (n,) or (n, d).

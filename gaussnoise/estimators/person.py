@@ -53,10 +53,10 @@ def person_level_mean(
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
-        of people is public. Privacy does not depend on ``samples``, ``moment``, ``order`` or
-        ``radius`` being right: each person has one average, of any number of records, which is
-        clipped and rounded to integers without regard to other people. After clipping to a ball
-        of radius T, the mean has the ℓ2 sensitivity 2T/n.
+          of people is public. Privacy does not depend on ``samples``, ``moment``, ``order`` or
+          ``radius`` being right: each person has one average, of any number of records, which is
+          clipped and rounded to integers without regard to other people. After clipping to a ball
+          of radius T, the mean has the ℓ2 sensitivity 2T/n.
         * All steps use all people and share one budget, charged once; the ε, or ρ, of steps add up.
         * The bias of clipping is at most ``bias_bound``, in every coordinate and in Euclidean norm,
           except with probability ``beta``, if the stated assumptions on the distribution hold,

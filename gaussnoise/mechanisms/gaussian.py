@@ -67,12 +67,12 @@ class GaussianMechanism(PickledByArguments):
 
     Formal guarantees:
         * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded*
-        records. For bodies, this sensitivity covers records that are outside by rounding: by up to
-        1e-9 of the body's size and 2⁻²⁶ of the noise's ellipsoid. Records beyond either limit are
-        refused. Whether a release is refused depends on the data.
+          records. For bodies, this sensitivity covers records that are outside by rounding: by up
+          to 1e-9 of the body's size and 2⁻²⁶ of the noise's ellipsoid. Records beyond either limit
+          are refused. Whether a release is refused depends on the data.
         * ``standard_deviation`` and ``covariance`` are those of the noise that is drawn: for
-        bodies they exceed the formula by a factor of about 1 + 3e-8, and by more for very thin
-        bodies.
+          bodies they exceed the formula by a factor of about 1 + 3e-8, and by more for very thin
+          bodies.
         * The estimate is unbiased up to ``rounding_bias``, a public bound, unless records are
           projected.
 
@@ -276,8 +276,8 @@ class GaussianMechanism(PickledByArguments):
                   is available for listed points, and for bodies with a known map into them. It is
                   not available for means, because the public n counts all records.
             ledger: a :class:`Ledger` or its path. The release is first charged to the ledger's
-            budget, then drawn once, and stored beside the ledger. A second run with the same
-            arguments reads the stored release, even if the first run was interrupted.
+                budget, then drawn once, and stored beside the ledger. A second run with the same
+                arguments reads the stored release, even if the first run was interrupted.
             id: the name of this release in the ledger.
 
         Returns:

@@ -93,18 +93,18 @@ class LocalMechanism:
 
     Formal guarantees:
         * ε-local differential privacy of one message, for the floating-point program: messages are
-        from a finite set, and the probabilities of one message under two records differ by at
-        most a rational factor, which is at most e^ε. All randomness comes from the operating
-        system. The proof, in ``gaussnoise.mechanisms.randomizers``, assumes nothing else about
-        the code. A user who reports k times is protected at kε.
+          from a finite set, and the probabilities of one message under two records differ by at
+          most a rational factor, which is at most e^ε. All randomness comes from the operating
+          system. The proof, in ``gaussnoise.mechanisms.randomizers``, assumes nothing else about
+          the code. A user who reports k times is protected at kε.
         * This guarantee holds for all K, M and v, from any source: y is shortened to the unit ball,
-        and the proof holds for every y. So the guarantee also holds for a mechanism that
-        :meth:`load` read from an untrusted server's file.
+          and the proof holds for every y. So the guarantee also holds for a mechanism that
+          :meth:`load` read from an untrusted server's file.
         * The guarantee does not cover the running time of a report, nor the fact that a record
           outside K is refused. With ``on_outside="drop"``, no record is refused.
         * The estimate is unbiased over records in K, up to rounding and a quadrature error of
-        1e-12. Every user who lies can change the sum of messages by the length of a message;
-        local privacy cannot prevent this.
+          1e-12. Every user who lies can change the sum of messages by the length of a message;
+          local privacy cannot prevent this.
 
     ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1.
     Each entry below begins with the total variance of a unit vector's message, :attr:`squared_norm`

@@ -70,9 +70,9 @@ class AbstractPrivacy:
 
         Formal guarantees:
             * The guarantee holds for the release of ``draws`` integers plus independent discrete
-            Gaussians of scale at least ``steps``, if the change of the integers between
-            neighbours has squared length at most ``2ρ scale²``. It also holds if the integers are
-            released in several steps that depend on earlier results.
+              Gaussians of scale at least ``steps``, if the change of the integers between
+              neighbours has squared length at most ``2ρ scale²``. It also holds if the integers are
+              released in several steps that depend on earlier results.
             * ρ is below the mathematical value by a margin that covers the rounding of its
               evaluation.
 

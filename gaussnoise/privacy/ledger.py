@@ -314,21 +314,21 @@ class Ledger:
 
         Formal guarantees:
             * The questions, and the number of releases, may depend on earlier results, if bounds on
-            all charges and draws together were fixed beforehand. If earlier results decided
-            whether to release more, only the budget was fixed beforehand; then
-            ``gn.zCDP(ledger.rho).epsilon(delta - ledger.delta)`` holds (Whitehouse et al. 2023).
+              all charges and draws together were fixed beforehand. If earlier results decided
+              whether to release more, only the budget was fixed beforehand; then
+              ``gn.zCDP(ledger.rho).epsilon(delta - ledger.delta)`` holds (Whitehouse et al. 2023).
             * If all noise is Gaussian and the ledger knows the number of draws, ε is that of one
-            Gaussian with the total ρ. Proof: first take continuous noise, rounded. Between
-            neighbours, the mean of release i differs by μ_i <= √(2ρ_i) standard deviations, where
-            μ_i depends on earlier releases only. This release can be computed from the increment
-            of a Brownian motion over a time μ_i², with drift 0 or 1, and independent noise. So
-            all releases are post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio
-            depends on its end point only (Smith & Thakurta 2022; Koskela, Tobaben & Honkela
-            2023). The divergences of the discrete noise from the rounded one, which
-            :func:`~gaussnoise.privacy.lattice_bound.lattice_distance` bounds, add up by the chain
-            rule.
+              Gaussian with the total ρ. Proof: first take continuous noise, rounded. Between
+              neighbours, the mean of release i differs by μ_i <= √(2ρ_i) standard deviations, where
+              μ_i depends on earlier releases only. This release can be computed from the increment
+              of a Brownian motion over a time μ_i², with drift 0 or 1, and independent noise. So
+              all releases are post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio
+              depends on its end point only (Smith & Thakurta 2022; Koskela, Tobaben & Honkela
+              2023). The divergences of the discrete noise from the rounded one, which
+              :func:`~gaussnoise.privacy.lattice_bound.lattice_distance` bounds, add up by the chain
+              rule.
             * Otherwise ε is computed through zCDP, which adds up for any noise. The δ of thresholds
-            is subtracted first: δ'-approximate ρ-zCDP is
+              is subtracted first: δ'-approximate ρ-zCDP is
               (ε, δ' + δ'')-differentially private if ρ implies (ε, δ''), as
               :class:`~gaussnoise.privacy.threshold.ThresholdQuery` proves.
 

@@ -74,9 +74,8 @@ def combine(
             rows, the releases are of different rows, and estimates are of the rows that are counted
             on average. Numbers and weights are not tested if plans round them to different
             multiples.
-
         all_rows_fit: whether to assume that every row had valid values in the attributes by which
-        only some of the releases leave out rows, as for :func:`difference`.
+            only some of the releases leave out rows, as for :func:`difference`.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
