@@ -176,10 +176,9 @@ def truncated_mean(
         DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Some
-        noise
-    there is too small for the stated guarantee: the variance ``2T² log(1/δ)/(n²α²)`` for (α, δ)
-    gives half the standard deviation of the usual Gaussian mechanism, and appendix C has half the
-    variance (KL) and half the scale (pure) of section 4. Here, all noise is calibrated exactly.
+    noise there is too small for the stated guarantee: the variance ``2T² log(1/δ)/(n²α²)`` for (α,
+    δ) gives half the standard deviation of the usual Gaussian mechanism, and appendix C has half
+    the variance (KL) and half the scale (pure) of section 4. Here, all noise is calibrated exactly.
 
     >>> x = np.random.default_rng(0).standard_t(4, size=(5000, 3))
     >>> mean = gn.estimators.truncated_mean(x, gn.KL(0.1), moment=3, order=3)
