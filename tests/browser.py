@@ -19,6 +19,19 @@ import pytest
 import gaussnoise
 from gaussnoise.files.disk import exclusive_lock
 
+READY = """[attributes.sex]
+categories = ["F", "M"]
+
+[attributes.age]
+edges = [0, 18, 65, 120]
+
+[[workload]]
+of = ["sex", "age"]
+
+[plan]
+table = "rows.csv"
+rho = 0.25
+"""  # a schema file from which the page can release
 SCRIPTS = Path(gaussnoise.__file__).parent / "tables/release/report/templates"
 _NODE = """
 const { verify } = require(process.argv[1]);

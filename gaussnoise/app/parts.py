@@ -11,7 +11,9 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from nicegui import app, ui
 
@@ -235,6 +237,19 @@ def lines(text: str) -> str:
         for line in text.strip().splitlines()
     )
     return f'<pre class="out" tabindex="0">{"".join(shown)}</pre>'
+
+
+def published_files(folder: Path, address: str) -> None:
+    """Show the summary of a published folder, and links to its files, all below ``address``."""
+    try:
+        output((folder / "summary.txt").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        refusal(f"summary.txt cannot be read ({type(error).__name__}).")
+    with ui.expansion("Its files").classes("w-full"):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                own = path.relative_to(folder).as_posix()
+                ui.link(own, f"{address}/{quote(own)}")
 
 
 def points(texts: Sequence[str]) -> None:

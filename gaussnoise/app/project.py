@@ -1,10 +1,11 @@
 """A project folder: schema, plan and ledger, in the files that the command line uses too."""
 
 import contextlib
+import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -142,9 +143,27 @@ class Project:
 
         self.change(edit)
 
+    def check_confirmed(self, so: str) -> None:
+        """Raise SchemaError unless there are columns, all confirmed as public knowledge.
+
+        ``so`` ends the message: it says what is not possible before.
+        """
+        if not self.schema.exists():
+            raise SchemaError("There are no columns yet.")
+        if Schema.load(self.schema).is_draft:
+            raise SchemaError(
+                "The columns were read off the data, and are not confirmed as public knowledge: "
+                f"{so}."
+            )
+
     def budget(self) -> Ledger | None:
         """Return the ledger, or None if there is none."""
         return Ledger.open(self.ledger) if self.ledger.exists() else None
+
+
+def free_name(what: str, known: Collection[str]) -> str:
+    """Return ``what-1``, or the first such name that is not known."""
+    return next(name for k in itertools.count(1) if (name := f"{what}-{k}") not in known)
 
 
 def check_name(what: str, name: str) -> None:

@@ -1,7 +1,6 @@
 """The fourth page: the charge, the release, and its results."""
 
 from pathlib import Path
-from typing import Any
 
 from nicegui import ui
 
@@ -9,13 +8,13 @@ from ..errors import GaussNoiseError, SchemaError
 from ..files.disk import save_text
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import spent_and_left
-from ..tables import Plan, Schema
+from ..tables import Plan
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_plan
 from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
-from .parts import frame, go, handled, head, outcome, output, refusal
-from .project import LEDGER, RELEASES, SCRIPTS, check_name
+from .parts import frame, go, handled, head, outcome, published_files, refusal
+from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
 from .state import State
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
@@ -33,14 +32,7 @@ async def release_page(state: State) -> None:
         _published(state)
         project = state.project
         try:
-            if not project.schema.exists():
-                return refusal("There are no columns yet.", "/")
-            if Schema.load(project.schema).is_draft:
-                return refusal(
-                    "The columns were read off the data, and are not confirmed as public "
-                    "knowledge: nothing can be released.",
-                    "/",
-                )
+            project.check_confirmed("nothing can be released")
             if "table" not in load_plan(project.schema):
                 return refusal("No file of rows is chosen.", "/")
             planned, ledger = await state.plan(), project.budget()
@@ -58,7 +50,6 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
     project = state.project
     file = ", ".join(path.name for path in load_plan(project.schema)["table"])
     known = {entry.id for entry in ledger.entries()} | set(project.published())
-    free = next(f"release-{k}" for k in range(1, 10**6) if f"release-{k}" not in known)
     place = project.folder / RELEASES  # streams and their ticks are in another folder
     begun = {
         entry.id: entry.state
@@ -80,7 +71,7 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")
-        name = ui.input("Name of the release", value=next(iter(begun), free))
+        name = ui.input("Name of the release", value=next(iter(begun), free_name("release", known)))
         format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes("w-48")
         purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
         by = ui.input("Requested by (may be empty)").classes("w-full")
@@ -131,16 +122,8 @@ def _published(state: State) -> None:
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
                             _link(what, f"/keep/{name}.{ending}")
-                try:
-                    output((folder / "summary.txt").read_text(encoding="utf-8"))
-                except (OSError, UnicodeDecodeError) as error:
-                    refusal(f"summary.txt cannot be read ({type(error).__name__}).")
-                with ui.expansion("Its files").classes("w-full"):
-                    for path in sorted(folder.rglob("*")):
-                        if path.is_file():
-                            own = path.relative_to(folder).as_posix()
-                            _link(own, f"/files/{name}/{own}")
+                published_files(folder, f"/files/{name}")
 
 
-def _link(text: str, address: str, **more: Any) -> None:
-    ui.link(text, address, new_tab=address.startswith("/page"), **more)
+def _link(text: str, address: str) -> None:
+    ui.link(text, address, new_tab=address.startswith("/page"))

@@ -1,7 +1,6 @@
 """The form for a new stream: its choices, and the plan that results from them."""
 
 import asyncio
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from .parts import (
     refusal,
     words,
 )
-from .project import LEDGER, STREAMS, check_name
+from .project import LEDGER, STREAMS, check_name, free_name
 from .state import State
 from .streaming import UNFINISHED, StreamWish
 
@@ -52,7 +51,6 @@ class Form:
             and Path(entry.target).parent.parent == place
             and entry.target.endswith("stream.json")
         ]
-        free = next(own for k in itertools.count(1) if (own := f"stream-{k}") not in known)
         with ui.card():
             head("Time and persons", 2)
             ticks = ui.number("Number of ticks, at most", value=12, min=1, precision=0)
@@ -101,7 +99,9 @@ class Form:
                     f"{own} was interrupted when it was started: start it under this name with "
                     "the same choices to go on."
                 )
-            name = ui.input("Name of the stream", value=next(iter(begun), free))
+            name = ui.input(
+                "Name of the stream", value=next(iter(begun), free_name("stream", known))
+            )
             format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes(
                 "w-48"
             )

@@ -6,6 +6,7 @@ from ..files.disk import file_digest
 from ..privacy.ledger import Ledger
 from ..streams import Stream, Ticks
 from ..tables.release.publish import columns_of
+from .jobs import as_words
 from .project import LEDGER, SCHEMA, STREAMS, Project
 
 UNFINISHED = ("reserved", "written")  # states of a charge whose result is not published
@@ -53,7 +54,7 @@ class StreamWish(NamedTuple):
         given = ["stream", "start", "-s", SCHEMA, "-o", self.place]
         given += ["--ledger", LEDGER, "--id", self.id, *self._options(), "--format", self.format]
         notes = {"--purpose": self.purpose, "--requested-by": self.requested_by}
-        return [*given, *(x for pair in notes.items() if pair[1] for x in pair)]
+        return [*given, *as_words(notes)]
 
     def _options(self) -> list[str]:
         """Return the options of a plan over time that differ from the defaults."""
@@ -63,7 +64,7 @@ class StreamWish(NamedTuple):
         more |= {"--period": self.period, "--late": self.late}
         usual = ("1", "totals", "", "refuse")
         pairs = zip(more.items(), usual, strict=True)
-        return [*given, *(x for pair, default in pairs if pair[1] != default for x in pair)]
+        return [*given, *as_words({name: own for (name, own), default in pairs if own != default})]
 
 
 def opened(project: Project, name: str) -> Stream:

@@ -1,5 +1,6 @@
 """The page of streams: published ticks, the requirements of the next one, and a new stream."""
 
+import contextlib
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,7 +12,6 @@ from ..errors import GaussNoiseError, ParameterError, SchemaError
 from ..streams import Stream
 from ..streams.files import rules_of
 from ..streams.state import State as Folder
-from ..tables import Schema
 from ..tables.planning.facts import marginal_name
 from ..tables.schema.planned import load_plan
 from ..tables.schema.workload import load_workload
@@ -27,6 +27,7 @@ from .parts import (
     outcome,
     output,
     points,
+    published_files,
     refusal,
     words,
 )
@@ -135,15 +136,7 @@ def _folded(title: str, draw: Callable[[], object]) -> None:
 def _tick(state: Folder, name: str, tick: int) -> None:
     """Draw the published results of a tick."""
     folder = state.tick_folder(tick)
-    try:
-        output((folder / "summary.txt").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        refusal(f"summary.txt cannot be read ({type(error).__name__}).")
-    with ui.expansion("Its files").classes("w-full"):
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                own = path.relative_to(folder).as_posix()
-                ui.link(own, f"/stream/{quote(name)}/ticks/{folder.name}/{quote(own)}")
+    published_files(folder, f"/stream/{quote(name)}/ticks/{folder.name}")
 
 
 def _next(
@@ -191,7 +184,10 @@ def _next(
 def _add(state: State, name: str, number: int) -> None:
     """Draw the choice of a tick's file, the command that adds it, and the button."""
     project, files, job = state.project, state.project.tables(), state.jobs.last
-    stated = load_plan(project.schema).get("table") if number == 1 else None
+    stated = None
+    if number == 1:
+        with contextlib.suppress(SchemaError):  # the form below says so; a tick needs no schema
+            stated = load_plan(project.schema).get("table")
     first = next((name for name in files if [project.folder / name] == stated), None)
     if job is not None and job.status and job.words[:3] == ("stream", "tick", f"{STREAMS}/{name}"):
         first = next((file for file in files if file == job.words[3]), first)  # to retry it
@@ -228,14 +224,7 @@ def _start(state: State) -> None:
     """Draw the choices for a new stream, its plan, and the button that starts it."""
     project = state.project
     try:
-        if not project.schema.exists():
-            return refusal("There are no columns yet.", "/")
-        if Schema.load(project.schema).is_draft:
-            return refusal(
-                "The columns were read off the data, and are not confirmed as public knowledge: "
-                "no stream can be started.",
-                "/",
-            )
+        project.check_confirmed("no stream can be started")
         if any(one.within is not None for one in load_workload(project.schema)):
             return refusal("A stream takes a budget, and no targets for its tables.", "/questions")
         asked, ledger = asked_of(project.schema), project.budget()

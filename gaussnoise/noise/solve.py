@@ -180,9 +180,9 @@ def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) 
     The last 16 problems of small tables are kept with their answers, since loading a folder, trying
     a release again and comparing budgets solve the same problem again.
     """
-    check_problem("optimal_noise", domain, p, tol, "auto")
     if not isinstance(domain, Marginals | Products):
         return optimal_noise(domain, p, neighbors=neighbors, tol=tol)
+    check_problem("optimal_noise", domain, p, tol, "auto")
     small = domain.dim <= _MOST_KEPT and isinstance(neighbors, _COMPARED)
     content = domain.content if small else None
     noise = (

@@ -65,22 +65,15 @@ def _lines(folder, change=None):
     return own, other
 
 
-def test_both_check_the_inequality_and_sigma(folder):
-    for said in _lines(folder):
+@pytest.mark.parametrize(("fixture", "rows"), [("folder", 1), ("persons", 3)])
+def test_both_check_the_inequality_and_sigma(fixture, rows, request):
+    for said in _lines(request.getfixturevalue(fixture)):
         text = "\n".join(said)
         assert "FAILED" not in text
         assert "UNKNOWN" not in text
-        assert "any numbers in 1 row(s)" in text
+        assert f"any numbers in {rows} row(s)" in text
         assert "PerRecord" in text
         assert "sensitivity" in text
-
-
-def test_both_check_sums_of_the_rows_of_persons(persons):
-    for said in _lines(persons):
-        text = "\n".join(said)
-        assert "FAILED" not in text
-        assert "UNKNOWN" not in text
-        assert "any numbers in 3 row(s)" in text
 
 
 def _less_noise(record):

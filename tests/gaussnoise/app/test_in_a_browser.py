@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from browser import connected
+from browser import READY, connected
 from playwright.sync_api import expect
 
 import gaussnoise as gn
@@ -18,19 +18,6 @@ pytestmark = pytest.mark.integration
 
 CANARY = "CANARY-7391"  # a value of the data
 PAGES = ("/", "/questions", "/budget", "/release", "/streams", "/ledger", "/ask")
-READY = """[attributes.sex]
-categories = ["F", "M"]
-
-[attributes.age]
-edges = [0, 18, 65, 120]
-
-[[workload]]
-of = ["sex", "age"]
-
-[plan]
-table = "rows.csv"
-rho = 0.25
-"""
 
 
 def rows(folder, count):

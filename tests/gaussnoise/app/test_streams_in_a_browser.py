@@ -6,29 +6,17 @@ import signal
 import zipfile
 
 import pytest
-from browser import connected
+from browser import READY, connected
 from playwright.sync_api import expect
 
 import gaussnoise as gn
 from gaussnoise.app.project import LEDGER, SCHEMA, STREAMS
+from gaussnoise.app.streaming import StreamWish
 from gaussnoise.cli.app import run
 
 pytestmark = pytest.mark.integration
 
-SCHEMA_FILE = """[attributes.sex]
-categories = ["F", "M"]
-
-[attributes.age]
-edges = [0, 18, 65, 120]
-
-[[workload]]
-of = ["sex", "age"]
-
-[plan]
-table = "week-1.csv"
-rho = 0.25
-person = "id"
-"""
+SCHEMA_FILE = READY.replace("rows.csv", "week-1.csv") + 'person = "id"\n'
 PLACE = f"{STREAMS}/weekly"
 
 
@@ -184,10 +172,18 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
     assert needed <= gn.Ledger.open(project / LEDGER).rho < 1.0001 * needed
     expect(tab.get_by_role("alert")).to_have_count(0)
 
-    (project / SCHEMA).write_text(text.replace("edges", "edgs"), encoding="utf-8")
+    broken = text.replace("edges", "edgs")
+    (project / SCHEMA).write_text(broken, encoding="utf-8")
     for page in ("/streams", "/release"):  # what is wrong, not: a draft
         tab.goto(server.root + page)
         expect(tab.get_by_role("alert")).to_contain_text("edgs")
+
+    (project / SCHEMA).write_text(text, encoding="utf-8")
+    (project / STREAMS).mkdir()
+    assert run(StreamWish("weekly", 3, 1).words()) == 0
+    (project / SCHEMA).write_text(broken, encoding="utf-8")
+    tab.goto(f"{server.root}/streams")  # a stream that was started needs no schema file
+    expect(tab.get_by_role("button", name="Add tick 1")).to_be_visible()
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "killed with its task"])
