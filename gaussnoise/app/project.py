@@ -144,9 +144,9 @@ class Project:
         self.change(edit)
 
     def check_confirmed(self, so: str) -> None:
-        """Raise SchemaError unless there are columns, all confirmed as public knowledge.
+        """Raise SchemaError if there are no columns, or if they are not confirmed as public.
 
-        ``so`` ends the message: it says what is not possible before.
+        ``so`` is the end of the message: what is not possible until then.
         """
         if not self.schema.exists():
             raise SchemaError("There are no columns yet.")
