@@ -146,7 +146,7 @@ class Project:
     def check_confirmed(self, so: str) -> None:
         """Raise SchemaError if there are no columns, or if they are not confirmed as public.
 
-        ``so`` is the end of the message: what is not possible until then.
+        ``so`` is the end of the message: the consequence of it.
         """
         if not self.schema.exists():
             raise SchemaError("There are no columns yet.")
