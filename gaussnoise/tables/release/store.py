@@ -24,7 +24,7 @@ from ...solvers.tables.residuals import Subset, part_of
 from ..schema.schema import Schema
 from .formats import FORMATS, FileFormat, format_of
 from .formats.format import UNSAID, AbstractBook, Notes
-from .formats.parquet import row_groups
+from .formats.parquet import parquet_file, row_groups
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
@@ -203,15 +203,9 @@ def _read_errors(path: Path) -> Iterator[None]:
 
 def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
     """Return the location of each of ``count`` tables, from the file that lists them."""
-    from pyarrow import parquet
-
     names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
     # decode each distinct text once, as a long text in all rows is short in the file
-    with (
-        _read_errors(path),
-        opened(path) as stored,
-        parquet.ParquetFile(stored, read_dictionary=texts) as file,
-    ):
+    with _read_errors(path), parquet_file(path, read_dictionary=texts) as file:
         groups = row_groups(file, names, 0, count)
         values = [
             file.metadata.row_group(k).column(j).num_values

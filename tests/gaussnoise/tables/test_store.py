@@ -266,6 +266,22 @@ def test_another_plans_release_is_not_loaded(small, options):
         gn.TableRelease.load(folder, gn.plan(**asked))
 
 
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="open files have no paths here")
+def test_threads_of_pyarrow_hold_no_file_of_python(wide, monkeypatch):
+    """A thread that lets go of such a file while Python ends aborts the process."""
+    sources = []
+
+    class Recorded(parquet.ParquetFile):
+        def __init__(self, source, **options):
+            sources.append(source)
+            super().__init__(source, **options)
+
+    monkeypatch.setattr(parquet, "ParquetFile", Recorded)
+    release, _, folder = wide
+    assert gn.TableRelease.load(folder, release.plan)["v7", "v31"].estimate.shape == (2, 2)
+    assert {type(source) for source in sources} == {pa.OSFile}
+
+
 def test_altered_files_are_noticed(small):
     plan, _, folder = small
     file = next((folder / "tables").iterdir())

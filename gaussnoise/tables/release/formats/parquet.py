@@ -1,7 +1,7 @@
 """Tables in Parquet."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ....files.disk import opened
 from .format import AbstractFormat, Notes
 
+_OPEN_FILES = Path("/dev/fd")
 _MOST_ROWS = 2**22  # most rows of a row group; pyarrow writes 2²⁰, releases 2¹⁸
 _MOST_BYTES = 2**28  # most bytes of one column of a row group
 
@@ -33,11 +34,9 @@ class Parquet(AbstractFormat):
         self, path: Path, names: Sequence[str], first_row: int, cells: int
     ) -> NDArray[np.float64]:
         """Return columns; refuse row groups larger than those that are written here."""
-        from pyarrow import parquet
-
         found, rest = [], cells
         while True:
-            with opened(path) as stored, parquet.ParquetFile(stored) as file:
+            with parquet_file(path) as file:
                 here = min(rest, file.metadata.num_rows - first_row)
                 if here <= 0:
                     raise ValueError
@@ -61,6 +60,23 @@ def _next_file(path: Path) -> Path:
     if name != "part":
         raise ValueError
     return path.with_name(f"{name}-{int(number) + 1:0{len(number)}}{path.suffix}")
+
+
+@contextmanager
+def parquet_file(path: Path, **options: Any) -> Iterator[Any]:
+    """Yield an open Parquet file, whose options are pyarrow's.
+
+    Where the system has a path for each open file, pyarrow opens that path itself: threads of its
+    own may let go of a file later, and must not need Python for it, which may have ended.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with opened(path) as stored:
+        again = _OPEN_FILES / str(stored.fileno())
+        source = pa.OSFile(str(again)) if again.exists() else stored
+        with parquet.ParquetFile(source, **options) as file:
+            yield file
 
 
 def row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
