@@ -362,7 +362,7 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
-    """Return y, nearly the best with a multiple that has diag(y) ⪰ G'G, and U, which gives it."""
+    """Return a nearly best y, up to a factor that makes diag(y) ⪰ G'G, and the U that gives it."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
@@ -375,7 +375,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j) and its slope; least along the best U."""
+        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j), whose minimizer is the best U, and its gradient."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)

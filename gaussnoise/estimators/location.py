@@ -34,8 +34,8 @@ _LEVEL = 2**12  # largest number of bins; a larger range is searched in several 
 _MOST_LEVELS = 20
 # Number of bins on either side of an unbounded range; the last bin has all numbers beyond.
 _MOST_KEYS = 2.0**61
-# Largest rounding of data, in deviations. Rounded data are not exactly normal, which lowers the
-# lead 0.3199 below by at most 0.42 times this: less than one unit of the last digit.
+# Largest rounding of data, in standard deviations. Rounded data are not exactly normal: this lowers
+# the lead 0.3199 below by at most 0.42 times the rounding, less than one unit of its last digit.
 _MOST_BLUR = 1e-4
 _MOST_RECORDS = 2**62
 # Width of a bin, error of its middle, and lead; width and error in deviations. The lead is the
@@ -109,7 +109,7 @@ class Search:
 
     @property
     def request(self) -> dict[str, object]:
-        """The range, as numbers that a ledger compares with those of other releases."""
+        """The range, as numbers for the request that a ledger stores."""
         radius = None if math.isinf(self.radius) else self.radius
         return {"radius": radius, "center": self.center.tolist()}
 

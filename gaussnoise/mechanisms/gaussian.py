@@ -428,7 +428,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _request(self) -> dict[str, object]:
-        """The public parameters of a release, as a ledger compares them."""
+        """The public parameters of a release, for the request that a ledger stores."""
         header, arrays = describe(self.noise.domain)
         digests = {
             name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()

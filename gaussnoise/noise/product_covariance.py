@@ -156,7 +156,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the effect on queries of noise in attribute i, if ``measured``; else of totals."""
+        """Return the effect on queries of noise on contrasts if ``measured``, else on totals."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # a query that is constant over categories does not depend on contrasts: replace rounding

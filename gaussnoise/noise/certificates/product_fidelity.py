@@ -209,7 +209,7 @@ class Blocks:
         return self._moved[T, between]
 
     def split(self, kept: int) -> Self:
-        """Return blocks with ``kept`` coupled directions per attribute, or all or none."""
+        """Return blocks with at most ``kept`` coupled directions of each attribute."""
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -267,7 +267,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _apart(self, T: Type) -> set[Type]:
-        """Return the types of possible uncoupled parts of a set of type T."""
+        """Return the types of the sets of uncoupled attributes that sets of type T may have."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -370,7 +370,7 @@ class _Group:
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return the weight of block (T, U) by choice of bases, without its Kronecker factors."""
+        """Return {choice of bases: the weight of block (T, U), without its Kronecker factors}."""
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -395,7 +395,7 @@ class _Group:
 
     @cached_property
     def left(self) -> list[Parts]:
-        """All other sets."""
+        """The sets that are not in :attr:`largest`."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
@@ -595,7 +595,7 @@ def _class_sides(
     root = np.sqrt(weights)
     basis = _reflection(root)  # its first axis is √λ
     masses = math.fsum(weights[upper]), math.fsum(weights[~upper])
-    # matrices of several bases are not diagonal beyond a leading direction in one basis
+    # several bases have no common basis in which all matrices are diagonal beyond one direction
     lead = int(len(bases) == 1 and min(masses) > 0)
     if lead:
         between = root * np.where(upper, masses[1], -masses[0])

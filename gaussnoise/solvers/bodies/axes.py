@@ -185,7 +185,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
             excess += Fraction(math.factorial(h), math.prod(map(math.factorial, left)))
         (room if excess > 0 else owed).append((powers, abs(excess) * _permutations(powers, d)))
     for powers, debt in owed:
-        for n in range(len(room) - 1, -1, -1):  # the most spread first: they cover fewest
+        for n in range(len(room) - 1, -1, -1):  # the most even powers first: they majorise fewest
             above, free = room[n]
             paid = min(debt, free) if majorises(above, powers) else Fraction(0)
             room[n] = above, free - paid

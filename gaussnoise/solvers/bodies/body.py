@@ -132,7 +132,7 @@ class Body:
         )
 
     def _gaps(self, directions: Array) -> Array:
-        """Return bounds on support function − support point's product, for each direction and −."""
+        """Return bounds on the support function minus ⟨θ, support point⟩, for directions ±θ."""
         if self._image is not None:
             return np.zeros(len(directions))
         gap = self.domain._support_gap
@@ -168,7 +168,7 @@ class Body:
         return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
-        """Return local maximisers of ‖W (x − center)‖ from ``points`` and ``directions`` of W x."""
+        """Return local maximisers of ‖W (x − center)‖, by ascents from points and directions."""
         if self._image is not None and len(self._image.offsets) == 1:
             return self._image.local_maxima(
                 whitening, center, np.vstack([(points - center) @ whitening.T, directions])

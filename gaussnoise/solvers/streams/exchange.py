@@ -127,7 +127,7 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the Hessian of F in relative changes of weights and shares, given by its products."""
+    """Minus the Hessian of F in relative changes of weights and shares, never formed as matrix."""
 
     atoms: _Atoms
     now: _Evaluation
@@ -194,7 +194,7 @@ def exchange_optimum(
     tol: float,
     report: Report | None = None,
 ) -> Exchanged:
-    """Return the optimum, from first atoms that span, and a factor that gives an upper bound."""
+    """Return the optimum; the given atoms span, and ``factor`` gives the first upper bound."""
     n = len(A)
     shares = np.full(n, 1 / n)
     sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
@@ -280,5 +280,5 @@ def _missing(
 
 
 def _first(n: int, i: int) -> Array:
-    """Return values of ticks with which every best set contains tick i."""
+    """Return a huge gain for tick i alone: added to gains, it puts tick i into every best set."""
     return np.where(np.arange(n) == i, 1e9, 0.0)

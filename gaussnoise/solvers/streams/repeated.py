@@ -1,4 +1,4 @@
-"""The recursion with few states of about the least error, for people who take part repeatedly."""
+"""A recursion with few states and nearly the least error, for people who take part repeatedly."""
 
 from collections.abc import Callable
 

@@ -150,7 +150,7 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives by relative changes of p, correlations, relative changes of shares."""
+        """Return derivatives of F and its barrier by log p, by correlations, and by log shares."""
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu

@@ -171,7 +171,7 @@ class Joint:
 
     @property
     def most(self) -> int:
-        """The largest number of product cells among which a record is divided."""
+        """The largest number of product cells over which a record's units are distributed."""
         return max((math.prod(self._shape(J)) for J in joined_numbers(self.sets)), default=1)
 
     def _of(self, numbers: Collection[int]) -> int | None:

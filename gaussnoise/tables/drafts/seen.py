@@ -240,7 +240,7 @@ class Seen:
 
     @property
     def _may_name(self) -> bool:
-        """Whether values may identify persons: named so, or whole numbers; never measurements."""
+        """Whether values may identify persons: by the column's name, or as whole numbers."""
         return self._named or (self.whole and not self.months)
 
     def _name(self, value: Hashable, rows: int) -> None:

@@ -281,6 +281,6 @@ def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return bounds of Q for noise alone, beyond which unknown choices cannot explain it."""
+    """Return bounds on the noise's own Q, beyond which it fails for any choice of records."""
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

@@ -359,8 +359,8 @@ def _moments(
 def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]]) -> Array:
     """Return the matrix from coefficients of scaled numbers (0 … 1) to those of the numbers.
 
-    The scaled number is (x − low) / (high − low): its column contributes to the column of x, and to
-    the column without x, which exists, as :func:`_terms` has checked.
+    The scaled number is (x − low) / (high − low). So its coefficient adds to that of the column
+    with x, and to that of the column without x, which :func:`_terms` requires.
     """
     known = {(*own.cell.items(), frozenset(own.numbers)): k for k, own in enumerate(columns)}
     matrix = np.zeros((len(columns), len(columns)))
