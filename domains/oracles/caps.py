@@ -129,7 +129,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return ‖G s‖ for the signs s of every row, and keep the longest vertex found."""
+        """Return the lengths of the vertices with the signs of each row, and keep the longest."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())

@@ -38,12 +38,11 @@ _MOST_KEYS = 2.0**61
 # the lead 0.3199 below by at most 0.42 times the rounding, less than one unit of its last digit.
 _MOST_BLUR = 1e-4
 _MOST_RECORDS = 2**62
-# Width of a bin, error of its middle, and lead; width and error in deviations. The lead is the
-# difference, as a share of all records, between the bin around the mean and any bin whose middle is
-# further away than the error.
-# "variance": 8/9 of the mass is within 3 deviations (Chebyshev), and so in at most two bins of
-# width 6. "gaussian": the best bin of width 2 has at least Φ(2) − Φ(0), a bin whose middle is 2
-# away at most Φ(3) − Φ(1).
+# Width of a bin, error of its middle, and lead. Width and error are in standard deviations. The
+# lead is the difference, as a share of all records, between the bin around the mean and any bin
+# whose middle is further away than the error. "variance": 8/9 of the mass is within 3 deviations
+# (Chebyshev), and so in at most two bins of width 6. "gaussian": the best bin of width 2 has at
+# least Φ(2) − Φ(0), a bin whose middle is 2 away at most Φ(3) − Φ(1).
 _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 

@@ -168,7 +168,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return the diagonal of W E W' and the squares of W v, for the queries W of ``base``."""
+        """Return each query's variance from noise on contrasts (covariance E), and on the total."""
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):

@@ -89,7 +89,7 @@ def _reaches(
     radii = np.sqrt(squares)
     size = float(radii.max())  # scaled: single precision has no large numbers
     margin = 32 * (points.shape[1] + 8) * 2.0**-24 * size**2
-    # blocks of rows in a box, or at like distance from the middle: take those with less to compute
+    # blocks of rows in a box, or at a similar distance from the middle: those with less work
     shells = np.array_split(np.argsort(radii), -(-len(points) // _TILE))
     found = [
         (these, *_apart(points, radii, these, min(known, beyond) - margin))

@@ -74,7 +74,7 @@ class _Side:
 
     @cached_property
     def whole_root(self) -> float:
-        """A lower bound on ``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``."""
+        """A lower bound on the trace of the root of the whole matrix."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
         return _root_trace(
@@ -245,7 +245,7 @@ class Blocks:
             bases, value = dict(table), weight
             for k in set(S):
                 rest = S.count(k) - R.count(k)
-                # number of ways to choose the attributes in S∖R, and the factor of each
+                # number of ways to choose the attributes of S outside R, and the factor of each
                 value *= math.comb(len(self.workload.orbits.classes[k]) - R.count(k), rest)
                 value *= self.sides[k][bases[k]].own ** rest
             choice = tuple(sorted((k, bases[k]) for k in set(R)))
@@ -316,7 +316,7 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the root trace of one attribute set per type, if no directions are coupled."""
+        """Return, for one attribute set per type, the trace of the root without any couplings."""
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
@@ -365,7 +365,7 @@ class _Group:
         return math.prod(1 if between else len(side.cross) - side.lead for side, between in sides)
 
     def _moved(self, T: Parts) -> float:
-        """Return κ_T."""
+        """Return κ_T, the mean squared change of the measurement of T by the pair of records."""
         between = tuple(sorted(self.kinds[i] for i, is_between in T if is_between))
         return self.blocks.moved(self._type(_attributes(T)), between)
 
@@ -384,7 +384,7 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The sets that are contained in no other set, without directions between parts."""
+        """The sets that no other set contains, if they have no direction between parts."""
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -439,7 +439,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """Return the root traces of uncoupled blocks by type of T, or lower bounds on them."""
+        """Return, by type of set, the traces of roots of uncoupled blocks, or lower bounds."""
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (

@@ -71,7 +71,7 @@ def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesD
 
 
 def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float:
-    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})``, C of the measure, W = 1/d on powers of axes."""
+    """Return the lower bound that the measure proves, with weights 1/d on powers of axes."""
     many, one = axes_spectrum(d, kind, share)
     return (d - 1) * many + one
 

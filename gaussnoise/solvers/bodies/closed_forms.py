@@ -160,7 +160,7 @@ def _signs(dim: int) -> Array:
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """Return the design of the ellipsoid A B_2: M = AA'. Its points are A u, u an axis of A'WA."""
+    """Return the design of {A u : ‖u‖ <= 1}: M = AA'. Its points are A u, u an axis of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)

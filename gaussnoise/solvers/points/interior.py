@@ -92,7 +92,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """The (λ, ω) with the smallest gap, its evaluation, and how the search ended."""
+    """The weights λ and shares ω with the smallest gap, their evaluation, and the search's end."""
 
     weights: Array
     shares: Array

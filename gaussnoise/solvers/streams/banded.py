@@ -213,7 +213,7 @@ class _Form:
         return total, bound
 
     def share(self) -> Array:
-        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``."""
+        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½`` for this form F."""
         total = np.zeros_like(self.pivots[0])
         for r, square in enumerate(self.squares()):
             total += np.sqrt(square * self.variance(r, r)[1])

@@ -66,7 +66,7 @@ def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
 
 
 def _read(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
-    """Return (u, v / d) at all ticks, shape (n, 2q), and the logits of θ, shape (q,)."""
+    """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,)."""
     return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
 

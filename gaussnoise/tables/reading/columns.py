@@ -258,7 +258,7 @@ def _is_text(series: "pd.Series") -> bool:
 
 
 def _objects(values: "pd.Series | pd.Index") -> list[Any]:
-    """Return the values of a series or index as objects; times, not as those of pandas."""
+    """Return the values of a series or index as objects; times become numpy's, not pandas'."""
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):

@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 _POLARS = (1, 2)  # older versions of polars count nanoseconds wrongly
 _ASIDE = "gaussnoise-reader"  # name of the threads in which duckdb works
-# connections opened in these threads
+# duckdb's connections in these threads, which Ctrl-C interrupts
 _opened: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
 
 

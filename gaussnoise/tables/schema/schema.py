@@ -787,7 +787,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         first = error.errors(include_input=False, include_url=False)[0]
     else:
         return
-    # attributes, NAME, field; deeper parts are positions in a list
+    # the path of the entry: attributes, NAME, field; deeper parts are indices in a list
     where = tuple(map(str, first["loc"][:3]))
     if first["type"] == "extra_forbidden":
         message = _unknown_key(where)

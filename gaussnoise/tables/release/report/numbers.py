@@ -53,7 +53,7 @@ class Crossed(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The largest and the smallest cell of a table, and how many other cells could be."""
+    """The largest and smallest cell of a table, and how many cells could be as large or small."""
 
     name: str
     attributes: tuple[str, ...]
