@@ -65,7 +65,7 @@ class ColumnPlan:
 
     @property
     def quantile(self) -> float:
-        """The normal quantile for noise and sampling; :attr:`wrong` is taken off 1 − level."""
+        """The normal quantile for noise and sampling, at 1 − level minus :attr:`wrong`."""
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
     def counts(self, table: object, column: str, rho: float) -> Counts:

@@ -70,7 +70,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS
         probabilities = moment.diagonal()
-        # errors of correlations are relative to one, and a tick is in at most k pairs
+        # errors of correlations are relative to one; in a set, a tick is in at most k pairs
         sizes = np.abs(moment).sum(axis=1) + k * probabilities
         roots = np.sqrt(probabilities)
         less = lost * sizes + 4 * (n + 8) * EPS * roots * roots.sum() + _UNDERFLOW

@@ -236,7 +236,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return the total weight of tables that contain a set of type R, by their bases in R."""
+        """Return {bases of the classes in R: total weight of tables with a set of type R}."""
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)

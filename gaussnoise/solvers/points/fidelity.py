@@ -126,7 +126,7 @@ class Fidelity:
             scaled = moved @ triangle.T
         roots, inner = self._roots(weights, scaled)
         value = float(roots.sum())
-        # N = W^-½ U diag(roots) U' W^-½: its form of a point is the squared length of these
+        # N = W^-½ U diag(roots) U' W^-½: x' N⁺ x of a point x is the squared length of these
         # coordinates
         coordinates = scaled @ (inner / np.sqrt(roots))
         lengths = self._lengths(coordinates)

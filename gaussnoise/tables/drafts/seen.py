@@ -194,7 +194,7 @@ class Seen:
     def add(self, column: Column) -> None:
         """Add the next batch of the column."""
         if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
-            # by category, since a null would turn the integer bounds of intervals into floats
+            # read by category: a null among values would turn integer bounds into floats
             if self._closed:
                 native = column.to_native()
                 used = np.unique(native.cat.codes.to_numpy())

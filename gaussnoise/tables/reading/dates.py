@@ -55,7 +55,7 @@ def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
 
 
 def _nanoseconds(column: nw.Expr) -> nw.Expr:
-    """Return the moments of nanoseconds; duckdb rounds them to microseconds, others down."""
+    """Return nanoseconds as moments; duckdb rounds them to microseconds, others round down."""
     early, late = (nw.lit(end) for end in _NANOSECONDS)
     before, after = column < early, column > late
     # rounding would move other values out of the range of nanoseconds

@@ -113,7 +113,7 @@ class _CallbackError(BaseException):
 
 @contextlib.contextmanager
 def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None]:
-    """Yield ``progress``; the block raises an error of the user's callback as it was raised."""
+    """Yield ``progress``; an error of the user's callback is raised again after the block."""
 
     def call(done: int, total: int) -> None:
         try:

@@ -102,7 +102,7 @@ class _LeastSquares:
 
 
 def law_of(moments: Moments, variance: float) -> Law:
-    """Return the distribution of least squares; ``variance`` is that of rows about expectations."""
+    """Return the law of least squares; ``variance`` is that of rows about their expectations."""
     center = np.linalg.solve(moments.gram, moments.products)
     return Law(_LeastSquares(moments, variance), np.asarray(center, dtype=np.float64))
 

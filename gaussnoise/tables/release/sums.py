@@ -314,7 +314,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
 
 def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
-    """Return the index of the only number in an entry with its count and sum; None if not one."""
+    """Return the index of the only number whose count and sum an entry has; None otherwise."""
     numbers = summed_numbers(term)
     return numbers[0] if len(numbers) == 1 else None
 
