@@ -338,8 +338,7 @@ class GaussianMechanism(PickledByArguments):
         indices: "ArrayLike | None" = None,
         on_outside: Literal["refuse", "project", "drop"] = "refuse",
     ) -> Release:
-        """Return a simulated estimate with floating-point noise from ``rng``, for studies: NOT
-        private.
+        """Return a simulated estimate for studies, with floats from ``rng`` as noise: NOT private.
 
         Args:
             data: as in :meth:`release`.

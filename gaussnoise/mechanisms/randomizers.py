@@ -113,7 +113,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The mean of ⟨u, y⟩² over sent candidates u; at least that of a random candidate."""
+        """The mean of ⟨u, y⟩² over sent candidates u; at least the mean over random candidates."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )

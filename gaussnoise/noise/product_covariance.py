@@ -181,7 +181,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the sums of both arrays that :meth:`_parts` returns."""
+        """Return the sums over all queries of the two variances that :meth:`_parts` returns."""
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]

@@ -92,9 +92,7 @@ class _Side:
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The side in a basis that makes ``inner`` diagonal beyond the leading direction, with the
-        most coupled directions first.
-        """
+        """The side with ``inner`` diagonal beyond the leading direction, most coupled first."""
         lead, (values, axes) = self.lead, self.spectrum
         couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
         couplings = np.where(values[:, None] > 0, axes.T @ couplings, 0.0)
@@ -120,11 +118,11 @@ class _Side:
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), (inner + inner.T) / 2)
 
     def split(self, kept: int) -> "_Side":
-        """Return the side with the first ``kept`` coordinates beyond the leading one, and what the
-        others leave of √λ and of the leading one.
+        """Return the side with only the first ``kept`` coordinates beyond the leading one.
 
-        With the matrix as Y Y', the block of Y that couples the others with these is dropped. This
-        pinching can only lower the nuclear norm of Y, and leaves a Schur complement.
+        Of √λ and of the leading one, it has what remains without the other coordinates. With the
+        matrix as Y Y', the block of Y that couples the others with these is dropped. This pinching
+        can only lower the nuclear norm of Y, and leaves a Schur complement.
         """
         lead, end = self.lead, min(self.lead + kept, len(self.cross))
         rest = np.diag(self.inner)[end:]
@@ -179,8 +177,10 @@ class Blocks:
         self._moved: dict[tuple[Type, Type], float] = {}
 
     def moved(self, T: Type, between: Type) -> float:
-        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i), for the directions between parts of the
-        classes that are listed, and all others of the rest of T. Under "add-remove" it is 1.
+        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i); under "add-remove" it is 1.
+
+        In the classes that ``between`` lists, it is for the direction between two parts; in the
+        rest of T, for all others.
         """
         if self.patterns is None:
             return 1.0
@@ -439,7 +439,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """Return, by type of set, the traces of roots of uncoupled blocks, or lower bounds."""
+        """Return lower bounds on the traces of roots of uncoupled blocks, by type of set."""
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -488,8 +488,9 @@ class _Group:
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
     def _row(self, U: Parts, i: int) -> Array:
-        """Return, for an attribute with one base, the entries that join a part in U, or √λ if there
-        is none, with the directions of which ``inner`` is diagonal.
+        """Return the entries between the directions that make ``inner`` diagonal and a part in U.
+
+        The attribute has one base. If it has no part in U, √λ takes the place of the part.
         """
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
@@ -532,8 +533,9 @@ class _Group:
         return reduce(np.multiply.outer, (self._row(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π f_i`` over those axes of T that are axes of neither U nor V, where f_i is
-        the product of the entries that join i's directions with U and with V.
+        """Return ``Σ w Π f_i`` over the axes of T that are axes of neither U nor V.
+
+        Here f_i is the product of the entries that join i's directions with U and with V.
         """
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):

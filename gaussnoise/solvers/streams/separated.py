@@ -93,8 +93,9 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Return a start with equal weights: Λ diagonal, or, if F is larger there, with the
-        correlations of A's columns, which would be exact for a single set.
+        """Return a start with equal weights: of two Λ, the one where F is larger.
+
+        One is diagonal. The other has the correlations of A's columns, exact for a single set.
         """
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)

@@ -38,7 +38,7 @@ def text_numbers(column: nw.Expr) -> nw.Expr:
 
 
 def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
-    """Return the moments of a column of dates, or of timestamps without time zone."""
+    """Return the moments in time of a column of dates, or of timestamps without time zone."""
     if isinstance(dtype, nw.Datetime) and dtype.time_unit == "ns":
         return _nanoseconds(column)
     own = column.dt
