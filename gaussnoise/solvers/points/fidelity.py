@@ -136,7 +136,7 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Return the second moment's eigenvectors, with roots of eigenvalues, none below rounding."""
+        """Return roots of the second moment's eigenvalues, above rounding; and its eigenvectors."""
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes

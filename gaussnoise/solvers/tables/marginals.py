@@ -173,7 +173,7 @@ def _gathered(
 
 @dataclass(frozen=True, eq=False)
 class ResidualEvaluation:
-    """F and its derivatives; the names are those of ``Evaluation`` in ``points/fidelity.py``."""
+    """F and its derivatives, named as in ``Evaluation`` of ``points/fidelity.py``."""
 
     value: float
     gap: float

@@ -465,7 +465,7 @@ def doubles_of(values: Arrow) -> Doubles:
 
 
 def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Return the type of a column's values; a categorical has its categories', if not text."""
+    """Return the type of a column's values; for a categorical of no texts, its categories' type."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):
