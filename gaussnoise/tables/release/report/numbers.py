@@ -53,7 +53,7 @@ class Crossed(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The largest and the smallest cell of a table, and how many other cells could be."""
+    """The largest and smallest cell of a table, and how many cells could be as large or small."""
 
     name: str
     attributes: tuple[str, ...]
@@ -490,7 +490,7 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
 
 
 def lines_of(cells: Sequence[Cell], aside: Sequence[bool] = ()) -> list[Row]:
-    """Return the lines of a picture: one for each cell, under a heading of its other labels."""
+    """Return a line for each cell, under headings with the labels of all axes but the last."""
     rows: list[Row] = []
     last: list[str] = []
     for cell, apart in zip(cells, aside or [False] * len(cells), strict=True):

@@ -313,8 +313,9 @@ def named(names: Sequence[str]) -> str:
 
 
 def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
-    """Return the libraries that made a stored release, the digest of its record, and whether it
-    has a signature, which no page can check.
+    """Return a stored release's libraries, the digest of its record, and whether it is signed.
+
+    No page can check the signature.
     """
     tables = release.tables
     if not isinstance(tables, StoredTables):
