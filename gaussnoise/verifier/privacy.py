@@ -320,7 +320,7 @@ class Stream(Release):
         super().check_unit()
         moves, rows = self.record["neighbors"] == "add-remove", self.record["person"] is None
         need(moves or rows, "exchanged persons")
-        need((moves and rows) or "corrections" not in self.ticks, "corrections")  # they change totals
+        need((moves and rows) or "corrections" not in self.ticks, "corrections change totals")
         least = largest_change(self.rows, self.reports, self.apart)
         need(type(D := self.growth) is int and D >= least, f"ticks' sensitivity is {least}")
         self.say(f"squared sensitivity {D} of ticks, {least} at least: over all reports")
