@@ -750,13 +750,13 @@ def test_the_script_of_a_page_has_the_same_verdicts(altered, engine, tmp_path):
 
 @pytest.mark.integration
 def test_the_script_names_what_it_has_no_checks_of(people, tmp_path):
-    """Numbers in workbooks, of which a combination has to be checked, and other formats."""
+    """Numbers in Parquet, of which a combination has to be checked, and other formats."""
     plan = gn.plan(COUNTS, 1, RHO)
     both = gn.combine([plan.release(people), plan.release(people)])
-    both.save(tmp_path / "both", format="xlsx")
+    both.save(tmp_path / "both", format="parquet")
     other = as_texts(tmp_path / "both") | {"release.json": base64.b64encode(b"{}").decode()}
     said = node_lines([as_texts(tmp_path / "both"), other])
     first = "UNKNOWN: no check of such a folder: "
-    assert said[0][0].startswith(f"{first}1: numbers in tables/tables.xlsx"), said[0]
+    assert said[0][0].startswith(f"{first}1: numbers in tables/*.parquet"), said[0]
     assert said[0][0].endswith("hint: gaussnoise convert FOLDER --format csv")
     assert said[1] == [f"{first}the format 'None'"]
