@@ -204,9 +204,9 @@ class Release(Folder):
     def paid(self, grows: list[int]) -> Fraction | int:
         """Return the least m with ``a + Σ b_j u_j² <= m (1 + Σ (u_j/t_j)²)`` for all u_j."""
         # u_j: numbers without upper bound, over 2^20 units; t_j: their scales
-        scales, k = self.plan["privacy"].get("scale", {}), self.record["rows_per_person"]
-        kind = self.plan["neighbors"], self.plan.get("per_person"), self.weight
-        need(kind == ("add-remove", None, None), "the budget")
+        plan, k, scales = self.plan, self.record["rows_per_person"], self.plan["privacy"]["scale"]
+        kind = plan["privacy"]["definition"], plan["neighbors"], plan.get("per_person"), self.weight
+        need(kind == ("PerRecord", "add-remove", None, None) and self.growth == 1, "the budget")
         apart = all(self.names[i] in scales and self.own[i].matrix == [[0, 1]] for i in grows)
         need(apart and self.unit == 1 << 20, "sums are not measured apart, or without a scale")
         norms = {T: math.prod(self.own[i].square for i in T) for T in self.multipliers}

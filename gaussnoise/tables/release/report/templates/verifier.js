@@ -914,7 +914,8 @@ const verifier = (() => {
     paid(grows) {
       const scales = at(this.plan, "privacy").get("scale") ?? new Map(), names = grows.map((i) => this.names[i]);
       const rows = at(this.record, "rows_per_person"); // a person's rows cost k^2 rho_of_one_row
-      need(!this.exchanged && !this.plan.has("per_person") && !this.weight, "the budget");
+      const isPlain = !this.exchanged && !this.plan.has("per_person") && !this.weight && this.growth === 1n;
+      need(isPlain && at(this.plan, "privacy", "definition") === "PerRecord", "the budget");
       need(names.every((name) => scales.has(name)), "a number that no budget grows with");
       need(grows.every((i) => same(this.own[i].matrix, [[0n, 1n]])) && this.unit === 1n << 20n, "sums are not measured apart from counts");
       const squares = [new Fraction(1n), ...grows.map((i, k) => {
