@@ -11,10 +11,8 @@ from .privacy import Release, Stream, need
 LEVEL = {"columns": ["low", "high"], "level": 0.95, "simultaneous": False}
 ENDINGS = {"csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "xlsx": ".xlsx"}
 ENDINGS |= {"sdmx-csv": "+sdmx.csv", "json-stat": ".json"}
-REPEATED = "stream ticks neighbors privacy_unit participation privacy rho_of_all_ticks person "
-REPEATED += (
-    "rows_per_person_and_tick rows_counted epsilon_delta_of_all_ticks on_outside disclaimers"
-)
+REPEATED = "stream ticks neighbors privacy_unit participation privacy rho_of_all_ticks on_outside "
+REPEATED += "person rows_per_person_and_tick rows_counted epsilon_delta_of_all_ticks disclaimers"
 
 
 def texts(value: Any) -> Any:
