@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -214,7 +214,8 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
             moved = Fraction(known.length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(EPS))
             query = IntegerQuery(math.floor(moved**2), rho)
             bias = bias + known.deviations * (math.sqrt(r) * math.ldexp(1.0, -bits))
-        return cls(**vars(known) | {"bias": bias}, bits=bits, query=query)
+        shared: dict[str, Any] = vars(known) | {"bias": bias}
+        return cls(**shared, bits=bits, query=query)
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
         """Return the exact integer sum of records, shape (n, d), by a rule for records outside K.
@@ -278,7 +279,8 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
     def whitened(self, grid: NDArray[np.int64]) -> Array:
         """Return w (see the class) for each row of integers ``grid``, up to rounding."""
         if is_diagonal(self.whitening):
-            return grid * np.ldexp(self.whitening.diagonal(), self._powers)
+            sizes: Array = np.ldexp(self.whitening.diagonal(), self._powers)
+            return grid.astype(np.float64) * sizes
         return np.ldexp(grid * 1.0, self._powers) @ self.whitening.T
 
     @property
