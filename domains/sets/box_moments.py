@@ -23,17 +23,16 @@ _MOST_PAIRED = 3  # numbers whose differences are bounded as polynomials of 2d n
 class AbstractBoxImage(AbstractDomain):
     """The image of [−1, 1]^m under polynomials of degree two."""
 
-    @property
     @abc.abstractmethod
     def _polynomials(self) -> tuple[Array, NDArray[np.intp]]:
-        """The coefficients of the monomials, (dim, N), and the exponents of these, (N, m)."""
+        """Return the coefficients of monomials, (dim, N), and the exponents of these, (N, m)."""
 
     @abc.abstractmethod
     def _at(self, v: Array) -> Array:
         """Return the image of v, shape (dim,)."""
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        matrix, exponents = self._polynomials
+        matrix, exponents = self._polynomials()
         moved = np.column_stack([matrix, -center])
         v, upper = largest_squares(_root(form) @ moved, np.pad(exponents, ((0, 1), (0, 0))))
         x = self._at(v)
@@ -44,7 +43,7 @@ class AbstractBoxImage(AbstractDomain):
         return QuadraticMax(x, value, max(upper + rounding, value))
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        matrix, exponents = self._polynomials
+        matrix, exponents = self._polynomials()
         v, upper = largest_squares(_root(form) @ (A @ matrix), exponents)
         x = self._at(v)
         value = float(A @ x @ form @ (A @ x))
@@ -142,16 +141,24 @@ class BoxMoments(AbstractBoxImage):
     def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         return np.triu_indices(len(self.low))
 
-    @cached_property
     def _polynomials(self) -> tuple[Array, NDArray[np.intp]]:
+        return self._from_unit, self._exponents
+
+    @cached_property
+    def _exponents(self) -> NDArray[np.intp]:
+        each, (i, j) = np.eye(len(self.low), dtype=np.intp), self._pairs
+        return np.vstack([np.zeros_like(each[:1]), each, each[i] + each[j]])
+
+    @cached_property
+    def _from_unit(self) -> Array:
+        """The matrix from the monomials of v to those of x = middle + v · half width."""
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         d, (i, j) = len(self.low), self._pairs
         matrix, rows = np.diag(self._moments(half[None])[0]), 1 + d + np.arange(len(i))
         matrix[:, 0] = self._moments(middle[None])[0]
         np.add.at(matrix, (rows, 1 + i), half[i] * middle[j])
         np.add.at(matrix, (rows, 1 + j), half[j] * middle[i])
-        each = np.eye(d, dtype=np.intp)
-        return matrix, np.vstack([np.zeros_like(each[:1]), each, each[i] + each[j]])
+        return matrix
 
     def _at(self, v: Array) -> Array:
         x = self.low / 2 + self.high / 2 + v * (self.high / 2 - self.low / 2)
@@ -160,7 +167,7 @@ class BoxMoments(AbstractBoxImage):
 
     def _support_point(self, theta: Array) -> Array:
         d, (i, j) = len(self.low), self._pairs
-        terms = (theta / (np.abs(theta).max() or 1.0)) @ self._polynomials[0] / 2
+        terms = (theta / (np.abs(theta).max() or 1.0)) @ self._from_unit / 2
         form = np.zeros((d + 1, d + 1))
         form[0, 1:] = terms[1 : d + 1]
         form[1 + i, 1 + j] = terms[d + 1 :]
@@ -207,9 +214,8 @@ class MomentDifferences(AbstractBoxImage):
     def is_symmetric(self) -> bool:
         return True
 
-    @cached_property
     def _polynomials(self) -> tuple[Array, NDArray[np.intp]]:
-        matrix, exponents = self.body._polynomials
+        matrix, exponents = self.body._polynomials()
         matrix, d = matrix[:, 1:], len(self.body.low)  # constants cancel
         first = np.pad(exponents[1:], ((0, 0), (0, d)))
         return np.hstack([matrix, -matrix]), np.vstack([first, np.roll(first, d, axis=1)])
