@@ -1350,15 +1350,15 @@ const verifier = (() => {
     // Who takes part when, in words.
     takingPart() {
       const person = at(this.plan, "person"), k = this.reports, rows = at(this.record, "rows_per_person");
-      const one = person !== null ? `all rows of one value of ${quote(person)}`
-        : rows === 1n ? "one row" : `one person's at most ${rows} rows`;
+      const own = rows === 1n ? "one row" : `at most ${rows} rows`;
+      const one = person !== null ? `all rows of one value of ${quote(person)}` : rows === 1n ? own : `${own} of one person`;
       const change = this.moving ? "more or less" : `exchanged ${rows === 1n ? "for another" : "for as many others"}`;
       const apart = k > 1 && this.apart > 1 ? `, each two at least ${this.apart} ticks apart` : "";
       if (this.ticks.get("enforced") === true && person !== null) {
         return `${one} ${change}, in any ticks; a registry lets at most ${k} count${apart}`;
       }
       if (k === 1) return `${one} ${change}, in one tick`;
-      return `one person with ${person === null ? one : "any number of rows"} ${change} in each of at most ${k} ticks${apart}`;
+      return `one person with ${person === null ? own : "any number of rows"} ${change} in each of at most ${k} ticks${apart}`;
     }
 
     *checkRequest() {
