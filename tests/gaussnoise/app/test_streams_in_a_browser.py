@@ -50,6 +50,15 @@ def weekly(folder, **more):
     return plan.start(folder / PLACE, ledger=folder / LEDGER, id="weekly", on_outside="drop")
 
 
+def kept(tab, project, line):
+    """Wait until the schema file has a line: ten seconds at most."""
+    for _ in range(500):
+        if line in (project / SCHEMA).read_text(encoding="utf-8"):
+            return
+        tab.wait_for_timeout(20)
+    pytest.fail(f"not in {SCHEMA}: {line}")
+
+
 def add(tab, tick, file, click="click"):
     tab.get_by_label(f"File with the rows of tick {tick}").click()
     tab.get_by_role("option", name=file).click()
@@ -84,15 +93,22 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(tab.get_by_text("Say in how many ticks one person has rows")).to_be_visible()
     connected(tab)
     tab.get_by_label("Number of ticks, at most").fill("3")
+    tab.get_by_label("Purpose").fill("for the council")
+    tab.get_by_label("Purpose").blur()
+    kept(tab, project, 'purpose = "for the council"')
+    tab.reload()  # nothing is lost, though a number is missing yet
+    expect(tab.get_by_text("Say in how many ticks one person has rows")).to_be_visible()
+    connected(tab)
+    expect(tab.get_by_label("Number of ticks, at most")).to_have_value("3")
+    expect(tab.get_by_label("Purpose")).to_have_value("for the council")
     tab.get_by_label("Ticks in which one person has rows, at most").fill("3")
     plan = tab.get_by_role("status").locator("pre")
     expect(plan).to_contain_text("sd of all 3", timeout=60_000)
-    assert run(["stream", "plan", "-s", SCHEMA, "--ticks", "3", "--reports", "3"]) == 0
+    assert run(["stream", "plan", "-s", SCHEMA]) == 0  # the shell has these choices too
     assert plan.inner_text().split() == capsys.readouterr().out.split()
     expect(tab.get_by_text("No tick is left out")).to_be_visible()
     expect(tab.get_by_text("Corrections of earlier ticks are not counted")).to_be_visible()
     tab.get_by_label("Name of the stream").fill("weekly")
-    tab.get_by_label("Purpose").fill("for the council")
     tab.get_by_role("button", name="Start the stream").dblclick()
     is_done(tab, 0)
     ledger = gn.Ledger.open(project / LEDGER)
@@ -180,7 +196,7 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
 
     (project / SCHEMA).write_text(text, encoding="utf-8")
     (project / STREAMS).mkdir()
-    assert run(StreamWish("weekly", 3, 1).words()) == 0
+    assert run([*StreamWish("weekly", 3, 1).words(), "--ticks", "3", "--reports", "1"]) == 0
     (project / SCHEMA).write_text(broken, encoding="utf-8")
     tab.goto(f"{server.root}/streams")  # a stream that was started needs no schema file
     expect(tab.get_by_role("button", name="Add tick 1")).to_be_visible()
