@@ -58,6 +58,7 @@ from .options import (
 )
 from .patience import patience
 from .published import say_aside, ticks_of
+from .wording import OF_RELEASES, in_shell
 
 _OF_TICKS = ("reports", "apart", "workload", "period", "late", "corrections", "enforced")
 _FEW = 3  # most tables that are shown for a stream
@@ -285,6 +286,41 @@ def run_tick(
     say((target / "summary.txt").read_text(encoding="utf-8"))
     say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
     say(_next_text(stream, folder))
+
+
+def check_tick(
+    folder: StreamFolder,
+    table: Tables,
+    number: Annotated[
+        int | None,
+        typer.Option("--tick", help="Its number.", show_default="the next tick's"),
+    ] = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
+    date_format: DateFormat = None,
+    ledger: _Ledger = None,
+    as_json: Json = False,
+) -> None:
+    """Say which rows a tick would leave out, and why. NOT private: for the rows' owner alone.
+
+    It reads the rows by the schema that the stream was started with, counts nothing, and leaves no
+    trace. A table with rows of other ticks is refused as the tick would refuse it.
+
+    The exit code is 0 if all rows fit; 1 if some do not, or if the table cannot be read.
+    """
+    stream = Stream.open(folder, ledger)
+    file = stream.plan.schema.file
+    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format, thousands)
+    tick = min(len(stream) + 1, stream.plan.over.n) if number is None else number
+    found = stream.plan.check(written.table(table_of(table)), tick)
+    if as_json:
+        show(found.as_dict())
+    else:
+        say(in_shell(str(found), OF_RELEASES))
+    raise typer.Exit(int(not found.passed))
 
 
 def show_stream(

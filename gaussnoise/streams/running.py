@@ -173,11 +173,8 @@ class Stream:
         from ..tables.release.publish import columns_of
 
         n = self.plan.over.n
-        if number is not None and not (type(number) is int and 1 <= number <= n):
-            raise ParameterError(
-                f"tick: expected a number from 1 to {n}, the number of ticks, got {number!r:.50}; "
-                "hint: more ticks take a new stream, on a budget of its own"
-            )
+        if number is not None:
+            self.plan.over.check_number("tick", number)
         backend = frame_backend(table)
         _ = self.plan.rho_charged
         with self.state.alone():
