@@ -141,6 +141,11 @@ class Project:
         """Set options in the ``[stream]`` table; the value None removes an option."""
         self._state("stream", load_stream, options)
 
+    def state_file(self, stated: Mapping[str, str | None]) -> None:
+        """Replace the ``[file]`` table by these parts of a dialect; empty ones are left out."""
+        kept = {name: value for name, value in stated.items() if value}
+        self.change(lambda file: file.stating("file", stated_toml(file=kept)))
+
     def _state(
         self,
         table: str,

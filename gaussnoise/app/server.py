@@ -67,8 +67,8 @@ def application(state: State, token: str, port: int, host: str) -> Guard:
         ask_page(state, folder)
 
     @ui.page("/streams", title="gaussnoise")
-    async def streams(stream: str = "") -> None:
-        await streams_page(state, stream)
+    async def streams(stream: str = "", at: str = "") -> None:
+        await streams_page(state, stream, at)
 
     ui.run_with(server, title="gaussnoise", dark=None, show_welcome_message=False)
     return Guard(server, token, port, host)

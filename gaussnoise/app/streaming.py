@@ -73,6 +73,12 @@ def tick_words(project: Project, name: str, file: str, number: int) -> list[str]
     return [*given, "--ledger", LEDGER] if _ledger_of(project, name) is not None else given
 
 
+def check_words(project: Project, name: str, file: str, number: int) -> list[str]:
+    """Return the command line after ``gaussnoise``, in words, that checks the rows of a tick."""
+    given = tick_words(project, name, file, number)
+    return [given[0], "check", *given[2:]]
+
+
 def _ledger_of(project: Project, name: str) -> Ledger | None:
     """Return the project's ledger if the stream is charged to it."""
     ledger = project.budget()

@@ -173,6 +173,42 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(row.get_by_role("cell").nth(3)).to_have_text("0")
 
 
+def test_rows_are_checked_before_a_tick_and_a_refused_tick_leads_there(started, tab, project):
+    """Nothing is counted or charged by a check; a refusal has no word of the shell."""
+    weekly(project, period="week")
+    for name, week in {"odd": 1, "later": 2}.items():
+        lines = f"id,sex,age,week\n1,F,20,1\n2,X,20,1\n3,F,30,{week}\n"
+        (project / f"{name}.csv").write_text(lines, encoding="utf-8")
+    server, ledger = started(), gn.Ledger.open(project / LEDGER)
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/streams")
+    is_done(tab, 0)
+    add(tab, 1, "later.csv")
+    alert = tab.get_by_role("alert")
+    expect(alert).to_contain_text("The file has rows that do not fit", timeout=60_000)
+    assert not re.search("--|DataError|on_outside", alert.inner_text())
+    assert (ledger.charges, ledger.refusals) == (1, 1)
+    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("later.csv")
+    connected(tab)
+    tab.get_by_role("link", name="Check the rows").click()
+    check = tab.get_by_role("button", name="Check the rows")
+    expect(check).to_be_in_viewport()
+    check.click()
+    expect(alert).to_contain_text("column 'week': expected rows of tick 1", timeout=60_000)
+    tab.get_by_label("File with the rows of tick 1").click()
+    tab.get_by_role("option", name="odd.csv").click()
+    check.click()
+    found = tab.get_by_text("3 rows, 2 counted")
+    expect(found).to_be_in_viewport(timeout=60_000)
+    expect(alert).to_have_count(0)
+    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("odd.csv")
+    is_done(tab, 0)
+    assert (ledger.charges, ledger.refusals) == (1, 1)
+    assert "X" not in server.log.read_text(encoding="utf-8")
+    tab.get_by_role("button", name="Add tick 1").click()
+    is_done(tab, 1)
+
+
 def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, tab, project):
     """To the last digit of its ρ, which 6 digits do not show: a ledger cannot be changed."""
     text = SCHEMA_FILE.replace("rho = 0.25", "epsilon = 0.7\ndelta = 1e-6")
