@@ -19,7 +19,9 @@ from nicegui import app, ui
 
 from ..errors import GaussNoiseError
 from ..privacy.ledger_results import NOT_SAID
+from ..tables.schema.planned import load_plan
 from .jobs import Job
+from .project import SCHEMA
 from .state import State
 from .wording import in_page
 
@@ -227,7 +229,7 @@ def outcome(job: Job) -> None:
             return _unsaid(job)
         return refusal(job.warned.strip() or "The task was stopped before its end.")
     if job.warned:
-        mine(job.warned.strip())
+        mine(in_page(job.warned))
     output(job.said)
 
 
@@ -241,6 +243,13 @@ def _unsaid(job: Job) -> None:
         )
         name = "Check the rows: for you alone"
         ui.link(name, f"#{CHECK}" if tick else f"/?at={AT_CHECK}")
+
+
+def check_rows(state: State) -> None:
+    """Check the rows that a release would count; the page Table shows the answer."""
+    files = ", ".join(path.name for path in load_plan(state.project.schema).get("table", ()))
+    state.jobs.start(f"check of {files}", "check", "-s", SCHEMA)
+    go(f"/?at={AT_CHECK}")
 
 
 def scroll_here() -> None:

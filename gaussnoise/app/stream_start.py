@@ -116,7 +116,12 @@ class Form:
                 f"{LEDGER}: once, when the stream starts, for all its ticks. No rows are read yet."
             )
             if rho > ledger.remaining:
-                refusal("This is more than is left.", "/budget")
+                some = 1000 * ledger.remaining > rho
+                refusal(
+                    "This is more than is left, and the ledger cannot be changed: "
+                    + ("choose a smaller budget." if some else f"{LEDGER} pays for nothing more."),
+                    "/budget" if some else "",
+                )
             if (last := ledger.entries(1)) != ():
                 ui.label(
                     f"All that was charged so far protects {last[0].protects}. Costs of another "

@@ -1,6 +1,5 @@
 """The page of streams: published ticks, the requirements of the next one, and a new stream."""
 
-import contextlib
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,7 +13,6 @@ from ..streams import Stream
 from ..streams.files import rules_of
 from ..streams.state import State as Folder
 from ..tables.planning.facts import marginal_name
-from ..tables.schema.planned import load_plan
 from ..tables.schema.workload import load_workload
 from .asked import asked_of
 from .jobs import Job
@@ -39,6 +37,7 @@ from .project import STREAMS, Project
 from .state import State
 from .stream_start import Form
 from .streaming import UNFINISHED, check_words, columns_wanted, opened, tick_words
+from .wording import in_page
 
 _MOST_LINKED = 12  # largest number of links to tables over time on the page of a stream
 _MOST_TICKS = 10  # largest number of ticks that are listed at once: the last ones
@@ -194,7 +193,7 @@ def _next(
         elif job.words[1] == "check":
             output(job.said)
         elif job.warned:
-            mine(job.warned.strip())
+            mine(in_page(job.warned))
 
 
 def _last(state: State, name: str) -> Job | None:
@@ -207,13 +206,9 @@ def _last(state: State, name: str) -> Job | None:
 def _add(state: State, name: str, number: int) -> None:
     """Draw the choice of a tick's file, the command that adds it, and the button."""
     project, files, job = state.project, state.project.tables(), _last(state, name)
-    stated = None
-    if number == 1:
-        with contextlib.suppress(SchemaError):  # the form below says so; a tick needs no schema
-            stated = load_plan(project.schema).get("table")
-    first = next((name for name in files if [project.folder / name] == stated), None)
+    first = None  # a wrong file cannot be taken back, so none is proposed
     if job is not None and (job.status or job.words[1] == "check"):  # to add it, or to retry
-        first = next((file for file in files if Path(file) == Path(job.words[3])), first)
+        first = next((file for file in files if Path(file) == Path(job.words[3])), None)
     file = ui.select(files, value=first, label=f"File with the rows of tick {number}")
     file.classes("w-full")
     command = Command()

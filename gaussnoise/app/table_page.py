@@ -13,6 +13,7 @@ from .columns import HELP, KINDS, attribute_of, kind_of, typed
 from .jobs import Job
 from .parts import (
     AT_CHECK,
+    check_rows,
     frame,
     go,
     handled,
@@ -25,7 +26,6 @@ from .parts import (
     scroll_here,
     words,
 )
-from .project import SCHEMA
 from .schema_file import SchemaFile
 from .state import State
 from .wording import DIALECT, WRITTEN, in_words
@@ -97,14 +97,22 @@ def _file(state: State, schema: Schema | None) -> None:
             go("/")
 
         with ui.row():
-            again = "Read the file again, and replace all columns" if schema else "Read the file"
-            ui.button(again, on_click=handled(draft))
+            if schema is None:
+                ui.button("Read the file", on_click=handled(draft))
+            else:
+                with ui.dialog() as sure, ui.card():
+                    ui.label("All columns are replaced, also those that you changed or confirmed.")
+                    ui.button("Replace them", on_click=handled(draft))
+                    ui.button("Keep them", on_click=sure.close).props("outline")
+                again = ui.button("Read the file again, and replace all columns")
+                again.on_click(sure.open)
             if schema is not None and file.value is not None:
 
                 def take() -> None:
                     project.inside(file.value)
                     project.state(table=file.value)
-                    project.state_file({name: mark.value for name, mark in marks.items()})
+                    given = {name: mark.value or "" for name, mark in marks.items()}
+                    project.state_file({x: {"tab": "\t"}.get(own, own) for x, own in given.items()})
                     go("/")
 
                 ui.button("Only choose this file, written so", on_click=handled(take)).props(
@@ -393,12 +401,12 @@ def _check(state: State, at: int | None) -> None:
         mine("The answer has exact counts of your data, and values of it: for you alone.")
 
         def check() -> None:
-            state.jobs.start("checking the rows", "check", "-s", SCHEMA)
-            go(f"/?at={_RESULT}")
+            check_rows(state)
 
         ui.button("Check the rows", on_click=handled(check)).props("outline")
         job = state.jobs.last
         if job is not None and job.words[0] == "check" and job.status is not None:
+            ui.label(f"{job.name}:")
             if job.said:
                 output(job.said)
             else:

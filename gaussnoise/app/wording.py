@@ -12,11 +12,17 @@ DIALECT = {
     "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
 }
 WRITTEN = "How the file is written"  # the title above these fields
-_CLASS = re.compile(r"^error: \w+: ", re.MULTILINE)
 _WHO = re.compile(r"(app|check|plan|release|schema|ledger|stream|start|tick|open): ")
 _STATED = re.compile(
     r"(\w+) = (\".*?\"|'.*?') in the schema's \[file\], --[\w-]+ .*?, or Dialect\([^()]*\)"
 )
+_IN_PAGE = {
+    r"^(error: \w+|warning): ": "",
+    r"; hint: [^\n]*--\w[^\n]*": "",  # options; the page has other ways
+    r"`gaussnoise check TABLE -s SCHEMA`": "Check the rows",
+    r"give the number edges in place of clip": "make the number intervals, in place of “a number, "
+    "for sums and means”",
+}
 _OF_DRAFTS = {
     r"clip = \[(.*?)\] in place of edges": r"“a number, for sums and means”, \1",
     r"if so, add the line missing = \[(.*?)\]": r"if so, write \1 as a code for no answer",
@@ -31,9 +37,11 @@ def in_page(text: str) -> str:
     >>> in_page("error: BudgetError: ledger: expected a cost of at most rho = 0.1")
     'Expected a cost of at most rho = 0.1'
     """
-    said = _STATED.sub(_field, _CLASS.sub("", text.strip()))
-    own = _WHO.match(said)
-    return said if own is None else said[own.end() :][:1].upper() + said[own.end() + 1 :]
+    said = _STATED.sub(_field, text.strip())
+    for words, own in _IN_PAGE.items():
+        said = re.sub(words, own, said, flags=re.MULTILINE)
+    who = _WHO.match(said)
+    return said if who is None else said[who.end() :][:1].upper() + said[who.end() + 1 :]
 
 
 def _field(found: re.Match[str]) -> str:

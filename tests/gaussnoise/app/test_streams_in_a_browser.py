@@ -78,7 +78,7 @@ def in_a_tick(started, tab, project):
     tab.goto(server.address)
     tab.goto(f"{server.root}/streams")
     is_done(tab, 0)
-    tab.get_by_role("button", name="Add tick 1").click()
+    add(tab, 1, "week-1.csv")
     while len(ledger.entries()) < 2:
         tab.wait_for_timeout(5)
     server.signal(signal.SIGSTOP)
@@ -116,11 +116,11 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     assert (entry.id, entry.state, entry.purpose) == ("weekly", "sealed", "for the council")
     assert entry.rho == pytest.approx(0.25)
 
-    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("week-1.csv")
+    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("")
     expect(tab.get_by_text("Columns: sex, age, id")).to_be_visible()
     persons = tab.get_by_text("Persons: The budget protects one person (column 'id')")
     expect(persons).to_contain_text("at most 1 row is counted in each of at most 3 ticks")
-    tab.get_by_role("button", name="Add tick 1").dblclick()  # one tick
+    add(tab, 1, "week-1.csv", "dblclick")  # one tick
     is_done(tab, 1)
     assert len(gn.streams.Stream.open(project / PLACE)) == 1
     expect(tab.get_by_role("alert")).to_have_count(0)
@@ -236,6 +236,13 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
     (project / SCHEMA).write_text(broken, encoding="utf-8")
     tab.goto(f"{server.root}/streams")  # a stream that was started needs no schema file
     expect(tab.get_by_role("button", name="Add tick 1")).to_be_visible()
+
+    (project / SCHEMA).write_text(text, encoding="utf-8")
+    (project / LEDGER).rename(project / "away")  # it would be forgotten what is public
+    for page in ("/streams", "/release"):
+        tab.goto(server.root + page)
+        expect(tab.get_by_text("weekly of this folder was published")).to_be_attached()
+        expect(tab.get_by_role("button", name="Begin the ledger")).to_have_count(0)
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "killed with its task"])

@@ -39,6 +39,8 @@ def test_messages_are_sentences_about_the_page():
     )
     assert in_page("release: expected n > 0; hint: error: no") == "Expected n > 0; hint: error: no"
     assert in_page("note: a\nerror: OutputError: tick: b") == "note: a\ntick: b"
+    again = "error: StreamError: tick: a; hint: --tick 1 reads that tick again; --same-file counts"
+    assert in_page(again) == "A"
     for name, label in DIALECT.items():
         assert re.split("[,:]", label)[0] in in_page(hint(**{name: '"'})), name
 
