@@ -5,6 +5,7 @@ import re
 
 from ..errors import SchemaError
 from ..tables import Attribute
+from ..tables.schema.bases import base_value
 
 KINDS = {
     "texts": "categories: words",
@@ -81,9 +82,11 @@ def attribute_of(
     Raises:
         SchemaError: the text describes no attribute of this kind.
     """
-    kept = (
-        {} if like is None or kind_of(like) != kind else {"base": like.base, "groups": like.groups}
-    )
+    kept = {}
+    if like is not None and kind_of(like) == kind:
+        # as a file states it: without the ends that it had
+        base = None if like.base is None else base_value(like.base, like)
+        kept = {"base": base, "groups": like.groups}
     given = {
         "other": other.strip() or None,
         "missing": [_code(code) for code in re.split(r"\s*,\s*", missing.strip()) if code],
@@ -92,8 +95,10 @@ def attribute_of(
     if kind in ("texts", "integers", "truths"):
         read = {"texts": _category, "integers": _integer, "truths": _truth}[kind]
         lines = [line for line in text.splitlines() if line.strip()]
+        if kind == "texts":
+            _check_apart(name, lines, like)
         return Attribute(name, [read(name, line) for line in lines], **given)
-    parts = _parts(name, text, one=kind == "unit")
+    parts = _parts(name, text.strip().removeprefix("[").removesuffix("]"), one=kind == "unit")
     if kind == "edges":
         return Attribute(name, edges=[_edge(part) for part in parts], **given)
     numbers = [_number(name, part) for part in parts]
@@ -126,6 +131,19 @@ def _parts(name: str, text: str, *, one: bool) -> list[str]:
     return [part for part in parts if part]
 
 
+def _check_apart(name: str, lines: list[str], like: Attribute | None) -> None:
+    """Refuse a new line with commas, of which a part is a category already."""
+    known = set(map(str, (like and like.categories) or ()))
+    for line in lines:
+        parts = {part.strip() for part in line.split(",")}
+        if line not in known and line[0] != '"' and len(parts) > 1 and parts & known:
+            raise SchemaError(
+                f"attribute {name!r}: expected one category on each line, as the file has it, got "
+                f"{line!r}; hint: each spelling is a category of its own until the file is "
+                "changed; a category with commas stands in quotes"
+            )
+
+
 def _category(name: str, line: str) -> str:
     if not line.startswith('"'):
         if line != line.strip():
@@ -147,7 +165,10 @@ def _integer(name: str, line: str) -> int:
     try:
         return int(line)
     except ValueError:
-        raise SchemaError(f"attribute {name!r}: expected one whole number a line") from None
+        raise SchemaError(
+            f"attribute {name!r}: expected one whole number a line; hint: for 7 and more, choose "
+            f"“{KINDS['edges']}”: 1, 2, 3, 4, 5, 6, 7, inf"
+        ) from None
 
 
 def _truth(name: str, line: str) -> bool:

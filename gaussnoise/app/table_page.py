@@ -1,8 +1,6 @@
 """The first page: the file, its columns, and who is protected."""
 
-import functools
 import os
-import re
 import secrets
 from collections.abc import Callable
 
@@ -13,21 +11,26 @@ from ..tables import Attribute, Schema
 from ..tables.schema.planned import load_plan
 from .columns import HELP, KINDS, attribute_of, kind_of, typed
 from .jobs import Job
-from .parts import frame, go, handled, head, mine, note, outcome, output, refusal, words
-from .project import SCHEMA
+from .parts import (
+    AT_CHECK,
+    check_rows,
+    frame,
+    go,
+    handled,
+    head,
+    mine,
+    note,
+    outcome,
+    output,
+    refusal,
+    scroll_here,
+    words,
+)
 from .schema_file import SchemaFile
 from .state import State
+from .wording import DIALECT, WRITTEN, in_words
 
-_DIALECT = {
-    "delimiter": "Delimiter, if not found rightly: ; or tab",
-    "decimal": "Decimal mark: . or ,",
-    "thousands": "Mark of thousands",
-    "encoding": "Encoding: utf-8, cp1252 …",
-    "quote": "Quote around fields",
-    "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
-}
-
-_PERSONS, _RESULT = -1, -2  # numbers of two cards of the page; other cards have a column's index
+_PERSONS, _RESULT = -1, AT_CHECK  # numbers of two cards of the page; others: a column's index
 
 
 def table_page(state: State, at: int | None = None) -> None:
@@ -70,9 +73,9 @@ def _file(state: State, schema: Schema | None) -> None:
         file = ui.select(names, value=start, label="File with one row for each record")
         file.classes("w-full")
         marks: dict[str, ui.input] = {}
-        with ui.expansion("How the file is written (found from the file if left empty)"):
+        with ui.expansion(f"{WRITTEN} (found from the file if left empty)"):
             own = schema.file.stated if schema else {}
-            for name, label in _DIALECT.items():
+            for name, label in DIALECT.items():
                 marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
 
         def draft() -> None:
@@ -94,16 +97,27 @@ def _file(state: State, schema: Schema | None) -> None:
             go("/")
 
         with ui.row():
-            again = "Read the file again, and replace all columns" if schema else "Read the file"
-            ui.button(again, on_click=handled(draft))
+            if schema is None:
+                ui.button("Read the file", on_click=handled(draft))
+            else:
+                with ui.dialog() as sure, ui.card():
+                    ui.label("All columns are replaced, also those that you changed or confirmed.")
+                    ui.button("Replace them", on_click=handled(draft))
+                    ui.button("Keep them", on_click=sure.close).props("outline")
+                again = ui.button("Read the file again, and replace all columns")
+                again.on_click(sure.open)
             if schema is not None and file.value is not None:
 
                 def take() -> None:
                     project.inside(file.value)
                     project.state(table=file.value)
+                    given = {name: mark.value or "" for name, mark in marks.items()}
+                    project.state_file({x: {"tab": "\t"}.get(own, own) for x, own in given.items()})
                     go("/")
 
-                ui.button("Only choose this file", on_click=handled(take)).props("outline")
+                ui.button("Only choose this file, written so", on_click=handled(take)).props(
+                    "outline"
+                )
         job = state.jobs.last
         if job is not None and job.words[0] == "schema":
             if job.status:
@@ -158,14 +172,8 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
         for k, attribute in enumerate(schema.attributes):
             is_next = at is not None and k == (later[0] if later else at)
             if is_next:
-                _scroll_here()
+                scroll_here()
             _column(state, k, attribute, reasons.get(attribute.name), is_next and bool(later))
-
-
-def _scroll_here() -> None:
-    """Scroll to this point of the page once it is loaded."""
-    place = ui.element("div").classes("place")
-    ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
 
 
 def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_open: bool) -> None:
@@ -242,21 +250,6 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
     return read
 
 
-_IN_WORDS = {
-    r"clip = \[(.*?)\] in place of edges": r"“a number, for sums and means”, \1",
-    r"if so, add the line missing = \[(.*?)\]": r"if so, write \1 as a code for no answer",
-    r'and other = "(.*?)"': r"\1 as the catch-all",
-    r"; hint: (leave it out, or )?--person .*": "",
-}
-
-
-def in_words(reason: str) -> str:
-    """Return a draft's reason; it names fields of the page instead of lines and options."""
-    for line, field in _IN_WORDS.items():
-        reason = re.sub(line, field, reason)
-    return reason
-
-
 def _rows(text: str) -> int:
     """Return the height of a text field in lines: as many as the text has, at most twelve."""
     return min(max(text.count("\n") + 1, 2), 12)
@@ -318,7 +311,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
     )
     with ui.card():
         if at == _PERSONS:
-            _scroll_here()
+            scroll_here()
         head("Who is protected", 2)
         words("The *person*: whose rows are they, and how many of each count?")
         person = ui.select(
@@ -403,17 +396,17 @@ def consequence(person: str, most: int) -> str:
 def _check(state: State, at: int | None) -> None:
     with ui.card():
         if at == _RESULT and not state.jobs.is_busy:
-            _scroll_here()
+            scroll_here()
         head("Would all rows count?", 2)
         mine("The answer has exact counts of your data, and values of it: for you alone.")
 
         def check() -> None:
-            state.jobs.start("checking the rows", "check", "-s", SCHEMA)
-            go(f"/?at={_RESULT}")
+            check_rows(state)
 
         ui.button("Check the rows", on_click=handled(check)).props("outline")
         job = state.jobs.last
         if job is not None and job.words[0] == "check" and job.status is not None:
+            ui.label(f"{job.name}:")
             if job.said:
                 output(job.said)
             else:

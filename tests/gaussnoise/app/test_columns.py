@@ -39,6 +39,26 @@ def test_a_column_of_another_kind_loses_its_questions():
     assert bins == gn.Attribute("x", clip=[0, 9])
 
 
+@pytest.mark.parametrize("base", ["sum", {"kind": "moments", "degrees": [0, 1, 2]}])
+def test_the_ends_of_a_number_and_of_bins_change_though_tables_ask_for_them(base):
+    """A question about a number, or about all bins, has no ends and no number of bins."""
+    pay = gn.Attribute("x", clip=[0, 500_000], base=base)
+    typed_again = attribute_of("x", "clip", "[0, 10000]", like=pay)  # brackets as in a message
+    assert typed_again == gn.Attribute("x", clip=[0, 10_000], base=base)
+    more = attribute_of("x", "edges", "0, 1, 2, 3, inf", like=ATTRIBUTES[3])
+    assert more == gn.Attribute("x", edges=[0, 1, 2, 3, math.inf], base="prefix")
+
+
+def test_several_categories_on_one_line_are_not_one_category():
+    like = gn.Attribute("x", ["F", "f", "M, of men"])
+    with pytest.raises(SchemaError, match="one category on each line"):
+        attribute_of("x", "texts", "F, f, female\nM", like=like)
+    for text in ("F\nM, of men", "F\nx, y", 'F\n"F, f"'):  # known; of no known part; quoted
+        assert attribute_of("x", "texts", text, like=like).categories[0] == "F"
+    with pytest.raises(SchemaError, match="for 7 and more, choose “intervals of numbers"):
+        attribute_of("x", "integers", "6\n7+")
+
+
 @pytest.mark.parametrize(
     ("text", "edges"),
     [
