@@ -5,6 +5,7 @@ import re
 
 from ..errors import SchemaError
 from ..tables import Attribute
+from ..tables.schema.bases import base_value
 
 KINDS = {
     "texts": "categories: words",
@@ -81,9 +82,11 @@ def attribute_of(
     Raises:
         SchemaError: the text describes no attribute of this kind.
     """
-    kept = (
-        {} if like is None or kind_of(like) != kind else {"base": like.base, "groups": like.groups}
-    )
+    kept = {}
+    if like is not None and kind_of(like) == kind:
+        # by its name, since the base itself holds the ends or the number of cells before the change
+        base = None if like.base is None else base_value(like.base, like)
+        kept = {"base": base, "groups": like.groups}
     given = {
         "other": other.strip() or None,
         "missing": [_code(code) for code in re.split(r"\s*,\s*", missing.strip()) if code],

@@ -40,6 +40,31 @@ def test_a_column_of_another_kind_loses_its_questions():
 
 
 @pytest.mark.parametrize(
+    ("kind", "before", "text", "after"),
+    [
+        ("clip", {"clip": [0, 500000]}, "0, 10000", {"clip": [0, 10000]}),
+        (
+            "clip",
+            {"clip": [0, 9], "base": {"kind": "moments", "degrees": [0, 1, 2]}},
+            "0; 5",
+            {"clip": [0, 5], "base": {"kind": "moments", "degrees": [0, 1, 2]}},
+        ),
+        (
+            "edges",
+            {"edges": [0, 1, 2], "base": "prefix"},
+            "0, 1, 2, 3",
+            {"edges": [0, 1, 2, 3], "base": "prefix"},
+        ),
+        ("unit", {"unit": 1}, "0.01", {"unit": 0.01}),
+    ],
+)
+def test_a_column_keeps_its_questions_when_its_ends_change(kind, before, text, after):
+    """Also as a schema file states it: it names the base of a number, ``base = "sum"``."""
+    like = gn.Schema.loads(gn.Schema([gn.Attribute("x", **before)]).to_toml()).attributes[0]
+    assert attribute_of("x", kind, text, like=like) == gn.Attribute("x", **after)
+
+
+@pytest.mark.parametrize(
     ("text", "edges"),
     [
         ("0,18,65", [0, 18, 65]),
