@@ -401,6 +401,38 @@ def test_codes_for_no_answer_are_counted_apart_from_other_values(engine, engines
     assert sum(case.rows for case in found.clipped) == 1
 
 
+def test_spellings_count_as_their_category_and_are_saved(tmp_path):
+    sex = gn.Attribute("sex", ["F", "M"], spellings={"F": ["f", "Fem, ale"], "M": ["m"]})
+    schema = gn.Schema([sex])
+    assert (
+        gn.Schema.loads(schema.to_toml()) == schema != gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    )
+    rows = pa.table({"sex": ["F", "f", "Fem, ale"] * 100 + ["m"] * 300})
+    plan = gn.plan(schema, 1, gn.zCDP(10))
+    assert plan.check(rows).passed
+    plan.release(rows, out=tmp_path / "out")
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    assert loaded.plan.schema == schema
+    assert loaded["sex"].estimate == pytest.approx(300, abs=20)
+    assert run(["verify", str(tmp_path / "out")]) == 0
+    method = (tmp_path / "out" / "method.txt").read_text()
+    assert "sex: F; M (counted as one: f, Fem, ale as F; m as M)" in method
+    unlike = pa.table({"sex": ["F ", "m"]})
+    (case,) = plan.check(unlike).failure_cases
+    assert (case.reason, case.rows) == ("not a category", 1)
+
+
+def test_spellings_that_pandas_reads_as_one_value_belong_to_one_category():
+    """Otherwise a row would count in one or the other, by the type that pandas gives its column."""
+    rows = pd.DataFrame({"v": ["1", "01", "a", "b"]})
+    known = gn.Attribute("v", ["a", "b"], spellings={"a": ["1", "01"]})
+    assert gn.plan(gn.Schema([known]), 1, gn.zCDP(1.0)).check(rows).passed
+    for spellings in ({"a": ["1"], "b": ["01"]}, {"a": ["NA"]}):
+        confused = gn.Attribute("v", ["a", "b"], spellings=spellings)
+        with pytest.raises(DataError, match="categories that pandas can tell apart"):
+            gn.plan(gn.Schema([confused]), 1, gn.zCDP(1.0)).check(rows)
+
+
 def test_codes_for_no_answer_leave_rows_out_or_refuse_them_and_are_saved(tmp_path):
     pay = gn.Attribute("pay", clip=[0, 1000], missing=[999])
     schema = gn.Schema([pay])
