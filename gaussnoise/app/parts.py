@@ -106,6 +106,9 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
         head(heading)
         task(state, page)
         yield
+        later = [*PAGES][[*PAGES].index(page) + 1 :] if page in PAGES else []
+        if later:
+            ui.link("Go on to the next page", later[0])
 
 
 def head(text: str, level: int = 1) -> None:

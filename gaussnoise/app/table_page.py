@@ -1,17 +1,22 @@
 """The first page: the file, its columns, and who is protected."""
 
+import contextlib
 import functools
 import os
 import re
 import secrets
 from collections.abc import Callable
 
-from nicegui import ui
+from nicegui import run, ui
 
 from ..errors import GaussNoiseError, SchemaError
-from ..tables import Attribute, Schema
+from ..tables import Attribute, Dialect, Schema
+from ..tables.reading.files import is_csv
+from ..tables.reading.office import is_office
+from ..tables.reading.sniff import sniffed
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, kind_of, typed
+from ..tables.schema.schema import stated_toml
+from .columns import HELP, KINDS, attribute_of, join, kind_of, typed
 from .jobs import Job
 from .parts import frame, go, handled, head, mine, note, outcome, output, refusal, words
 from .project import SCHEMA
@@ -62,7 +67,9 @@ def _file(state: State, schema: Schema | None) -> None:
     with ui.card():
         head("The file", 2)
         if chosen:
-            ui.label(f"Chosen: {', '.join(chosen)}")
+            own = schema.file.stated if schema else {}
+            said = "; ".join(f"{name} {value}" for name, value in own.items())
+            ui.label(f"Chosen: {', '.join(chosen)}" + f" ({said})" * bool(said))
         if not names:
             ui.label("There is no table in the folder yet: put a CSV, Parquet or Excel file there.")
             return
@@ -70,7 +77,7 @@ def _file(state: State, schema: Schema | None) -> None:
         file = ui.select(names, value=start, label="File with one row for each record")
         file.classes("w-full")
         marks: dict[str, ui.input] = {}
-        with ui.expansion("How the file is written (found from the file if left empty)"):
+        with ui.expansion("How the file is written (found from the file where you change nothing)"):
             own = schema.file.stated if schema else {}
             for name, label in _DIALECT.items():
                 marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
@@ -94,12 +101,21 @@ def _file(state: State, schema: Schema | None) -> None:
             go("/")
 
         with ui.row():
-            again = "Read the file again, and replace all columns" if schema else "Read the file"
+            again = "Read the file again: confirmed columns stay" if schema else "Read the file"
             ui.button(again, on_click=handled(draft))
             if schema is not None and file.value is not None:
 
-                def take() -> None:
-                    project.inside(file.value)
+                async def take() -> None:
+                    path = project.inside(file.value)
+                    before = schema.file.stated
+                    changed = {n: m.value for n, m in marks.items() if m.value != before.get(n, "")}
+                    # where nothing else is found, dates stay as they were stated
+                    usual = {n: v for n, v in before.items() if n == "date_format"} | changed
+                    stated = Dialect(**{n: v for n, v in usual.items() if v})
+                    if is_csv(path) and not is_office(str(path)):
+                        found = await run.io_bound(sniffed, path, stated)
+                        toml = stated_toml(file=found.stated)
+                        project.change(lambda now: now.stating("file", toml))
                     project.state(table=file.value)
                     go("/")
 
@@ -108,8 +124,18 @@ def _file(state: State, schema: Schema | None) -> None:
         if job is not None and job.words[0] == "schema":
             if job.status:
                 outcome(job)
+            elif (said := _READ.search(job.said)) is not None:
+                ui.label(f"Read: {said[1]}.")
             _left(state, job)
+        if job is not None and job.status and "--encoding" in job.warned:
+            mine(
+                "If the encoding is meant: open “How the file is written”, fill in “Encoding” (it "
+                "is cp1252 for most files that Excel writes on Windows), and choose the file again."
+            )
         mine("Reading proposes columns. What it proposes is as confidential as the file.")
+
+
+_READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
 
 
 def _left(state: State, job: Job) -> None:
@@ -122,7 +148,7 @@ def _left(state: State, job: Job) -> None:
             state.project.replace_schema(scratch, job.words[-1])
             go("/")
 
-        ui.button("Take its columns, in place of all columns", on_click=handled(take))
+        ui.button("Take its columns: confirmed columns stay", on_click=handled(take))
 
 
 def _option(name: str, value: str) -> tuple[str, str]:
@@ -150,9 +176,11 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
 
                 def confirm() -> None:
                     state.project.change(SchemaFile.no_draft)
-                    go("/")
+                    go(f"/?at={_RESULT}")
 
                 ui.button("Confirm the schema: releases are possible", on_click=handled(confirm))
+        else:
+            ui.label("All of them are confirmed as public knowledge: releases are possible.")
         places = [k for k, name in enumerate(schema.names) if name in reasons]
         later = [k for k in places if at is not None and k >= at] or places
         for k, attribute in enumerate(schema.attributes):
@@ -168,6 +196,9 @@ def _scroll_here() -> None:
     ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
 
 
+_ANSWERS = {"All of this is public knowledge": True, "Keep, and confirm later": False}
+
+
 def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_open: bool) -> None:
     name = attribute.name
     mark = "read off the data" if reason else "public"
@@ -177,6 +208,11 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
     ).classes("w-full"):
         if reason:
             ui.label(f"Why: {in_words(reason)}")
+            mine(
+                "This is read off the file: a rare value here tells readers that a person has it. "
+                "Keep only what a questionnaire, a code book or a law lists; with a catch-all, "
+                "other values count there."
+            )
         form = _form(attribute)
 
         def read() -> Attribute:
@@ -194,10 +230,11 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 
         with ui.row():
             if reason:
-                ui.button("All of this is public knowledge", on_click=handled(lambda: save(True)))
-                ui.button("Keep, and confirm later", on_click=handled(lambda: save(False))).props(
-                    "outline"
-                )
+                # neither is the usual answer: a person decides
+                for heading, confirmed in _ANSWERS.items():
+                    ui.button(heading, on_click=handled(functools.partial(save, confirmed))).props(
+                        "outline"
+                    )
             else:
                 ui.button("Keep", on_click=handled(lambda: save(True)))
             ui.button("Leave this column out", on_click=handled(leave_out)).props("flat")
@@ -235,10 +272,31 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
         text.update()
         text.validate()
 
+    with ui.row().classes("items-center") as near:
+        pairs = ui.label()
+
+        def rewrite() -> None:
+            if found := join("column", text.value or "", attribute):
+                text.value = found[0]
+
+        ui.button("Join them", on_click=handled(rewrite)).props("outline")
+
+    def show_near() -> None:
+        found = None
+        if kind.value == "texts":
+            with contextlib.suppress(GaussNoiseError):  # shown beside the text
+                found = join("column", text.value or "", attribute)
+        near.set_visibility(found is not None)
+        if found is not None:
+            pairs.text = f"These differ in case or blanks only: {found[1]}."
+
     text.props["hint"] = HELP[start]
     text.validation = problem
     for field in (kind, other, missing):
         field.on_value_change(look)
+    for field in (kind, text):
+        field.on_value_change(show_near)
+    show_near()
     return read
 
 

@@ -51,6 +51,7 @@ class Draft(NamedTuple):
         reasons: {name: why it has these categories or bins}; also for those in ``instead``.
         instead: {name: possible attribute of a column that was left out}.
         file: the dialect in which the table was read.
+        rows: the number of rows.
     """
 
     attributes: list[Attribute]
@@ -58,6 +59,7 @@ class Draft(NamedTuple):
     reasons: dict[str, str]
     instead: dict[str, Attribute]
     file: Dialect = USUAL
+    rows: int = 0
 
     @property
     def schema(self) -> Schema:
@@ -111,13 +113,16 @@ def draft(table: object) -> Draft:
         else:
             drafted.left_out[name] = f"column {name!r}: {problem}"
 
-    def read() -> None:
+    def read() -> int:
+        rows = 0
         for piece in pieces(frame, list(columns)) if columns else ():
+            rows += len(piece)
             for name, column in columns.items():
                 column.add(piece[name])
+        return rows
 
     hint = FORM if is_csv(table) else ""
-    guarded("read the table's values", read, hint, engine=frame.implementation)
+    rows = guarded("read the table's values", read, hint, engine=frame.implementation)
     for name, column in columns.items():
         role = role_of(name, column)
         try:
@@ -137,7 +142,7 @@ def draft(table: object) -> Draft:
             drafted.attributes.append(attribute)
         else:
             drafted.left_out[name], drafted.instead[name] = role, attribute
-    return drafted
+    return drafted._replace(rows=rows)
 
 
 def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:

@@ -45,9 +45,10 @@ def spelling_problems(
     elif len(dict(spellings)) < len(spellings):
         yield "spellings: expected each category once, got one twice"
     elif taken := [text for text in listed if text in categories or text == other]:
+        hint = "; hint: take it out of the categories" if taken[0] in categories else ""
         yield (
-            f"spellings: expected text that is neither a category nor the catch-all, got "
-            f"{taken[0]!r:.80}; hint: what spells a category is not in the list of categories"
+            "spellings: expected text that is neither a category nor the catch-all, got "
+            f"{taken[0]!r:.80}{hint}"
         )
     elif len({*listed}) < len(listed):
         twice = next(text for text in listed if listed.count(text) > 1)

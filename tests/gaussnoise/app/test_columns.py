@@ -6,11 +6,12 @@ import math
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.app.columns import HELP, KINDS, attribute_of, kind_of, typed
+from gaussnoise.app.columns import HELP, KINDS, attribute_of, join, kind_of, typed
 from gaussnoise.errors import SchemaError
 
 ATTRIBUTES = [
     gn.Attribute("x", ["F", "M, of men", 'so-called "X"', '"quoted"', "two\nlines", " blank "]),
+    gn.Attribute("x", ["F", "a = b", "M"], spellings={"F": ["f", "F ", "a, b"], "a = b": ["c=d"]}),
     gn.Attribute("x", [1, -2, 3], other="else", missing=[999, "refused", 0.5]),
     gn.Attribute("x", [True, False]),
     gn.Attribute("x", edges=[-math.inf, 0, 0.1, 1e300, math.inf], base="prefix"),
@@ -32,6 +33,29 @@ def test_a_column_is_read_back_as_it_is_shown(attribute):
 
 def test_every_kind_has_words():
     assert KINDS.keys() == HELP.keys() == {kind_of(attribute) for attribute in ATTRIBUTES}
+
+
+@pytest.mark.parametrize(
+    ("text", "categories", "spellings"),
+    [
+        ("F = f, Female, female\nM", ["F", "M"], {"F": ["f", "Female", "female"]}),
+        ('F=f,"Fem, ale"\n"a, b" = c', ["F", "a, b"], {"F": ["f", "Fem, ale"], "a, b": ["c"]}),
+        ("nurse, night\nF", ["nurse, night", "F"], {}),  # as it stands in the file
+        ("F =\nM", ["F", "M"], {}),
+    ],
+)
+def test_spellings_are_typed_behind_their_category(text, categories, spellings):
+    like = gn.Attribute("x", ["nurse, night"])
+    assert attribute_of("x", "texts", text, like=like) == gn.Attribute(
+        "x", categories, spellings=spellings
+    )
+
+
+def test_categories_that_differ_in_case_or_blanks_can_be_joined():
+    joined = join("x", 'M\n"F "\nfemale\nF = w\nf\nMale')
+    assert joined == ('M\n"F " = F, w, f\nfemale\nMale', "F /F/f")
+    assert join("x", joined[0]) is None
+    assert join("x", "F\nM") is None
 
 
 def test_a_column_of_another_kind_loses_its_questions():
@@ -73,6 +97,7 @@ def test_a_column_keeps_its_questions_when_its_ends_change(kind, before, text, a
         ("-2,5;inf", [-2.5, math.inf]),
         ("0\n2,5\n10", [0, 2.5, 10]),
         ("0; 18; 65", [0, 18, 65]),
+        ("[0, 18, 65]", [0, 18, 65]),
     ],
 )
 def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
@@ -88,7 +113,13 @@ def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
         ("texts", "F\nF", "distinct"),
         ("texts", '"F', "in quotes"),
         ("texts", "F\nM ", 'write "M " with quotes'),
+        ("texts", "F, f, Female", "spellings of one category, F = f, Female; if they are several"),
+        ("texts", "F = f\nf", "got 'f'; hint: take it out of the categories"),
+        ("texts", "a = b = c", "one category a line"),
+        ("texts", "= f", "a category before ="),
+        ("texts", 'F = "f', "in quotes"),
         ("integers", "1.5", "one whole number a line"),
+        ("integers", "7+", "for “7 and more”, choose “intervals of numbers or dates”"),
         ("truths", "yes", "true or false"),
         ("edges", "0, x", "edges"),
         ("edges", "5, 0", "increasing"),
@@ -97,7 +128,8 @@ def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
         ("edges", "0; 2,5 10", "edges"),
         ("edges", "0; 1.000,5", "edges"),
         ("clip", "0, 99,5", "semicolons between"),
-        ("clip", "0", "clip"),
+        ("clip", "0", "the lowest and the highest value, like 0, 100000"),
+        ("clip", "9, 3", "the lowest and the highest value"),
         ("clip", "a, b", "expected numbers"),
         ("unit", "1, 2", "one number"),
     ],
