@@ -48,7 +48,7 @@ class Block(Protocol):
         ...
 
     def max_squares(self, y: Array) -> Array:
-        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, for y >= 0; the maximum is h_T(y)."""
+        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, for y >= 0."""
         ...
 
 

@@ -73,7 +73,7 @@ class Options:
 
 
 def filled(options: Any, without: Iterable[str] = ()) -> Any:
-    """Return options as values like those of ``[plan]``, which stand where none is given.
+    """Return options as plain values; an option that is not given has its value in ``[plan]``.
 
     Raises:
         ParameterError: ``[plan]`` states something that is no such option. It must not be ignored,
@@ -242,7 +242,7 @@ def weight_of(text: str) -> dict[str, Any]:
         ) from None
 
 
-# options that are texts, and their readers: to the values that [plan] states
+# options that are given as text, with functions from the text to the value that [plan] has
 _READERS: dict[str, Callable[[Any], Any]] = {
     "per_record": scales_of,
     "public": parts_of,

@@ -92,7 +92,7 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """Digests of the arrays, by which a ledger compares covariance bounds."""
+        """Digests of the arrays, for the request that a ledger stores."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 

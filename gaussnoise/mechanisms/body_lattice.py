@@ -213,7 +213,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
     def rounded(self, totals: list[int]) -> list[int]:
-        """Return ``rint(2^bits · W (steps ∘ totals)/size)``, computed exactly; halves round up."""
+        """Return the totals, whitened and in lattice steps, rounded exactly; halves round up."""
         answers = []
         for row, low in self._exact:
             total = sum(map(operator.mul, row, totals))
@@ -222,7 +222,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
     @cached_property
     def _exact(self) -> list[tuple[list[int], int]]:
-        """The rows of 2^bits W diag(steps)/size, each as integers times a power of two."""
+        """The rows of the matrix of :meth:`rounded`, each as integers times a power of two."""
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
@@ -238,7 +238,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
     @property
     def _powers(self) -> NDArray[np.int64]:
-        """The exponents of the powers of two that scale the integers before W is applied."""
+        """The exponents of the powers of two that scale the integers before they are whitened."""
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
@@ -301,7 +301,7 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 
 def _left_error(W: Array, factor: Array) -> float:
-    """Return a bound on ‖W L − 1‖ that includes the rounding of its own computation."""
+    """Return a bound on ‖W factor − 1‖ that includes the rounding of its own computation."""
     r, d = W.shape
     # Scaling by powers of two, which is exact, gives all rows of L the same size. W and L are then
     # split into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a
@@ -329,7 +329,7 @@ def _leading(rows: Array, bits: int) -> Array:
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """Return how far support points are outside o + range(L) along each axis; refuse if far.
+    """Return how far support points are outside origin + range(factor), by axis; refuse if far.
 
     The part outside is never released: the check limits bias, and privacy does not depend on it.
     """

@@ -200,7 +200,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x is proven to be in K or −K, or as near as rounding may put such a point."""
+    """Return whether x or −x is proven to be in the domain, up to the rounding of such a point."""
     try:
         return domain.contains(x) or is_near(domain, x)
     except DomainTooLargeError:  # undecided; −x may be proven to be a point of the set

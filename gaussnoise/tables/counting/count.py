@@ -230,7 +230,7 @@ class Placing:
         attributes: the attributes of the codes.
         weight: the weight of rows, if they have one.
         unit: the number of integer units that one record adds.
-        joint: the summed numbers that occur together in tables.
+        joint: the sets of summed numbers that some table has together.
     """
 
     attributes: Sequence[Attribute]
@@ -284,7 +284,7 @@ class Placing:
     def high(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield, like :meth:`cells`, the high digits of numbers with a unit, in units of LOW."""
+        """Yield what :meth:`cells` does, for the high digits of numbers, in units of LOW."""
         cell, steps, numbers = self._located(S, codes, sums)
         for i, step in zip(numbers, steps, strict=True):
             if f"h{i}" in sums:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from domains.errors import DomainTooLargeError
 
 from ...errors import OutputError
-from ...files.disk import opened
 from ...numerics.intervals import confidence_interval
 from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.residuals import Subset, part_of
