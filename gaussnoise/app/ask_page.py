@@ -29,6 +29,7 @@ def ask_page(state: State, folder: str = "") -> None:
             answer = ui.html("", sanitize=False).props('role="status"')
 
             async def ask() -> None:
+                answer.content = ""
                 said = await run.io_bound(_answer, project, chosen.value, question.value or "")
                 answer.content = lines(said or "")
 

@@ -3,13 +3,16 @@
 import asyncio
 import html
 import math
+from dataclasses import replace
 
 from nicegui import ui
+
+from domains.tables.clipped import Clipped
 
 from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
 from ..tables import Plan
-from ..tables.planning.facts import Facts, facts_of, percent_text
+from ..tables.planning.facts import Facts, facts_of, marginal_name, percent_text
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
 from ..tables.release.report.render import rendered
@@ -22,6 +25,11 @@ from .state import State
 _START = 0.1  # ρ that is shown if a project states no budget; it is stated once the user chooses it
 _LEAST, _MOST = -4.0, 1.0  # powers of ten of ρ on the slider
 _STEP = 0.05
+_ENDS = (
+    "In twice as many rows it is half of that. It is proportional to the distance of the ends: "
+    "choose them no further apart than most values need; values beyond count as the nearer end."
+)
+_MOST_MEANS = 12  # largest number of means that are described
 _SHOWN = 8  # largest number of counts in the picture
 
 
@@ -76,6 +84,7 @@ class _Panel:
             head("Such a table looks like this", 2)
             self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
             self.picture = ui.html("", sanitize=False)
+            self.means = ui.column().props('role="status"')
         with ui.card():
             head("Accuracy of every table", 2)
             words(
@@ -139,8 +148,13 @@ class _Panel:
         self.draw(planned)
 
     def draw(self, planned: Plan) -> None:
-        """Draw a made-up table of the plan's accuracy."""
-        self.picture.content = made_up(planned, float(self.total.value or 1))
+        """Draw a made-up table of the plan's accuracy, and say that of its means."""
+        total = float(self.total.value or 1)
+        self.picture.content = made_up(planned, total)
+        self.means.clear()
+        with self.means:
+            for line in means_of(planned, total):
+                ui.label(line)
 
 
 def _risk(planned: Plan, facts: Facts) -> str:
@@ -152,6 +166,27 @@ def _risk(planned: Plan, facts: Facts) -> str:
         f"that such a row or person {what}, is at most {sure} sure after seeing all that is "
         f"published, except with probability {SHOWN_DELTA:g}."
     )
+
+
+def means_of(planned: Plan, total: float) -> list[str]:
+    """Return a line for each mean, with its half-width in groups that share ``total`` rows."""
+    lines, attributes = list[str](), planned.schema.attributes
+    for term in () if planned.domain.is_cells else planned.domain.terms:
+        numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
+        if len(numbers) != 1 or len(lines) == _MOST_MEANS:
+            continue
+        ((i, base),) = numbers
+        groups = {attributes[k].name: other for k, other in term if k != i}
+        name = attributes[i].name
+        sums = planned.answer_deviations(groups | {name: replace(base, degrees=(1,))})
+        rows = total * sums.shape[-1] / sums.size
+        half = quantile(LEVEL) * math.sqrt((sums**2).mean()) / rows
+        low, high = attributes[i].interval
+        given = f" given {marginal_name(tuple(groups))}" if groups else ""
+        shown = f"{float(f'{half:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
+        ends = f"ends: {low:,.15g} and {high:,.15g}"
+        lines.append(f"Mean of {name}{given}: ± {shown} in a group of {rows:,.0f} rows ({ends})")
+    return [*lines, *[_ENDS] * bool(lines)]
 
 
 def made_up(planned: Plan, total: float) -> str:

@@ -222,8 +222,8 @@ def _integer(name: str, line: str) -> int:
         return int(line)
     except ValueError:
         raise SchemaError(
-            f"attribute {name!r}: expected one whole number a line; hint: for “7 and more”, choose "
-            f"“{KINDS['edges']}”, and end with 7, inf"
+            f"attribute {name!r}: expected one whole number a line; hint: for 7 and more, choose "
+            f"“{KINDS['edges']}”: 1, 2, 3, 4, 5, 6, 7, inf"
         ) from None
 
 

@@ -20,6 +20,12 @@ _COLUMNS = {
     "protects": "Protects",
 }
 
+_MOST_NAMED = 3  # names of releases in a refusal
+_NOTHING = (
+    "Nothing is left for later ones: for a stream or more tables of the same data, say more now, "
+    "for example three times as much."
+)
+
 
 def ledger_page(state: State) -> None:
     """Draw the page."""
@@ -72,6 +78,14 @@ def _epsilon(ledger: Ledger) -> str:
 
 def begin_ledger(state: State, rho: float, page: str) -> None:
     """Draw a field and button that create the ledger and then open ``page`` again."""
+    project = state.project
+    if known := [*project.published(), *project.streams()]:
+        return refusal(
+            f"{', '.join(known[-_MOST_NAMED:])} of this folder was published, and {LEDGER}, which "
+            "knows what that cost, is missing. Put it back: budgets of all releases of the same "
+            "data add up, and a new ledger would not count what is public already. For other data, "
+            "take another folder."
+        )
     with ui.card():
         head("Begin the ledger", 2)
         words(
@@ -81,6 +95,16 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
         enough = float(no_less(rho, 6))  # the budget of the plan, rounded up
         most = ui.number("ρ of all releases together", value=enough, min=0)
         most.props('format="%.6g"')
+        rest = ui.label().props('role="status"')
+
+        def look() -> None:
+            left = float(most.value or 0) - rho
+            rest.text = f"This release or stream takes {rho:.6g}. " + (
+                f"{left:.6g} is left for all later ones." if left > rho / 1000 else _NOTHING
+            )
+
+        most.on_value_change(look)
+        look()
 
         def create() -> None:
             Ledger.create(state.project.ledger, zCDP(float(most.value or 0)))

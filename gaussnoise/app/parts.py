@@ -18,8 +18,12 @@ from urllib.parse import quote
 from nicegui import app, ui
 
 from ..errors import GaussNoiseError
+from ..privacy.ledger_results import NOT_SAID
+from ..tables.schema.planned import load_plan
 from .jobs import Job
+from .project import SCHEMA
 from .state import State
+from .wording import in_page
 
 PAGES = {
     "/": "1 Table",
@@ -53,6 +57,8 @@ WORDS = {
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",
 }
+AT_CHECK = -2  # the card of the page Table that checks rows
+CHECK = "check"  # the place on the page Streams that checks the rows of a tick
 _ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a sentence
 _STYLE = """
 abbr[title]{text-decoration:underline dotted;cursor:help}
@@ -131,8 +137,9 @@ def refusal(text: str, page: str = "") -> None:
         _refused(text, page)
 
 
-def _refused(text: str, page: str = "") -> None:
+def _refused(said: str, page: str = "") -> None:
     """Write a refusal, with a link to the page that its text names, or else to ``page``."""
+    text = in_page(said)
     named = [address for address, name in _NAMES.items() if text.endswith(f"on the page {name}")]
     ui.label(text.removesuffix(f"; mend it on the page {_NAMES[named[0]]}") if named else text)
     for address in named or [page] * bool(page):
@@ -221,11 +228,37 @@ def task(state: State, page: str) -> None:
 def outcome(job: Job) -> None:
     """Show the output of a finished task."""
     if job.status:
-        refusal((job.warned or "The task was stopped before its end.").strip())
-        return
+        if NOT_SAID in job.warned:
+            return _unsaid(job)
+        return refusal(job.warned.strip() or "The task was stopped before its end.")
     if job.warned:
-        mine(job.warned.strip())
+        mine(in_page(job.warned))
     output(job.said)
+
+
+def _unsaid(job: Job) -> None:
+    """Say that rows were refused under a ledger, and where their owner sees which."""
+    tick = job.words[0] == "stream"
+    with ui.element("div").classes("refused").props('role="alert"'):
+        ui.label(
+            "The file has rows that do not fit, so nothing was published, and nothing more was "
+            "charged. Which rows, and why, is not said here, because the ledger keeps this refusal."
+        )
+        name = "Check the rows: for you alone"
+        ui.link(name, f"#{CHECK}" if tick else f"/?at={AT_CHECK}")
+
+
+def check_rows(state: State) -> None:
+    """Check the rows that a release would count; the page Table shows the answer."""
+    files = ", ".join(path.name for path in load_plan(state.project.schema).get("table", ()))
+    state.jobs.start(f"check of {files}", "check", "-s", SCHEMA)
+    go(f"/?at={AT_CHECK}")
+
+
+def scroll_here() -> None:
+    """Scroll to this point of the page once it is loaded."""
+    place = ui.element("div").classes("place")
+    ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
 
 
 def output(text: str) -> ui.html:

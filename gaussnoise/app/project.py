@@ -5,14 +5,14 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 from ..errors import OutputError, ParameterError, SchemaError
 from ..privacy.ledger import Ledger
-from ..tables.schema.planned import load_plan
+from ..tables.schema.planned import load_plan, load_stream
 from ..tables.schema.schema import Schema, stated_toml
 from ..tables.schema.workload import load_workload
 from .schema_file import SchemaFile
@@ -139,11 +139,27 @@ class Project:
 
     def state(self, **options: object) -> None:
         """Set options in the ``[plan]`` table; the value None removes an option."""
+        self._state("plan", _stated, options)
 
+    def state_stream(self, **options: object) -> None:
+        """Set options in the ``[stream]`` table; the value None removes an option."""
+        self._state("stream", load_stream, options)
+
+    def state_file(self, stated: Mapping[str, str | None]) -> None:
+        """Replace the ``[file]`` table by these parts of a dialect; empty ones are left out."""
+        kept = {name: value for name, value in stated.items() if value}
+        self.change(lambda file: file.stating("file", stated_toml(file=kept)))
+
+    def _state(
+        self,
+        table: str,
+        read: Callable[[Path], dict[str, object]],
+        options: Mapping[str, object],
+    ) -> None:
         def edit(file: SchemaFile) -> SchemaFile:
-            stated: dict[str, Any] = _stated(self.schema) | options
+            stated: dict[str, Any] = read(self.schema) | options
             kept = {name: value for name, value in stated.items() if value is not None}
-            return file.stating("plan", stated_toml(plan=kept))
+            return file.stating(table, stated_toml(**{table: kept}))
 
         self.change(edit)
 

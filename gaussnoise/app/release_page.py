@@ -13,7 +13,7 @@ from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_plan
 from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
-from .parts import frame, go, handled, head, outcome, published_files, refusal
+from .parts import check_rows, frame, go, handled, head, mine, outcome, published_files, refusal
 from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
 from .state import State
 
@@ -69,6 +69,15 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
                 "Choose a smaller budget on the page Budget, if something is left."
             )
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
+        mine(
+            "Values that are in no category count as others, or their rows count nowhere, and no "
+            "release can be taken back. See it before: the answer is for you alone."
+        )
+
+        def check() -> None:
+            check_rows(state)
+
+        ui.button("Check the rows", on_click=handled(check)).props("outline")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")
         name = ui.input("Name of the release", value=next(iter(begun), free_name("release", known)))

@@ -10,7 +10,9 @@ from typing import final
 
 from ..tables.schema.schema import Attribute, Schema
 
-_HEADER = re.compile(r"\[\[(workload|impossible)\]\]|\[(attributes\.|file\]|about\]|plan\])")
+_HEADER = re.compile(
+    r"\[\[(workload|impossible)\]\]|\[(attributes\.|file\]|about\]|plan\]|stream\])"
+)
 _LEFT_OUT = re.compile(r"# left out: column ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"): (.*)")
 _INSTEAD = "; if it is something else:"
 _WARNING = "# DRAFT, read off the data"

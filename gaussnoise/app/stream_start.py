@@ -11,6 +11,7 @@ from ..errors import GaussNoiseError, ParameterError
 from ..privacy.ledger import Ledger
 from ..streams.files import rules_of
 from ..tables.release.formats import FORMATS
+from ..tables.schema.planned import load_stream
 from .parts import (
     Command,
     go,
@@ -22,16 +23,25 @@ from .parts import (
     refusal,
     words,
 )
-from .project import LEDGER, STREAMS, check_name, free_name
+from .project import LEDGER, SCHEMA, STREAMS, check_name, free_name
 from .state import State
-from .streaming import UNFINISHED, StreamWish
+from .streaming import PLAN_WORDS, UNFINISHED, StreamWish
 
+_NUMBERS = {
+    "ticks": "the number of ticks",
+    "reports": "in how many ticks one person has rows, at most",
+    "apart": "how far these ticks are apart, at least",
+}
+_TEXTS = ("id", "period", "corrections", "purpose", "requested_by")
 _WORKLOADS = {
     "totals": "all rows so far",
     "periods": "the rows of each tick",
     "both": "both",
 }
 _LATE = {"refuse": "refuse the file", "carry": "count them in the tick at hand"}
+_USUAL = StreamWish._field_defaults
+_TICKS = 12  # proposed for a stream about which the schema file states nothing
+_TYPED = 'debounce="300"'  # milliseconds after a key until a change is kept
 _UNPLANNED = "ParameterError: plan:"  # start of the error message for tables without a plan
 
 
@@ -41,7 +51,9 @@ class Form:
     def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:
         self.state, self.person = state, person
         self.planning: asyncio.Task[None] | None = None
-        self.planned: list[str] | None = None  # words of the command for the plan that is shown
+        self.planned: dict[str, object] | None = None  # ticks of the plan that is shown
+        stated = load_stream(state.project.schema) or {"ticks": _TICKS}
+        own = _USUAL | stated
         known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
         place = state.project.folder / STREAMS
         begun = [
@@ -53,8 +65,15 @@ class Form:
         ]
         with ui.card():
             head("Time and persons", 2)
-            ticks = ui.number("Number of ticks, at most", value=12, min=1, precision=0)
-            reports = ui.number("Ticks in which one person has rows, at most", min=1, precision=0)
+            ticks = ui.number(
+                "Number of ticks, at most", value=own.get("ticks"), min=1, precision=0
+            )
+            reports = ui.number(
+                "Ticks in which one person has rows, at most",
+                value=own.get("reports"),
+                min=1,
+                precision=0,
+            )
             ui.label(
                 "The noise grows with this number. As many as there are ticks is always true; "
                 "fewer are your own assurance, and nothing checks it"
@@ -62,20 +81,29 @@ class Form:
             )
             apart = ui.number(
                 "How far these ticks are apart, at least (1: they may follow each other)",
-                value=1,
+                value=own["apart"],
                 min=1,
                 precision=0,
             )
             enforced = ui.checkbox(
                 "Leave out rows of a person in more ticks, or in nearer ones: a private registry "
-                "of persons sees to it"
+                "of persons sees to it",
+                value=own["enforced"],
             )
-            enforced.set_visibility(person is not None)
-            period = ui.input("Column with the number of each row's tick (may be empty)")
-            late = ui.select(_LATE, value="refuse", label="Rows of earlier ticks")
+            enforced.set_visibility(person is not None or own["enforced"])
+            period = ui.input(
+                "Column with the number of each row's tick (may be empty)", value=own["period"]
+            )
+            late = ui.select(_LATE, value=own["late"], label="Rows of earlier ticks")
             late.bind_visibility_from(period, "value", bool)
-            workload = ui.select(_WORKLOADS, value="totals", label="The least error for")
-            for field in (period, late, workload, ticks, reports, apart):
+            corrections = ui.input(
+                "Column with 1, or -1 in rows that take back an earlier one (may be empty)",
+                value=own["corrections"],
+            )
+            # a stream that bounds the rows of a person takes none back
+            corrections.set_visibility(person is None or own["corrections"] != "")
+            workload = ui.select(_WORKLOADS, value=own["workload"], label="The least error for")
+            for field in (period, late, corrections, workload, ticks, reports, apart):
                 field.classes("w-full")
         with ui.card():
             head("Its plan", 2)
@@ -88,25 +116,33 @@ class Form:
                 f"{LEDGER}: once, when the stream starts, for all its ticks. No rows are read yet."
             )
             if rho > ledger.remaining:
-                refusal("This is more than is left.", "/budget")
+                some = 1000 * ledger.remaining > rho
+                refusal(
+                    "This is more than is left, and the ledger cannot be changed: "
+                    + ("choose a smaller budget." if some else f"{LEDGER} pays for nothing more."),
+                    "/budget" if some else "",
+                )
             if (last := ledger.entries(1)) != ():
                 ui.label(
                     f"All that was charged so far protects {last[0].protects}. Costs of another "
                     "unit do not add up: such a stream takes a project folder of its own."
                 )
-            for own in [] if state.jobs.is_busy else begun:
+            for unfinished in [] if state.jobs.is_busy else begun:
                 ui.label(
-                    f"{own} was interrupted when it was started: start it under this name with "
-                    "the same choices to go on."
+                    f"{unfinished} was interrupted when it was started: start it under this name "
+                    "with the same choices to go on."
                 )
-            name = ui.input(
-                "Name of the stream", value=next(iter(begun), free_name("stream", known))
-            )
-            format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes(
-                "w-48"
-            )
-            purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
-            by = ui.input("Requested by (may be empty)").classes("w-full")
+            named = own.get("id", "")
+            new = named if named not in {"", *known} else free_name("stream", known)
+            name = ui.input("Name of the stream", value=next(iter(begun), new))
+            formats = list(dict.fromkeys([own["format"], *FORMATS]))
+            format = ui.select(formats, value=own["format"], label="Format of the tables")
+            format.classes("w-48")
+            purpose = ui.input("Purpose, one public line (may be empty)", value=own["purpose"])
+            by = ui.input("Requested by (may be empty)", value=own["requested_by"])
+            for field in (purpose, by):
+                field.classes("w-full")
+            ui.label(f"All choices are kept in {SCHEMA}, table [stream], as you make them.")
             self.command = Command()
             self.button = ui.button("Start the stream", on_click=handled(self.start))
             job = state.jobs.last
@@ -121,14 +157,34 @@ class Form:
             "workload": workload,
             "period": period,
             "late": late,
+            "corrections": corrections,
             "format": format,
             "purpose": purpose,
             "requested_by": by,
         }
         for field in self.fields.values():
-            field.on_value_change(self.changed)
+            field.on_value_change(handled(self.changed))
+        for typed in (*_NUMBERS, *_TEXTS):
+            self.fields[typed].props(_TYPED)
         ui.context.client.on_delete(self.stop)
-        self.changed()
+        self.look()
+
+    def changed(self) -> None:
+        """Keep the choices, and show what they result in."""
+        self.keep()
+        self.look()
+
+    def choices(self) -> dict[str, Any]:
+        """Return the values of the fields; None for a number that is missing."""
+        given = {name: field.value for name, field in self.fields.items()}
+        given |= {name: int(given[name]) for name in _NUMBERS if given[name] is not None}
+        given |= {name: given[name] or "" for name in _TEXTS}
+        return given if given["period"] else given | {"late": _USUAL["late"]}
+
+    def keep(self) -> None:
+        """State the choices in the schema file, without those that are usual."""
+        kept = {x: None if own == _USUAL.get(x, "") else own for x, own in self.choices().items()}
+        self.state.project.state_stream(**kept)
 
     def wish(self) -> StreamWish:
         """Return the choices.
@@ -136,26 +192,17 @@ class Form:
         Raises:
             ParameterError: a number is missing.
         """
-        given: dict[str, Any] = {name: field.value for name, field in self.fields.items()}
-        for number, what in {
-            "ticks": "the number of ticks",
-            "reports": "in how many ticks one person has rows, at most",
-            "apart": "how far these ticks are apart, at least",
-        }.items():
+        given = self.choices()
+        for number, what in _NUMBERS.items():
             if given[number] is None:
                 raise ParameterError(f"Say {what}.")
-            given[number] = int(given[number])
-        if not given["period"]:
-            given["late"] = "refuse"
-        for text in ("id", "period", "purpose", "requested_by"):
-            given[text] = given[text] or ""
         return StreamWish(**given)
 
-    def changed(self) -> None:
+    def look(self) -> None:
         """Show the command and the plan of the choices."""
         try:
             wish = self.wish()
-            rules = rules_of(wish.over)
+            over = wish.over
         except GaussNoiseError as error:
             missing = str(error)
             self.stop()
@@ -163,19 +210,19 @@ class Form:
             self.command.show([])
             return self.say(lambda: output(missing))
         self.command.show(wish.words())
-        if wish.plan_words() == self.planned:  # for example, only the stream's name changed
+        if over.as_dict() == self.planned:  # for example, only the stream's name changed
             return
         self.stop()
-        self.planned = wish.plan_words()
+        self.planned = over.as_dict()
         self.say(lambda: output("Planning …"))
         self.rules.clear()
         with self.rules:
-            points(rules)
-        self.planning = asyncio.create_task(self.show(wish))
+            points(rules_of(over))
+        self.planning = asyncio.create_task(self.show())
 
-    async def show(self, wish: StreamWish) -> None:
-        """Show the plan, as the command line prints it."""
-        said, warned = await self.state.jobs.shown(*wish.plan_words())
+    async def show(self) -> None:
+        """Show the plan of the choices that were kept, as the command line prints it."""
+        said, warned = await self.state.jobs.shown(*PLAN_WORDS)
         page = "/questions" if _UNPLANNED in warned else ""
         self.say(lambda: output(said) if said else refusal(warned.strip(), page))
 
@@ -197,6 +244,7 @@ class Form:
         if wish.id in project.streams():
             raise ParameterError(f"{wish.id} was started before: choose another name.")
         _ = wish.over  # raises an error before anything is written
+        self.keep()  # another tab may have kept others
         self.button.disable()  # until the page is drawn again
         try:
             project.inside(STREAMS).mkdir(exist_ok=True)

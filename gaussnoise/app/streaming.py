@@ -6,14 +6,13 @@ from ..files.disk import file_digest
 from ..privacy.ledger import Ledger
 from ..streams import Stream, Ticks
 from ..tables.release.publish import columns_of
-from .jobs import as_words
 from .project import LEDGER, SCHEMA, STREAMS, Project
 
 UNFINISHED = ("reserved", "written")  # states of a charge whose result is not published
 
 
 class StreamWish(NamedTuple):
-    """The user's choices for a stream, besides the statements of the schema file."""
+    """The user's choices for a stream, as the ``[stream]`` table of the schema file has them."""
 
     id: str
     ticks: int
@@ -23,6 +22,7 @@ class StreamWish(NamedTuple):
     workload: str = "totals"
     period: str = ""
     late: str = "refuse"
+    corrections: str = ""
     format: str = "csv"
     purpose: str = ""
     requested_by: str = ""
@@ -42,29 +42,20 @@ class StreamWish(NamedTuple):
             workload=self.workload,
             late=self.late,  # pyright: ignore[reportArgumentType] (checked there)
             period=self.period or None,
+            corrections=self.corrections or None,
             enforced=self.enforced,
         )
 
-    def plan_words(self) -> list[str]:
-        """Return the command line after ``gaussnoise``, in words, that shows the plan."""
-        return ["stream", "plan", "-s", SCHEMA, *self._options()]
-
     def words(self) -> list[str]:
-        """Return the command line after ``gaussnoise``, in words, that starts the stream."""
-        given = ["stream", "start", "-s", SCHEMA, "-o", self.place]
-        given += ["--ledger", LEDGER, "--id", self.id, *self._options(), "--format", self.format]
-        notes = {"--purpose": self.purpose, "--requested-by": self.requested_by}
-        return [*given, *as_words(notes)]
+        """Return the command line after ``gaussnoise``, in words, that starts the stream.
 
-    def _options(self) -> list[str]:
-        """Return the options of a plan over time that differ from the defaults."""
-        given = ["--ticks", str(self.ticks), "--reports", str(self.reports)]
-        given += ["--enforced"] * self.enforced
-        more = {"--apart": str(self.apart), "--workload": self.workload}
-        more |= {"--period": self.period, "--late": self.late}
-        usual = ("1", "totals", "", "refuse")
-        pairs = zip(more.items(), usual, strict=True)
-        return [*given, *as_words({name: own for (name, own), default in pairs if own != default})]
+        The schema file must have these choices.
+        """
+        given = ["stream", "start", "-s", SCHEMA, "-o", self.place]
+        return [*given, "--ledger", LEDGER, "--id", self.id]
+
+
+PLAN_WORDS = ("stream", "plan", "-s", SCHEMA)  # the command for the plan of a new stream
 
 
 def opened(project: Project, name: str) -> Stream:
@@ -80,6 +71,12 @@ def tick_words(project: Project, name: str, file: str, number: int) -> list[str]
     own = f"./{file}" if file.startswith("-") else file  # so that it is not read as an option
     given = ["stream", "tick", f"{STREAMS}/{name}", own, "--tick", str(number)]
     return [*given, "--ledger", LEDGER] if _ledger_of(project, name) is not None else given
+
+
+def check_words(project: Project, name: str, file: str, number: int) -> list[str]:
+    """Return the command line after ``gaussnoise``, in words, that checks the rows of a tick."""
+    given = tick_words(project, name, file, number)
+    return [given[0], "check", *given[2:]]
 
 
 def _ledger_of(project: Project, name: str) -> Ledger | None:

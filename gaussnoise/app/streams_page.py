@@ -1,9 +1,9 @@
 """The page of streams: published ticks, the requirements of the next one, and a new stream."""
 
-import contextlib
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from urllib.parse import quote
 
 from nicegui import run, ui
@@ -13,11 +13,12 @@ from ..streams import Stream
 from ..streams.files import rules_of
 from ..streams.state import State as Folder
 from ..tables.planning.facts import marginal_name
-from ..tables.schema.planned import load_plan
 from ..tables.schema.workload import load_workload
 from .asked import asked_of
+from .jobs import Job
 from .ledger_page import begin_ledger
 from .parts import (
+    CHECK,
     Command,
     frame,
     go,
@@ -29,19 +30,21 @@ from .parts import (
     points,
     published_files,
     refusal,
+    scroll_here,
     words,
 )
-from .project import STREAMS
+from .project import STREAMS, Project
 from .state import State
 from .stream_start import Form
-from .streaming import UNFINISHED, columns_wanted, opened, tick_words
+from .streaming import UNFINISHED, check_words, columns_wanted, opened, tick_words
+from .wording import in_page
 
 _MOST_LINKED = 12  # largest number of links to tables over time on the page of a stream
 _MOST_TICKS = 10  # largest number of ticks that are listed at once: the last ones
 
 
-async def streams_page(state: State, stream: str = "") -> None:
-    """Draw the page, with the stream of this name, or else the newest one."""
+async def streams_page(state: State, stream: str = "", at: str = "") -> None:
+    """Draw the page, with the stream of this name, or else the newest one; scroll to ``at``."""
     with frame(state, "/streams", "Streams: tables that go on, on one budget"):
         words(
             "New rows come in at every *tick*; their tables, and those of all rows so far, go out. "
@@ -49,13 +52,13 @@ async def streams_page(state: State, stream: str = "") -> None:
         )
         names = state.project.streams()
         if names:
-            await _one(state, stream if stream in names else names[-1], names[::-1])
+            await _one(state, stream if stream in names else names[-1], names[::-1], at)
         title = "Start another stream" if names else "Start a stream"
         with ui.expansion(title, value=not names).classes("w-full"):
             _start(state)
 
 
-async def _one(state: State, name: str, names: list[str]) -> None:
+async def _one(state: State, name: str, names: list[str], at: str) -> None:
     """Draw a stream: its published ticks, and the form for the next one."""
     if len(names) > 1:
         chosen = ui.select(names, value=name, label="Stream").classes("w-full")
@@ -69,7 +72,7 @@ async def _one(state: State, name: str, names: list[str]) -> None:
     except GaussNoiseError as error:
         return refusal(str(error))
     _published(stream, name, done, begun)
-    _next(state, stream, name, done, begun)
+    _next(state, stream, name, done, begun, at)
 
 
 def _begun(stream: Stream) -> Mapping[str, tuple[str, str]]:
@@ -89,7 +92,8 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
     with ui.card():
         head(f"{name}: {done} of {n} ticks done", 2)
         ui.label(
-            f"Started{_day(begun, stream.id or '')}. All files of {folder}/ticks may be published. "
+            f"Started{_day(begun, stream.id or '')}. {folder}/stream.json, the record of its plan, "
+            f"and all files of {folder}/ticks may be published, and are in the zip. "
             f"{folder}/private holds exact counts, which later ticks need: keep it as confidential "
             "as the rows."
         )
@@ -140,7 +144,12 @@ def _tick(state: Folder, name: str, tick: int) -> None:
 
 
 def _next(
-    state: State, stream: Stream, name: str, done: int, begun: Mapping[str, tuple[str, str]]
+    state: State,
+    stream: Stream,
+    name: str,
+    done: int,
+    begun: Mapping[str, tuple[str, str]],
+    at: str,
 ) -> None:
     """Draw the requirements of the next tick, and the button that adds it."""
     plan, number = stream.plan, done + 1
@@ -172,25 +181,34 @@ def _next(
                     f"Tick {number} was interrupted. Add it again with the same file: no row is "
                     "counted twice."
                 )
+            ui.link_target(CHECK)
+            if at == CHECK and not state.jobs.is_busy:
+                scroll_here()
             _add(state, name, number)
-        job = state.jobs.last
-        if job is not None and job.words[:2] == ("stream", "tick") and job.status is not None:
-            if job.status:
-                outcome(job)
-            elif job.warned:
-                mine(job.warned.strip())
+        job = _last(state, name)
+        if job is None or job.status is None:
+            return
+        if job.status and not job.said:
+            outcome(job)
+        elif job.words[1] == "check":
+            output(job.said)
+        elif job.warned:
+            mine(in_page(job.warned))
+
+
+def _last(state: State, name: str) -> Job | None:
+    """Return the last job, if it adds or checks rows of this stream."""
+    job = state.jobs.last
+    ways = [("stream", way, f"{STREAMS}/{name}") for way in ("tick", "check")]
+    return job if job is not None and job.words[:3] in ways else None
 
 
 def _add(state: State, name: str, number: int) -> None:
     """Draw the choice of a tick's file, the command that adds it, and the button."""
-    project, files, job = state.project, state.project.tables(), state.jobs.last
-    stated = None
-    if number == 1:
-        with contextlib.suppress(SchemaError):  # the form below says so; a tick needs no schema
-            stated = load_plan(project.schema).get("table")
-    first = next((name for name in files if [project.folder / name] == stated), None)
-    if job is not None and job.status and job.words[:3] == ("stream", "tick", f"{STREAMS}/{name}"):
-        first = next((file for file in files if file == job.words[3]), first)  # to retry it
+    project, files, job = state.project, state.project.tables(), _last(state, name)
+    first = None  # a wrong file cannot be taken back, so none is proposed
+    if job is not None and (job.status or job.words[1] == "check"):  # to add it, or to retry
+        first = next((file for file in files if Path(file) == Path(job.words[3])), None)
     file = ui.select(files, value=first, label=f"File with the rows of tick {number}")
     file.classes("w-full")
     command = Command()
@@ -200,24 +218,33 @@ def _add(state: State, name: str, number: int) -> None:
 
     show()
     file.on_value_change(show)
-    button = ui.button(f"Add tick {number}")
-    if job is not None and job.status is None and job.words[0] == "stream":
+    with ui.row():
+        button = ui.button(f"Add tick {number}")
+        checking = ui.button("Check the rows").props("outline")
+    mine("A check counts nothing. It shows exact counts of your rows, and values of them.")
+    if state.jobs.is_busy:
         button.disable()  # until the task ends, when the page is drawn again
 
-    def add() -> None:
+    def run_on(what: str, words_of: Callable[[Project, str, str, int], list[str]], at: str) -> None:
         if not file.value:
             raise ParameterError(f"Choose the file with the rows of tick {number}.")
         project.inside(file.value)
         button.disable()  # until the page is drawn again
         try:
-            own = tick_words(project, name, file.value, number)
-            state.jobs.start(f"tick {number} of {name}", *own)
+            state.jobs.start(what, *words_of(project, name, file.value, number))
         except GaussNoiseError:
             button.enable()
             raise
-        go(f"/streams?stream={quote(name)}")
+        go(f"/streams?stream={quote(name)}{at}")
+
+    def add() -> None:
+        run_on(f"tick {number} of {name}", tick_words, "")
+
+    def check() -> None:
+        run_on(f"check of tick {number} of {name}", check_words, f"&at={CHECK}")
 
     button.on_click(handled(add))
+    checking.on_click(handled(check))
 
 
 def _start(state: State) -> None:

@@ -15,24 +15,28 @@ from ..tables.reading.files import is_csv
 from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
 from ..tables.schema.planned import load_plan
-from ..tables.schema.schema import stated_toml
 from .columns import HELP, KINDS, attribute_of, join, kind_of, typed
 from .jobs import Job
-from .parts import frame, go, handled, head, mine, note, outcome, output, refusal, words
-from .project import SCHEMA
+from .parts import (
+    AT_CHECK,
+    check_rows,
+    frame,
+    go,
+    handled,
+    head,
+    mine,
+    note,
+    outcome,
+    output,
+    refusal,
+    scroll_here,
+    words,
+)
 from .schema_file import SchemaFile
 from .state import State
+from .wording import DIALECT, WRITTEN, in_words
 
-_DIALECT = {
-    "delimiter": "Delimiter, if not found rightly: ; or tab",
-    "decimal": "Decimal mark: . or ,",
-    "thousands": "Mark of thousands",
-    "encoding": "Encoding: utf-8, cp1252 …",
-    "quote": "Quote around fields",
-    "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
-}
-
-_PERSONS, _RESULT = -1, -2  # numbers of two cards of the page; other cards have a column's index
+_PERSONS, _RESULT = -1, AT_CHECK  # numbers of two cards of the page; others: a column's index
 
 
 def table_page(state: State, at: int | None = None) -> None:
@@ -77,9 +81,9 @@ def _file(state: State, schema: Schema | None) -> None:
         file = ui.select(names, value=start, label="File with one row for each record")
         file.classes("w-full")
         marks: dict[str, ui.input] = {}
-        with ui.expansion("How the file is written (found from the file where you change nothing)"):
+        with ui.expansion(f"{WRITTEN} (found from the file where you change nothing)"):
             own = schema.file.stated if schema else {}
-            for name, label in _DIALECT.items():
+            for name, label in DIALECT.items():
                 marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
 
         def draft() -> None:
@@ -108,14 +112,14 @@ def _file(state: State, schema: Schema | None) -> None:
                 async def take() -> None:
                     path = project.inside(file.value)
                     before = schema.file.stated
-                    changed = {n: m.value for n, m in marks.items() if m.value != before.get(n, "")}
-                    # where nothing else is found, dates stay as they were stated
-                    usual = {n: v for n, v in before.items() if n == "date_format"} | changed
-                    stated = Dialect(**{n: v for n, v in usual.items() if v})
+                    given = {name: mark.value or "" for name, mark in marks.items()}
+                    changed = {x: own for x, own in given.items() if own != before.get(x, "")}
+                    # dates stay as stated: day and month cannot always be told apart
+                    known = {x: own for x, own in before.items() if x == "date_format"} | changed
+                    known = {x: {"tab": "\t"}.get(own, own) for x, own in known.items() if own}
                     if is_csv(path) and not is_office(str(path)):
-                        found = await run.io_bound(sniffed, path, stated)
-                        toml = stated_toml(file=found.stated)
-                        project.change(lambda now: now.stating("file", toml))
+                        found = await run.io_bound(sniffed, path, Dialect(**known))
+                        project.state_file(found.stated)
                     project.state(table=file.value)
                     go("/")
 
@@ -127,11 +131,6 @@ def _file(state: State, schema: Schema | None) -> None:
             elif (said := _READ.search(job.said)) is not None:
                 ui.label(f"Read: {said[1]}.")
             _left(state, job)
-        if job is not None and job.status and "--encoding" in job.warned:
-            mine(
-                "If the encoding is meant: open “How the file is written”, fill in “Encoding” (it "
-                "is cp1252 for most files that Excel writes on Windows), and choose the file again."
-            )
         mine("Reading proposes columns. What it proposes is as confidential as the file.")
 
 
@@ -186,14 +185,8 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
         for k, attribute in enumerate(schema.attributes):
             is_next = at is not None and k == (later[0] if later else at)
             if is_next:
-                _scroll_here()
+                scroll_here()
             _column(state, k, attribute, reasons.get(attribute.name), is_next and bool(later))
-
-
-def _scroll_here() -> None:
-    """Scroll to this point of the page once it is loaded."""
-    place = ui.element("div").classes("place")
-    ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
 
 
 _ANSWERS = {"All of this is public knowledge": True, "Keep, and confirm later": False}
@@ -300,21 +293,6 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
     return read
 
 
-_IN_WORDS = {
-    r"clip = \[(.*?)\] in place of edges": r"“a number, for sums and means”, \1",
-    r"if so, add the line missing = \[(.*?)\]": r"if so, write \1 as a code for no answer",
-    r'and other = "(.*?)"': r"\1 as the catch-all",
-    r"; hint: (leave it out, or )?--person .*": "",
-}
-
-
-def in_words(reason: str) -> str:
-    """Return a draft's reason; it names fields of the page instead of lines and options."""
-    for line, field in _IN_WORDS.items():
-        reason = re.sub(line, field, reason)
-    return reason
-
-
 def _rows(text: str) -> int:
     """Return the height of a text field in lines: as many as the text has, at most twelve."""
     return min(max(text.count("\n") + 1, 2), 12)
@@ -376,7 +354,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
     )
     with ui.card():
         if at == _PERSONS:
-            _scroll_here()
+            scroll_here()
         head("Who is protected", 2)
         words("The *person*: whose rows are they, and how many of each count?")
         person = ui.select(
@@ -461,17 +439,17 @@ def consequence(person: str, most: int) -> str:
 def _check(state: State, at: int | None) -> None:
     with ui.card():
         if at == _RESULT and not state.jobs.is_busy:
-            _scroll_here()
+            scroll_here()
         head("Would all rows count?", 2)
         mine("The answer has exact counts of your data, and values of it: for you alone.")
 
         def check() -> None:
-            state.jobs.start("checking the rows", "check", "-s", SCHEMA)
-            go(f"/?at={_RESULT}")
+            check_rows(state)
 
         ui.button("Check the rows", on_click=handled(check)).props("outline")
         job = state.jobs.last
         if job is not None and job.words[0] == "check" and job.status is not None:
+            ui.label(f"{job.name}:")
             if job.said:
                 output(job.said)
             else:

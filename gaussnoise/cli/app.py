@@ -25,6 +25,7 @@ from .report import write_report
 from .schema import draft_schema
 from .serve import serve_app
 from .stream import (
+    check_tick,
     forget_persons,
     plan_stream,
     run_tick,
@@ -88,6 +89,7 @@ _COMMANDS = {
     stream_app: {
         "plan": plan_stream,
         "start": start_stream,
+        "check": check_tick,
         "tick": run_tick,
         "show": show_stream,
         "series": show_series,

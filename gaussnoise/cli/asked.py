@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,10 @@ class Options:
         return filled(self, BUDGET if any(given is not None for given in own) else ())
 
 
-def filled(options: Any, without: Iterable[str] = ()) -> Any:
+def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = {}) -> Any:
     """Return options as plain values; an option that is not given has its value in ``[plan]``.
+
+    ``more`` has values that another table of the schema file states.
 
     Raises:
         ParameterError: ``[plan]`` states something that is no such option. It must not be ignored,
@@ -90,7 +92,7 @@ def filled(options: Any, without: Iterable[str] = ()) -> Any:
     given = {name: value for name, value in vars(options).items() if value is not None}
     read = {name: _READERS[name](given[name]) for name in _READERS if name in given}
     kept = {name: value for name, value in stated.items() if name not in without}
-    return replace(options, **{**kept, **given, **read})
+    return replace(options, **{**kept, **more, **given, **read})
 
 
 def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:

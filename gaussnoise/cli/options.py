@@ -169,7 +169,9 @@ AllRowsFit = Annotated[
         "release alone leaves out such rows.",
     ),
 ]
-Format = Annotated[str, typer.Option("--format", help=f"Table files: {' or '.join(FORMATS)}.")]
+_FORMATS = f"Table files: {' or '.join(FORMATS)}."
+Format = Annotated[str, typer.Option("--format", help=_FORMATS)]
+StatedFormat = Annotated[str | None, typer.Option("--format", help=_FORMATS, show_default="csv")]
 Json = Annotated[
     bool,
     typer.Option("--json", help="One JSON document on standard output, in place of text."),

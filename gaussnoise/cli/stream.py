@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -17,6 +17,7 @@ from ..tables import plan
 from ..tables.planning.stated import BUDGET
 from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
+from ..tables.schema.planned import load_stream
 from ..text import one_of
 from .asked import (
     Options,
@@ -39,7 +40,6 @@ from .options import (
     Delta,
     Encoding,
     Epsilon,
-    Format,
     Json,
     Marginals,
     OnOutside,
@@ -49,6 +49,7 @@ from .options import (
     Rho,
     SchemaFile,
     SomeTicks,
+    StatedFormat,
     StatedNeighbors,
     StatedNorm,
     StreamFolder,
@@ -57,7 +58,9 @@ from .options import (
 )
 from .patience import patience
 from .published import say_aside, ticks_of
+from .wording import OF_RELEASES, in_shell
 
+_OF_TICKS = ("reports", "apart", "workload", "period", "late", "corrections", "enforced")
 _FEW = 3  # most tables that are shown for a stream
 _Ledger = Annotated[
     Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
@@ -70,8 +73,13 @@ class StreamOptions:
 
     schema: SchemaFile
     ticks: Annotated[
-        int, typer.Option("--ticks", help="How many tables of new rows will come in, at most.")
-    ]
+        int | None,
+        typer.Option(
+            "--ticks",
+            help="How many tables of new rows will come in, at most. This and the other options of "
+            "a stream can stand in the schema's \\[stream] table.",
+        ),
+    ] = None
     marginals: Marginals = None
     rho: Rho = None
     epsilon: Epsilon = None
@@ -85,25 +93,29 @@ class StreamOptions:
         ),
     ] = None
     apart: Annotated[
-        int, typer.Option("--apart", help="How far these ticks are apart, at least.")
-    ] = 1
+        int | None,
+        typer.Option("--apart", help="How far these ticks are apart, at least.", show_default="1"),
+    ] = None
     workload: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--workload", help="What is to have the least error: totals, periods or both."
+            "--workload",
+            help="What is to have the least error: totals, periods or both.",
+            show_default="totals",
         ),
-    ] = "totals"
+    ] = None
     period: Annotated[
         str | None,
         typer.Option("--period", help="Column with the number of each row's tick, from 1 on."),
     ] = None
     late: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--late",
             help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand.",
+            show_default="refuse",
         ),
-    ] = "refuse"
+    ] = None
     corrections: Annotated[
         str | None,
         typer.Option(
@@ -128,31 +140,37 @@ class StreamOptions:
         ),
     ] = None
     enforced: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--enforced",
+            "--enforced/--no-enforced",
             help="Keep a private registry of persons, and leave out rows of a person beyond "
             "--reports and --apart; needs --person.",
+            show_default="no-enforced",
         ),
-    ] = False
+    ] = None
 
-    def settled(self) -> "StreamOptions":
-        """Return these options; those not given are taken from the schema's ``[plan]``."""
+    def settled(self) -> Self:
+        """Return these options; those not given come from ``[plan]`` and ``[stream]``."""
         has_own = any(given is not None for given in (self.rho, self.epsilon, self.delta))
-        return filled(self, BUDGET if has_own else ())
+        stated = load_stream(self.schema).items()
+        own = {name: value for name, value in stated if hasattr(self, name)}
+        return filled(self, BUDGET if has_own else (), own)
 
     def plan(self) -> StreamPlan:
         """Return the plan of these options."""
+        if self.ticks is None:
+            raise ParameterError(
+                "stream: expected --ticks, or ticks = 52 in [stream] of the schema: how many "
+                "tables of new rows come in, at most; got none"
+            )
         if self.person is not None and self.reports is None:
             raise ParameterError(
                 "stream: expected --reports K with --person: in how many ticks one person has rows "
                 f"at most, got none; hint: --reports {self.ticks} is always true"
             )
-        # Ticks checks these values
-        wanted: dict[str, Any] = {"late": self.late, "workload": self.workload}
-        wanted |= {"period": self.period, "enforced": self.enforced}
-        wanted |= {"corrections": self.corrections}
-        over = Ticks(self.ticks, self.reports, apart=self.apart, **wanted)
+        wanted: dict[str, Any] = {name: getattr(self, name) for name in _OF_TICKS}
+        wanted = {name: value for name, value in wanted.items() if value is not None}
+        over = Ticks(self.ticks, **wanted)  # which checks these values
         asked = replace(asked_for(Options(self.schema, self.marginals)), stated=vars(self))
         if asked.targets is not None:
             raise ParameterError(
@@ -161,6 +179,16 @@ class StreamOptions:
             )
         with patience(ERR, "planning"):
             return plan(asked.schema, asked.workload, asked.privacy, over=over, **asked.options)
+
+
+@dataclass(frozen=True)
+class StartOptions(StreamOptions):
+    """The options of a plan over time, and those of a stream that is started."""
+
+    format: StatedFormat = None
+    id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None
+    purpose: Purpose = None
+    requested_by: RequestedBy = None
 
 
 @with_options
@@ -179,16 +207,12 @@ def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
 
 @with_options
 def start_stream(
-    options: StreamOptions,
+    options: StartOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="New folder for the stream.")],
-    format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
-    purpose: Purpose = None,
-    requested_by: RequestedBy = None,
     approval: Approval = None,
     as_json: Json = False,
 ) -> None:
@@ -196,14 +220,15 @@ def start_stream(
 
     It has tables of counts; for means over time, see gaussnoise stream plan --help.
     """
-    if (ledger is None) != (id is None):
+    if (ledger is None) != (options.id is None):
         raise ParameterError(
-            "stream: expected --ledger and --id together: a ledger knows streams by their id"
+            "stream: expected --ledger and --id together: a ledger knows streams by their id, "
+            "which id in [stream] of the schema can state"
         )
     planned = options.plan()
-    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}
-    book = noted("stream", ledger, purpose, requested_by, approval)
-    stream = planned.start(out, ledger=book, id=id, **wanted)
+    wanted: dict[str, Any] = {"format": options.format or "csv", "on_outside": on_outside}
+    book = noted("stream", ledger, options.purpose, options.requested_by, approval)
+    stream = planned.start(out, ledger=book, id=options.id, **wanted)
     if as_json:
         return show(stream_document(stream, out))
     say(str(planned))
@@ -261,6 +286,41 @@ def run_tick(
     say((target / "summary.txt").read_text(encoding="utf-8"))
     say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
     say(_next_text(stream, folder))
+
+
+def check_tick(
+    folder: StreamFolder,
+    table: Tables,
+    number: Annotated[
+        int | None,
+        typer.Option("--tick", help="Its number.", show_default="the next tick's"),
+    ] = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
+    date_format: DateFormat = None,
+    ledger: _Ledger = None,
+    as_json: Json = False,
+) -> None:
+    """Say which rows a tick would leave out, and why. NOT private: for the rows' owner alone.
+
+    It reads the rows by the schema that the stream was started with, counts nothing, and leaves no
+    trace. A table with rows of other ticks is refused as the tick would refuse it.
+
+    The exit code is 0 if all rows fit; 1 if some do not, or if the table cannot be read.
+    """
+    stream = Stream.open(folder, ledger)
+    file = stream.plan.schema.file
+    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format, thousands)
+    tick = min(len(stream) + 1, stream.plan.over.n) if number is None else number
+    found = stream.plan.check(written.table(table_of(table)), tick)
+    if as_json:
+        show(found.as_dict())
+    else:
+        say(in_shell(str(found), OF_RELEASES))
+    raise typer.Exit(int(not found.passed))
 
 
 def show_stream(

@@ -52,11 +52,12 @@ from .protected import Protected, same_protected
 
 _HISTORY = ("entries", "refusals")
 OLD_TABLES = "gaussnoise.tables/2"  # format of folders whose record listed only the tables
+NOT_SAID = "under a ledger it is not said where, and the refusal is recorded"
 _REFUSED = (
-    "release: the data break the declared schema or domain; under a ledger it is not said where, "
-    'and the refusal is recorded; hint: with on_outside="drop" (tables, sums) or "project" '
-    "(bodies) no value decides; of a table, gaussnoise check, or plan.check(table) in Python, "
-    "shows its owner which rows"
+    f"release: the data break the declared schema or domain; {NOT_SAID}; hint: gaussnoise check, "
+    "of a tick gaussnoise stream check, or plan.check(table) in Python, shows the owner of a table "
+    'which rows; with on_outside="drop" (tables, sums) or "project" (bodies) no value decides, but '
+    "that of a column of ticks or signs"
 )
 
 

@@ -97,6 +97,17 @@ def check_period(over: Ticks, tick: int, rows: Counts) -> None:
         )
 
 
+def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
+    """Refuse a table with rows of other ticks among those that the schema admits."""
+    used = plan.asked.used
+    attributes = [*(plan.schema.attributes[i] for i in used), *over.columns]
+    table, when = written_in(table, plan.schema.file), (len(used),)
+    rules = excluded(plan.schema, used)
+    if over.period is not None:
+        rows = dict(count_marginals(table, attributes, [when], "drop", impossible=rules))
+        check_period(over, tick, rows[when])
+
+
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
     """Return every measured residual, with the first planned marginal that contains it."""
     parts: dict[Subset, Subset] = {}

@@ -371,7 +371,7 @@ class StreamPlan(AbstractPlan):
             executors=executors,
         )
 
-    def check(self, table: object) -> "CheckResult":
+    def check(self, table: object, number: int | None = None) -> "CheckResult":
         """Return how many rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
 
         The rule ``on_outside`` does not apply to rows of other ticks: :class:`Ticks` says whether
@@ -379,12 +379,15 @@ class StreamPlan(AbstractPlan):
 
         Args:
             table: the rows of one tick, as for :meth:`Stream.tick`.
+            number: the number of the tick; without it, rows of other ticks are not looked for.
 
         Returns:
             A :class:`~gaussnoise.results.CheckResult`.
 
         Raises:
-            DataError: as for :meth:`Plan.check`.
+            DataError: as for :meth:`Plan.check`; or the tick ``number`` would refuse rows of other
+                ticks.
+            ParameterError: ``number`` is not the number of a tick.
 
         >>> import pyarrow as pa
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -393,9 +396,9 @@ class StreamPlan(AbstractPlan):
         >>> found.rows, found.left_out
         (2, 1)
         """
-        from ..tables.release.publish import checked
+        from .running import checked
 
-        return checked(self.one_tick, table, self.over.columns)
+        return checked(self, table, number)
 
     def simulate(
         self,

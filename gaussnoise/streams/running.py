@@ -52,6 +52,8 @@ from .ticks import Ticks
 if TYPE_CHECKING:
     from narwhals.typing import EagerAllowed
 
+    from ..tables.counting.check_result import CheckResult
+
 Array = NDArray[np.float64]
 
 FORMAT = "gaussnoise.stream/2"
@@ -173,11 +175,8 @@ class Stream:
         from ..tables.release.publish import columns_of
 
         n = self.plan.over.n
-        if number is not None and not (type(number) is int and 1 <= number <= n):
-            raise ParameterError(
-                f"tick: expected a number from 1 to {n}, the number of ticks, got {number!r:.50}; "
-                "hint: more ticks take a new stream, on a budget of its own"
-            )
+        if number is not None:
+            self.plan.over.check_number("tick", number)
         backend = frame_backend(table)
         _ = self.plan.rho_charged
         with self.state.alone():
@@ -453,6 +452,17 @@ def started(
             registry.forgotten(folder / "private")
             unmade(folder)
         raise
+
+
+def checked(plan: StreamPlan, table: object, number: int | None) -> "CheckResult":
+    """Return the rows that a tick would leave out, as :meth:`StreamPlan.check` describes."""
+    from ..tables.release import publish
+    from .measure import check_ticks
+
+    if number is not None:
+        plan.over.check_number("check", number)
+        check_ticks(plan.one_tick, plan.over, number, table)
+    return publish.checked(plan.one_tick, table, plan.over.columns)
 
 
 def simulated(

@@ -149,6 +149,14 @@ class Ticks(PickledByArguments):
         named = ((self.period, ticks), (self.corrections, signs))
         return [Attribute(name, categories=own) for name, own in named if name is not None]
 
+    def check_number(self, function: str, number: object) -> None:
+        """Raise ParameterError unless ``number`` is that of a tick."""
+        if not (type(number) is int and 1 <= number <= self.n):
+            raise ParameterError(
+                f"{function}: expected a number from 1 to {self.n}, the number of ticks, got "
+                f"{number!r:.50}; hint: more ticks take a new stream, on a budget of its own"
+            )
+
     def as_dict(self) -> dict[str, object]:
         """Return the arguments as plain data."""
         workload = self.workload if isinstance(self.workload, str) else self.workload.tolist()

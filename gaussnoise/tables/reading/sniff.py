@@ -26,10 +26,15 @@ from .plain import name_of, unpacked
 
 _SAMPLE = 2**20
 _MOST_RECORDS = 200
-# a comma that is not before exactly three digits, where it might separate thousands
-_COMMA = re.compile(r"\s*[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})\s*")
+# numbers with a mark that separates no thousands: it is not before exactly three digits, or 0 is
+# before it
+_COMMA, _POINT = (
+    re.compile(rf" *[+-]?([0-9]*{mark}([0-9]{{1,2}}|[0-9]{{4,}})|0?{mark}[0-9]{{3}}) *")
+    for mark in (",", r"\.")
+)
+_MARKED = re.compile(rf"(?=.*[0-9])[0-9+-]*[{re.escape(''.join(GROUP_MARKS))}][-+0-9.,'’\s]*")
+_SHAPE = str.maketrans("23456789", "11111111")  # so that numbers of one form are one text
 _MOST_DATES = 2**16  # most distinct dates that are considered
-_POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+\s*")
 
 
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
@@ -97,10 +102,15 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
         delimiter, lines = first[4], lines[1:]
     if delimiter is None:
         delimiter = max(",;\t|", key=lambda mark: _agreement(lines, mark, quote))
-    fields = [field for record in _records(lines, delimiter, quote)[1:] for field in record]
-    commas, points = (sum(bool(kind.fullmatch(f)) for f in fields) for kind in (_COMMA, _POINT))
+    _, *records = _records(lines, delimiter, quote, most=None) or [[]]
+    shapes = Counter(field.translate(_SHAPE) for record in records for field in record)
+    numbers = {shape: rows for shape, rows in shapes.items() if _MARKED.fullmatch(shape)}
+    commas, points = (
+        sum(rows for shape, rows in numbers.items() if kind.fullmatch(shape))
+        for kind in (_COMMA, _POINT)
+    )
     decimal = "," if commas > points else stated.decimal
-    thousands, decimal = _grouped(fields, stated, decimal)
+    thousands, decimal = _grouped(list(numbers), stated, decimal)
     usual = USUAL.of(name_of(path))[0] == delimiter
     found = Dialect(
         None if usual else delimiter,
@@ -150,10 +160,13 @@ def _encoding(path: str) -> str:
     return "utf-8"
 
 
-def _records(lines: Sequence[str], delimiter: str, quote: str) -> list[list[str]]:
+def _records(
+    lines: Sequence[str], delimiter: str, quote: str, most: int | None = _MOST_RECORDS
+) -> list[list[str]]:
+    """Return the records of lines, ``most`` at most; none if they are no CSV."""
     records = csv.reader(lines, delimiter=delimiter, quotechar=quote)
     try:
-        return list(filter(None, itertools.islice(records, _MOST_RECORDS)))
+        return list(filter(None, itertools.islice(records, most)))
     except csv.Error:
         return []
 
@@ -167,7 +180,7 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 def decimal_columns(table: object) -> list[str]:
     """Return CSV columns with decimal commas or marks of thousands that a draft reads as numbers.
 
-    Most of their values are numbers, as are all values with a comma or point.
+    Most of their values are numbers, as are all values with a digit and a comma or point.
     """
     own = dialect_of(table)
     if (own.decimal == USUAL.decimal and own.thousands is None) or not is_csv(table):
@@ -177,7 +190,7 @@ def decimal_columns(table: object) -> list[str]:
         number = text_number(columns_as_read(own, [name], [])[name].sql(sql(name)))
         return (
             f"2 * count({number}) > count({sql(name)}) AND bool_and({number} IS NOT NULL OR "
-            f"regexp_full_match(coalesce({sql(name)}, ''), '[^,.]*'))"
+            f"regexp_full_match(coalesce({sql(name)}, ''), '[^,.]*|[^0-9]*'))"
         )
 
     return _columns_with(table, open_table(table).to_native().columns, test)

@@ -1,4 +1,4 @@
-"""The ``[plan]`` table of a schema file: options that a plan in the shell needs besides tables."""
+"""The tables ``[plan]`` and ``[stream]`` of a schema file: options of commands, besides tables."""
 
 import os
 from pathlib import Path
@@ -22,3 +22,14 @@ def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
         files = [named] if isinstance(named, str) else named
         stated["table"] = [Path(path).parent / file for file in files]
     return stated
+
+
+def load_stream(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the ``[stream]`` table of a schema file; an empty mapping if there is none.
+
+    Its keys are named like the options of ``gaussnoise stream start``.
+
+    Raises:
+        SchemaError: the message starts with ``path:line:``.
+    """
+    return dict(parsed_toml(*read_toml(path)).get("stream", {}))

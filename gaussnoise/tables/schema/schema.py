@@ -447,13 +447,13 @@ class Schema:
                 ``title = "Length of stay"`` and ``measured_in = "days"`` are for readers.
                 Tables ``[[workload]]`` say what the shell asks for where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
-                here, and they are no part of the schema; neither is a table ``[plan]``, which says
-                to the shell what its other options are. Tables ``[[impossible]]`` are combinations
-                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
-                ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
-                ``delimiter = ";"``. A table ``[about]`` has lines for readers of the tables, the
-                arguments of :class:`About`: ``title = "Pay by sex"``. A first line
-                ``draft = true`` forbids releases with it.
+                here, and they are no part of the schema; neither are tables ``[plan]`` and
+                ``[stream]``, which say to the shell what its other options are. Tables
+                ``[[impossible]]`` are combinations that cannot occur: ``age = "[0, 16)"``,
+                ``married = ["yes", "widowed"]``. A table ``[file]`` says how CSV files are written,
+                by the arguments of :class:`Dialect`: ``delimiter = ";"``. A table ``[about]`` has
+                lines for readers of the tables, the arguments of :class:`About`: ``title = "Pay by
+                sex"``. A first line ``draft = true`` forbids releases with it.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -781,9 +781,24 @@ def _structure() -> Any:
         per_person: str | dict[str, str] | None = None
         weight: Most | None = None
 
+    class Over(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        ticks: int | None = None
+        reports: int | None = None
+        apart: int | None = None
+        enforced: bool | None = None
+        workload: Literal["totals", "periods", "both"] | None = None
+        period: str | None = None
+        late: Literal["refuse", "carry"] | None = None
+        corrections: str | None = None
+        format: str | None = None
+        id: str | None = None
+        purpose: str | None = None
+        requested_by: str | None = None
+
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         draft: bool = False
         plan: Planned | None = None
+        stream: Over | None = None
         about: Said | None = None
         file: Written | None = None
         attributes: dict[str, Entry]
@@ -809,7 +824,8 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         message = _unknown_key(where)
     else:
         table = _EXPECTED.get(where[0], "expected [attributes.NAME] tables")
-        message = table if where[0] == "impossible" else _EXPECTED.get(where[-1], table)
+        own = _EXPECTED.get(".".join(where)) or _EXPECTED.get(where[-1], table)
+        message = table if where[0] == "impossible" else own
     there = where[:-1] if first["type"] == "missing" and where[1:] else where
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
@@ -819,8 +835,8 @@ _CODES = (
     "then counts as an empty field does"
 )
 _TABLES = (
-    "[about], [file], [plan], [attributes.NAME], [[workload]] and [[impossible]] tables, and "
-    "draft = true"
+    "[about], [file], [plan], [stream], [attributes.NAME], [[workload]] and [[impossible]] tables, "
+    "and draft = true"
 )
 _KEYS = {
     "about": "title, source, period, publisher or contact",
@@ -829,6 +845,8 @@ _KEYS = {
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person or weight",
+    "stream": "ticks, reports, apart, enforced, workload, period, late, corrections, format, id, "
+    "purpose or requested_by",
     "workload": "of, within, level or simultaneous",
 }
 _BASE = "; hint: base stands in [attributes.NAME]"
@@ -866,6 +884,12 @@ _EXPECTED = {
     "person": "expected the name of a column",
     "per_person": 'expected "mean", "sum", "max" or "count", or {stay = "mean"}',
     "weight": 'expected {column = "NAME", most = 3}',
+    "stream": "expected a [stream] table with " + _KEYS["stream"],
+    **dict.fromkeys(["ticks", "reports", "apart"], "expected an integer"),
+    "enforced": "expected true or false",
+    "stream.workload": 'expected "totals", "periods" or "both"',
+    "late": 'expected "refuse" or "carry"',
+    **dict.fromkeys(["corrections", "format", "id", "purpose", "requested_by"], "expected text"),
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',

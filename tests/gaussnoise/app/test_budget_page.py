@@ -3,9 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import gaussnoise as gn
 from gaussnoise.app import budget_page
-from gaussnoise.app.budget_page import made_up
+from gaussnoise.app.budget_page import made_up, means_of
 
 SCHEMA = gn.Schema([gn.Attribute("age", list(range(12)))])
 
@@ -27,6 +29,21 @@ def test_intervals_are_those_of_the_plan_beside_made_up_counts():
         assert "MADE-UP counts, not yours" in figure
         assert figure.count('role="img"') == figure.count("<title>") == 1
     assert 1.9 < drawn(wide)[0] / drawn(short)[0] < 2.1  # the scale is nearly that of the counts
+
+
+def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows():
+    pay = [gn.Attribute("pay", clip=[0, high]) for high in (1000, 10_000)]
+    plans = [
+        gn.plan(gn.Schema([SCHEMA.attributes[0], own]), [("age", "pay")], gn.zCDP(0.5))
+        for own in pay
+    ]
+    half = re.compile(r"± ([\d.,]+) in a group of 1,000 rows")
+    shown = (half.search(means_of(plan, 12_000)[0])[1].replace(",", "") for plan in plans)
+    near, far = map(float, shown)
+    assert far == pytest.approx(10 * near, rel=0.01)  # three digits are shown
+    (said,) = re.findall(r"95 % ± ([\d,.]+)", str(plans[1]))
+    assert far == pytest.approx(float(said.replace(",", "")) / 1000, rel=0.01)
+    assert means_of(gn.plan(SCHEMA, ["age"], gn.zCDP(0.5)), 12_000) == []
 
 
 def test_no_page_draws_by_hand():

@@ -119,7 +119,7 @@ def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
         ("texts", "= f", "a category before ="),
         ("texts", 'F = "f', "in quotes"),
         ("integers", "1.5", "one whole number a line"),
-        ("integers", "7+", "for “7 and more”, choose “intervals of numbers or dates”"),
+        ("integers", "7+", "for 7 and more, choose “intervals of numbers or dates”: 1, 2"),
         ("truths", "yes", "true or false"),
         ("edges", "0, x", "edges"),
         ("edges", "5, 0", "increasing"),

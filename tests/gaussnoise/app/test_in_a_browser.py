@@ -78,6 +78,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(tab.get_by_role("status").filter(has_text="Kept in schema.toml")).to_be_visible()
 
     tab.get_by_role("link", name="2 Questions").click()
+    connected(tab)
     tab.get_by_label("Question").fill("share of sex=F given age")
     tab.get_by_label("Question").press("Enter")
     expect(tab.get_by_text("sex × age")).to_be_visible()
@@ -118,7 +119,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     assert (folder / SCRIPTS / "release-1.py").is_file()
 
     tab.get_by_role("button", name="Release", exact=True).click()  # a second one: nothing is left
-    expect(tab.get_by_role("alert")).to_contain_text("BudgetError", timeout=60_000)
+    expect(tab.get_by_role("alert")).to_contain_text("Expected a cost of at", timeout=60_000)
     assert gn.Ledger.open(folder / LEDGER).charges == 1
 
     with tab.expect_download() as taken:
@@ -154,8 +155,8 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
 def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     folder = tmp_path / "project"
     (folder / SCHEMA).write_text(READY.replace("rho = 0.25\n", ""), encoding="utf-8")
-    lines = "F,20\nM,300\n" * 50_000  # ages of 300 are in no interval
-    (folder / "rows.csv").write_text(f"sex,age\n{lines}", encoding="utf-8")
+    lines = "F,20,1\nM,300,1\n" * 50_000  # ages of 300 are in no interval
+    (folder / "rows.csv").write_text(f"sex,age,Größe\n{lines}", encoding="cp1252")
     server = started()
     tab.goto(server.address)
     tab.goto(f"{server.root}/release")
@@ -175,6 +176,14 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     tab.get_by_role("button", name="Check the rows").click()
     tab.get_by_role("button", name="Cancel").click()
     expect(tab.get_by_role("alert")).to_be_visible(timeout=60_000)
+    tab.get_by_role("button", name="Check the rows").click()
+    wrong = tab.get_by_text("'cp1252' in the field Encoding under How the file is written")
+    expect(wrong).to_be_visible(timeout=60_000)
+    connected(tab)
+    with tab.expect_navigation():  # which is found from the file
+        tab.get_by_role("button", name="Only choose this file").click()
+    assert 'encoding = "cp1252"' in (folder / SCHEMA).read_text(encoding="utf-8")
+    connected(tab)
     tab.get_by_role("button", name="Check the rows").click()
     counted = tab.get_by_text("100,000 rows, 50,000 counted")
     expect(counted).to_be_in_viewport(timeout=60_000)

@@ -9,7 +9,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.app.asked import asked_of
 from gaussnoise.app.project import LEDGER, SCHEMA, STREAMS, Project
-from gaussnoise.app.streaming import StreamWish, columns_wanted, opened, tick_words
+from gaussnoise.app.streaming import PLAN_WORDS, StreamWish, columns_wanted, opened, tick_words
 from gaussnoise.cli.app import run
 from gaussnoise.streams.files import rules_of
 
@@ -49,11 +49,17 @@ def project(tmp_path, monkeypatch):
     return Project(folder.resolve())
 
 
+def chosen(project, wish):
+    """State the choices in the schema file, as the page does."""
+    project.state_stream(**{name: own for name, own in wish._asdict().items() if own})
+
+
 @pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
 def test_a_stream_is_planned_started_and_continued_as_it_is_asked(project, wish, capsys):
     asked = asked_of(project.schema)
     plan = gn.plan(asked.schema, asked.workload, asked.privacy, over=wish.over, **asked.options)
-    assert run(wish.plan_words()) == 0
+    chosen(project, wish)
+    assert run([*PLAN_WORDS]) == 0
     assert capsys.readouterr().out == f"{plan}\n"
     assert run(shlex.split(shlex.join(wish.words()))) == 0
     assert project.streams() == ["weekly"]
@@ -70,6 +76,7 @@ def test_a_stream_is_planned_started_and_continued_as_it_is_asked(project, wish,
 
 
 def test_a_project_can_be_moved_and_a_stream_may_have_no_ledger(project, tmp_path):
+    chosen(project, WISHES["usual"])
     assert run(WISHES["usual"].words()) == 0
     moved = Project((tmp_path / "project").rename(tmp_path / "moved").resolve())
     stream = opened(moved, "weekly")

@@ -50,6 +50,15 @@ def weekly(folder, **more):
     return plan.start(folder / PLACE, ledger=folder / LEDGER, id="weekly", on_outside="drop")
 
 
+def kept(tab, project, line):
+    """Wait until the schema file has a line: ten seconds at most."""
+    for _ in range(500):
+        if line in (project / SCHEMA).read_text(encoding="utf-8"):
+            return
+        tab.wait_for_timeout(20)
+    pytest.fail(f"not in {SCHEMA}: {line}")
+
+
 def add(tab, tick, file, click="click"):
     tab.get_by_label(f"File with the rows of tick {tick}").click()
     tab.get_by_role("option", name=file).click()
@@ -69,7 +78,7 @@ def in_a_tick(started, tab, project):
     tab.goto(server.address)
     tab.goto(f"{server.root}/streams")
     is_done(tab, 0)
-    tab.get_by_role("button", name="Add tick 1").click()
+    add(tab, 1, "week-1.csv")
     while len(ledger.entries()) < 2:
         tab.wait_for_timeout(5)
     server.signal(signal.SIGSTOP)
@@ -84,15 +93,22 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(tab.get_by_text("Say in how many ticks one person has rows")).to_be_visible()
     connected(tab)
     tab.get_by_label("Number of ticks, at most").fill("3")
+    tab.get_by_label("Purpose").fill("for the council")
+    tab.get_by_label("Purpose").blur()
+    kept(tab, project, 'purpose = "for the council"')
+    tab.reload()  # nothing is lost, though a number is missing yet
+    expect(tab.get_by_text("Say in how many ticks one person has rows")).to_be_visible()
+    connected(tab)
+    expect(tab.get_by_label("Number of ticks, at most")).to_have_value("3")
+    expect(tab.get_by_label("Purpose")).to_have_value("for the council")
     tab.get_by_label("Ticks in which one person has rows, at most").fill("3")
     plan = tab.get_by_role("status").locator("pre")
     expect(plan).to_contain_text("sd of all 3", timeout=60_000)
-    assert run(["stream", "plan", "-s", SCHEMA, "--ticks", "3", "--reports", "3"]) == 0
+    assert run(["stream", "plan", "-s", SCHEMA]) == 0  # the shell has these choices too
     assert plan.inner_text().split() == capsys.readouterr().out.split()
     expect(tab.get_by_text("No tick is left out")).to_be_visible()
     expect(tab.get_by_text("Corrections of earlier ticks are not counted")).to_be_visible()
     tab.get_by_label("Name of the stream").fill("weekly")
-    tab.get_by_label("Purpose").fill("for the council")
     tab.get_by_role("button", name="Start the stream").dblclick()
     is_done(tab, 0)
     ledger = gn.Ledger.open(project / LEDGER)
@@ -100,11 +116,11 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     assert (entry.id, entry.state, entry.purpose) == ("weekly", "sealed", "for the council")
     assert entry.rho == pytest.approx(0.25)
 
-    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("week-1.csv")
+    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("")
     expect(tab.get_by_text("Columns: sex, age, id")).to_be_visible()
     persons = tab.get_by_text("Persons: The budget protects one person (column 'id')")
     expect(persons).to_contain_text("at most 1 row is counted in each of at most 3 ticks")
-    tab.get_by_role("button", name="Add tick 1").dblclick()  # one tick
+    add(tab, 1, "week-1.csv", "dblclick")  # one tick
     is_done(tab, 1)
     assert len(gn.streams.Stream.open(project / PLACE)) == 1
     expect(tab.get_by_role("alert")).to_have_count(0)
@@ -157,6 +173,42 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(row.get_by_role("cell").nth(3)).to_have_text("0")
 
 
+def test_rows_are_checked_before_a_tick_and_a_refused_tick_leads_there(started, tab, project):
+    """Nothing is counted or charged by a check; a refusal has no word of the shell."""
+    weekly(project, period="week")
+    for name, week in {"odd": 1, "later": 2}.items():
+        lines = f"id,sex,age,week\n1,F,20,1\n2,X,20,1\n3,F,30,{week}\n"
+        (project / f"{name}.csv").write_text(lines, encoding="utf-8")
+    server, ledger = started(), gn.Ledger.open(project / LEDGER)
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/streams")
+    is_done(tab, 0)
+    add(tab, 1, "later.csv")
+    alert = tab.get_by_role("alert")
+    expect(alert).to_contain_text("The file has rows that do not fit", timeout=60_000)
+    assert not re.search("--|DataError|on_outside", alert.inner_text())
+    assert (ledger.charges, ledger.refusals) == (1, 1)
+    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("later.csv")
+    connected(tab)
+    tab.get_by_role("link", name="Check the rows").click()
+    check = tab.get_by_role("button", name="Check the rows")
+    expect(check).to_be_in_viewport()
+    check.click()
+    expect(alert).to_contain_text("column 'week': expected rows of tick 1", timeout=60_000)
+    tab.get_by_label("File with the rows of tick 1").click()
+    tab.get_by_role("option", name="odd.csv").click()
+    check.click()
+    found = tab.get_by_text("3 rows, 2 counted")
+    expect(found).to_be_in_viewport(timeout=60_000)
+    expect(alert).to_have_count(0)
+    expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("odd.csv")
+    is_done(tab, 0)
+    assert (ledger.charges, ledger.refusals) == (1, 1)
+    assert "X" not in server.log.read_text(encoding="utf-8")
+    tab.get_by_role("button", name="Add tick 1").click()
+    is_done(tab, 1)
+
+
 def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, tab, project):
     """To the last digit of its ρ, which 6 digits do not show: a ledger cannot be changed."""
     text = SCHEMA_FILE.replace("rho = 0.25", "epsilon = 0.7\ndelta = 1e-6")
@@ -180,10 +232,17 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
 
     (project / SCHEMA).write_text(text, encoding="utf-8")
     (project / STREAMS).mkdir()
-    assert run(StreamWish("weekly", 3, 1).words()) == 0
+    assert run([*StreamWish("weekly", 3, 1).words(), "--ticks", "3", "--reports", "1"]) == 0
     (project / SCHEMA).write_text(broken, encoding="utf-8")
     tab.goto(f"{server.root}/streams")  # a stream that was started needs no schema file
     expect(tab.get_by_role("button", name="Add tick 1")).to_be_visible()
+
+    (project / SCHEMA).write_text(text, encoding="utf-8")
+    (project / LEDGER).rename(project / "away")  # it would be forgotten what is public
+    for page in ("/streams", "/release"):
+        tab.goto(server.root + page)
+        expect(tab.get_by_text("weekly of this folder was published")).to_be_attached()
+        expect(tab.get_by_role("button", name="Begin the ledger")).to_have_count(0)
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "killed with its task"])

@@ -8,8 +8,10 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.app.parts import lines
 from gaussnoise.app.schema_file import SchemaFile
-from gaussnoise.app.table_page import consequence, in_words
+from gaussnoise.app.table_page import consequence
+from gaussnoise.app.wording import DIALECT, in_page, in_words
 from gaussnoise.tables.drafts.draft import draft
+from gaussnoise.tables.schema.dialect import hint
 
 
 def test_reasons_of_a_draft_name_fields_of_the_page():
@@ -27,6 +29,20 @@ def test_reasons_of_a_draft_name_fields_of_the_page():
         assert not re.search(" = |--", said)
     assert "write 999 as a code for no answer" in in_words(reasons["stay"])
     assert "“a number, for sums and means”" in in_words(reasons["stay"])
+
+
+def test_messages_are_sentences_about_the_page():
+    said = in_page(f"error: DataError: column 'pay': state {hint(decimal=',')}")
+    assert said == (
+        "column 'pay': state ',' in the field Decimal mark under How the file is written, on the "
+        "page Table"
+    )
+    assert in_page("release: expected n > 0; hint: error: no") == "Expected n > 0; hint: error: no"
+    assert in_page("note: a\nerror: OutputError: tick: b") == "note: a\ntick: b"
+    again = "error: StreamError: tick: a; hint: --tick 1 reads that tick again; --same-file counts"
+    assert in_page(again) == "A"
+    for name, label in DIALECT.items():
+        assert re.split("[,:]", label)[0] in in_page(hint(**{name: '"'})), name
 
 
 @pytest.mark.parametrize("most", [1, 3])

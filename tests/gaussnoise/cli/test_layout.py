@@ -91,6 +91,7 @@ COMMANDS = [
     ("synthetic", "out", "-n", 100, "-o", "synthetic.csv"),
     ("stream", "plan", "-s", "counts.toml", "-m", "2", "--rho", "0.1", "--ticks", 4),
     ("stream", "start", "-o", "st", "-s", "counts.toml", "-m", "2", "--rho", "0.1", "--ticks", 4),
+    ("stream", "check", "st", "t.csv"),
     ("stream", "tick", "st", "t.csv", "--tick", 1),
     ("stream", "show", "st"),
     ("convert", "st", "--format", "xlsx", "-o", "no workbook"),

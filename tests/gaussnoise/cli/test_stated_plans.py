@@ -112,3 +112,58 @@ def test_a_stated_table_stands_beside_its_schema(planned, tmp_path, capsys, monk
     assert run(["check", "-s", "../s.toml"]) == 0
     assert "2 rows, 2 counted" in capsys.readouterr().out
     assert planned(stated, "absent.csv", "-o", "new", command="release").startswith("error")
+
+
+STREAM = 'rho = 0.1\nperson = "id"\n[stream]\n'
+OVER = 'ticks = 6\nreports = 2\napart = 2\nenforced = true\nworkload = "both"\nperiod = "w"\n'
+GIVEN = ("--ticks", 6, "--reports", 2, "--apart", 2, "--workload", "both", "--period", "w")
+
+
+def test_a_stated_stream_is_that_of_the_same_options(planned):
+    found = planned(f'{STREAM}{OVER}late = "carry"\npurpose = "x"', command="stream plan")
+    given = (*GIVEN, "--enforced", "--late", "carry")
+    assert found == planned(STREAM, *given, command="stream plan")
+    assert found["ticks"]["n"] == 6
+    assert planned(f"{STREAM}{OVER}", "--ticks", 9, command="stream plan")["ticks"]["n"] == 9
+    loose = planned(f"{STREAM}{OVER}", "--no-enforced", command="stream plan")
+    assert loose == planned(STREAM, *GIVEN, command="stream plan")
+    usual = planned(f"{STREAM}ticks = 6\nreports = 2", command="stream plan")
+    assert usual != loose  # every option of Ticks that was stated counts
+    assert "expected --ticks, or ticks = 52 in [stream]" in planned(STREAM, command="stream plan")
+    assert planned(f"{STREAM}{OVER}", "-m", "sex")["rho"] == 0.1  # another command reads none of it
+
+
+def test_a_stream_starts_with_what_is_stated(planned, tmp_path):
+    gn.Ledger.create(tmp_path / "l.ledger", gn.zCDP(1))
+    start = ("-o", "out", "--ledger", "l.ledger")
+    more = 'format = "parquet"\nid = "weekly"\npurpose = "for the council"\nrequested_by = "me"'
+    assert "--ledger and --id together" in planned(
+        f"{STREAM}{OVER}{more}", *start[:2], command="stream start"
+    )
+    planned(f"{STREAM}{OVER}{more}", *start, command="stream start")
+    (entry,) = gn.Ledger.open(tmp_path / "l.ledger").entries()
+    assert (entry.id, entry.purpose, entry.requested_by) == ("weekly", "for the council", "me")
+    assert gn.streams.Stream.open(tmp_path / "out").format == "parquet"
+    own = ("--id", "other", "--format", "csv", "--purpose", "another", "-o", "own")
+    planned(f"{STREAM}{OVER}{more}", *start[2:], *own, command="stream start")
+    _, entry = gn.Ledger.open(tmp_path / "l.ledger").entries()
+    assert (entry.id, entry.purpose, entry.requested_by) == ("other", "another", "me")
+    assert gn.streams.Stream.open(tmp_path / "own").format == "csv"
+
+
+@pytest.mark.parametrize(
+    ("stated", "part"),
+    [
+        ("ticks = '4'", "stream.ticks: expected an integer"),
+        ("tick = 4", "stream.tick: unknown key; expected ticks, reports"),
+        ("tick = 4", "did you mean 'ticks'?"),
+        ("requested-by = 'me'", "did you mean 'requested_by'?"),
+        ("workload = 'total'", 'stream.workload: expected "totals", "periods" or "both"'),
+        ("enforced = 1", "stream.enforced: expected true or false"),
+        ("ticks = 0", "1 <= n <= 2000"),
+    ],
+)
+def test_mistakes_about_a_stream_are_refused(planned, stated, part):
+    said = planned(f"{STREAM}{stated}\nreports = 1", command="stream plan")
+    assert part in said
+    assert "s.toml:5: " in said or stated == "ticks = 0"

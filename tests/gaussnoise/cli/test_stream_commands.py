@@ -91,6 +91,43 @@ def test_the_change_between_ticks_is_that_of_the_same_question(call):
     assert len(back["tables"][0]["rows"]) == 3
 
 
+def test_a_file_is_checked_before_its_tick_and_nothing_is_counted(call, place):
+    before = sorted(path for path in place.rglob("*"))
+    status, out, _ = call("stream", "check", "st", "4.csv")
+    assert (status, "800 rows, 800 counted" in out) == (0, True)
+    (place / "odd.csv").write_text("sex,age\nF,20\nX,20\n", encoding="utf-8")
+    status, out, _ = call("stream", "check", "st", "odd.csv", "--json")
+    assert (status, json.loads(out)["left_out"]) == (1, 1)
+    (place / "odd.csv").unlink()
+    assert "from 1 to 9" in call("stream", "check", "st", "4.csv", "--tick", "10")[2]
+    assert sorted(path for path in place.rglob("*")) == before
+
+
+@pytest.mark.parametrize("late", ["refuse", "carry"])
+def test_rows_of_other_ticks_are_found_before_the_tick_refuses_them(tmp_path, monkeypatch, late):
+    """Of the rows that the tick counts, which are those that the schema admits."""
+    monkeypatch.chdir(tmp_path)
+    over = gn.streams.Ticks(4, period="week", late=late)
+    weekly = gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(1), over=over)
+    stream = weekly.start("st", on_outside="drop")
+    stream.tick(pa.table({"sex": ["F"], "week": [1]}), number=1)
+    for name, weeks in {"earlier": [1, 2, 2], "later": [3, 2, 2], "odd": [2, 2, 3]}.items():
+        rows = pa.table({"sex": ["F", "M", "X"], "week": weeks})
+        pyarrow.csv.write_csv(rows, f"{name}.csv")
+        words = ["st", f"{name}.csv", "--tick", "2"]
+        found = run(["stream", "check", *words])
+        assert found == 1  # X is no category
+        fits = name == "odd" or (name, late) == ("earlier", "carry")
+        if fits:
+            assert weekly.check(rows, 2).left_out == 1
+        else:
+            with pytest.raises(gn.errors.DataError, match=f"got {name} "):
+                weekly.check(rows, 2)
+            assert run(["stream", "tick", *words]) == 1
+    assert len(stream) == 1
+    assert run(["stream", "tick", "st", "odd.csv", "--tick", "2"]) == 0
+
+
 def test_a_stream_is_no_release_to_compare_and_the_refusal_says_what_is(call):
     for words in (("st", "st"), ("st", "st/ticks/0002"), ("st/ticks/0001", "schema.toml")):
         status, _, err = call("difference", *words)

@@ -483,6 +483,36 @@ def test_marks_of_thousands_are_proposed_where_no_number_leaves_a_doubt(tmp_path
     assert gn.Schema.loads(found.to_toml()).file == found.file
 
 
+# (column, whether its numbers have decimal commas)
+DECIMALS = {
+    "after many whole numbers": ([*range(100, 600)] + [f"{k},5" for k in range(40)], True),
+    "of three digits": ([f"{k % 5},{k:03}" for k in range(500)], True),
+    "beside texts": ([f"{k},5" for k in range(500)] + ["k.A."] * 4, True),
+    "quoted": ([f'"{k},25"' for k in range(500)], True),
+    "beside thousands": ([f"{k},5" for k in range(400)] + ["1.234"] * 3, False),
+    "in doubt": ([f"{k},{k:03}" for k in range(100, 600)], False),
+}
+
+
+@pytest.mark.parametrize("which", DECIMALS)
+def test_decimal_commas_are_proposed_as_numbers_where_they_are_no_marks_of_thousands(
+    tmp_path, which
+):
+    values, are_numbers = DECIMALS[which]
+    mark = "," if which == "quoted" else ";"
+    lines = "".join(f"{'FM'[k % 2]}{mark}{value}\n" for k, value in enumerate(values))
+    (tmp_path / "t.csv").write_text(f"sex{mark}pay\n{lines}", encoding="utf-8")
+    found = draft(tmp_path / "t.csv").schema
+    assert run(["schema", str(tmp_path / "t.csv"), "-o", str(tmp_path / "s.toml")]) == 0
+    assert gn.Schema.load(tmp_path / "s.toml") == found
+    assert ("pay" in found.names) == are_numbers
+    if are_numbers:
+        assert found.file.decimal == ","
+        assert found.attributes[1].edges is not None
+    else:
+        assert "--decimal ','" in draft(tmp_path / "t.csv").left_out["pay"]
+
+
 def test_numbers_with_one_mark_alone_propose_no_mark_of_thousands(tmp_path):
     (tmp_path / "t.csv").write_text("v;w\n" + "".join(f"{k}.234;a\n" for k in range(300)))
     assert draft(tmp_path / "t.csv").file == gn.Dialect(";")

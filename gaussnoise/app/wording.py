@@ -1,0 +1,57 @@
+"""Messages in the words of the page: its fields in place of options, and no classes of errors."""
+
+import re
+
+# the fields about how files are written, by the keys of [file] in a schema file
+DIALECT = {
+    "delimiter": "Delimiter, if not found rightly: ; or tab",
+    "decimal": "Decimal mark: . or ,",
+    "thousands": "Mark of thousands",
+    "encoding": "Encoding: utf-8, cp1252 …",
+    "quote": "Quote around fields",
+    "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
+}
+WRITTEN = "How the file is written"  # the title above these fields
+_WHO = re.compile(r"(app|check|plan|release|schema|ledger|stream|start|tick|open): ")
+_STATED = re.compile(
+    r"(\w+) = (\".*?\"|'.*?') in the schema's \[file\], --[\w-]+ .*?, or Dialect\([^()]*\)"
+)
+_IN_PAGE = {
+    r"^(error: \w+|warning): ": "",
+    r"; hint: [^\n]*--\w[^\n]*": "",  # options; the page has other ways
+    r"`gaussnoise check TABLE -s SCHEMA`": "Check the rows",
+    r"give the number edges in place of clip": "make the number intervals, in place of “a number, "
+    "for sums and means”",
+}
+_OF_DRAFTS = {
+    r"clip = \[(.*?)\] in place of edges": r"“a number, for sums and means”, \1",
+    r"if so, add the line missing = \[(.*?)\]": r"if so, write \1 as a code for no answer",
+    r'and other = "(.*?)"': r"\1 as the catch-all",
+    r"; hint: (leave it out, or )?--person .*": "",
+}
+
+
+def in_page(text: str) -> str:
+    """Return a message of the library or of a command, as a sentence about the page.
+
+    >>> in_page("error: BudgetError: ledger: expected a cost of at most rho = 0.1")
+    'Expected a cost of at most rho = 0.1'
+    """
+    said = _STATED.sub(_field, text.strip())
+    for words, own in _IN_PAGE.items():
+        said = re.sub(words, own, said, flags=re.MULTILINE)
+    who = _WHO.match(said)
+    return said if who is None else said[who.end() :][:1].upper() + said[who.end() + 1 :]
+
+
+def _field(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    label = re.split("[,:]", DIALECT[name])[0] if name in DIALECT else name
+    return f"{value[1:-1]!r} in the field {label} under {WRITTEN}, on the page Table"
+
+
+def in_words(reason: str) -> str:
+    """Return a draft's reason; it names fields of the page instead of lines and options."""
+    for line, field in _OF_DRAFTS.items():
+        reason = re.sub(line, field, reason)
+    return in_page(reason)
