@@ -5,6 +5,7 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import narwhals as nw
@@ -28,7 +29,7 @@ from ..reading.sniff import date_columns, decimal_columns, sniffed
 from ..reading.values import Form
 from ..schema.dates import ZONELESS, is_dated
 from ..schema.dialect import USUAL, Dialect, Files, hint
-from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
+from ..schema.schema import RESERVED_NAMES, Attribute, Category, Schema, stated_toml
 from ..schema.spellings import Spelt, joined
 from .calendar_names import in_order
 from .edges import calendar_edges, log_edges, round_edges, round_ends
@@ -39,6 +40,7 @@ from .suspects import months_apart
 
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # numbers are skewed if the largest is at least this many times the median
+_FEW_OF, _MOST_RARE = 1000, 5  # share of rows of rare categories, and how many a comment names
 _MOST_GROUPS = 3  # groups of joined values in a comment, at most
 
 
@@ -214,9 +216,23 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         )
     if like := like_dates(column):
         reason += f"; most are like dates: {like}"
+    reason += _rare(column, values)
     if spelt:
         reason += f"; joined, as they differ in case, blanks or Unicode form only: {_shown(spelt)}"
     return Attribute(name, values, other=other, spellings=spelt), reason
+
+
+def _rare(column: Seen, values: Sequence[Category]) -> str:
+    """Return a remark on categories of few rows, or ""."""
+    rows = column.words.rows | {str(number): n for number, n in column.numbers.rows.items()}
+    rare = [v for v in map(str, values) if _FEW_OF * rows.get(v, column.rows) < column.rows]
+    if not rare:
+        return ""
+    more = [f"{len(rare) - _MOST_RARE} more"] if len(rare) > _MOST_RARE else []
+    return (
+        f"; in fewer than 1 of {_FEW_OF} rows: {', '.join(rare[:_MOST_RARE] + more)}: perhaps "
+        "errors, and a rare value may point to a person"
+    )
 
 
 def _catch_all(column: Seen) -> str:

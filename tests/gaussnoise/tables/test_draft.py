@@ -205,6 +205,17 @@ def test_values_that_differ_in_case_blanks_or_unicode_form_are_joined(untyped):
     assert "differ" not in of(untyped(["yes", "no", "maybe"]))[1]
 
 
+def test_rare_categories_are_pointed_out(untyped):
+    """A draft takes them in, since only a person knows which values are public."""
+    sizes = [*["1"] * 700, *["2"] * 700, *["3"] * 3, "17", "250"]
+    attribute, reason = of(untyped(sizes))
+    assert attribute.categories == (1, 2, 3, 17, 250)
+    assert "; in fewer than 1 of 1000 rows: 17, 250: perhaps errors" in reason
+    words = of(untyped([*["yes"] * 700, *["no"] * 700, "maybe"]))[1]
+    assert "rows: maybe: perhaps" in words
+    assert "fewer than" not in of(untyped(sizes[:-2]))[1]
+
+
 def test_a_catch_all_of_a_draft_is_no_spelling(tmp_path):
     attribute, _ = of(as_file(["Other", "Other", "other", ""], tmp_path))
     assert attribute.spellings == (("Other", ("other",)),)
