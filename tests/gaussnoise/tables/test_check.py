@@ -417,6 +417,8 @@ def test_spellings_count_as_their_category_and_are_saved(tmp_path):
     assert run(["verify", str(tmp_path / "out")]) == 0
     method = (tmp_path / "out" / "method.txt").read_text()
     assert "sex: F; M (counted as one: f, Fem, ale as F; m as M)" in method
+    for question in ("count of sex=f", 'count of sex="Fem, ale"'):
+        assert loaded.ask(question).estimate == loaded.ask("count of sex=F").estimate
     unlike = pa.table({"sex": ["F ", "m"]})
     (case,) = plan.check(unlike).failure_cases
     assert (case.reason, case.rows) == ("not a category", 1)
