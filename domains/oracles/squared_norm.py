@@ -172,8 +172,8 @@ def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Fo
     """Return the best point and bound for one of ``offsets`` offsets, by the method that fits."""
     n = G.shape[1]
     if body.is_ball:
-        x, upper = _trust_region(G, g)
-        return _found(G, g, x, upper, offset)
+        simple = None if g.any() else _diagonal(G, body)
+        return _found(G, g, *(simple or _trust_region(G, g)), offset)
     live = np.flatnonzero(G.any(axis=0))
     if body.box[live].all() and len(live) + g.any() <= EXACT_COLUMNS:
         best = _enumerate(G, g[None], live)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
@@ -62,6 +63,10 @@ class PointCertificate(Certificate):
         return float(values.sum() * (1 - ROUNDING_MARGIN))
 
     def spectrum(self) -> tuple[Array, Array]:
+        return self._spectrum
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
         # subtract one of the points: the points' common part cancels before anything is rounded
         points = self.points - self.points[0] if self.centered else self.points
         size = np.abs(points).max(initial=0.0)

@@ -13,7 +13,7 @@ from domains.domain import SLACK, AbstractDomain
 from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import ROUNDING
-from domains.oracles.image import ConvexImage
+from domains.oracles.image import ConvexImage, is_diagonal
 
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
@@ -238,6 +238,9 @@ class Body:
         return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
 
     def _outside(self, factor: Array) -> Array:
+        """Return how far the body leaves range(L), for an L with a left inverse."""
+        if factor.shape[1] == self.dim:  # a square L with an inverse has all of space as its range
+            return np.zeros(self.dim)
         directions = _complement(factor.T)
         if not len(directions):
             return np.zeros(self.dim)
@@ -298,6 +301,8 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 def left_inverse(factor: Array) -> Array:
     """Return the factor's left inverse, (r, d), which is zero on the complement of its range."""
+    if is_diagonal(factor) and factor.diagonal().all():
+        return np.diag(1 / factor.diagonal())
     live = (factor != 0).any(axis=1)  # so that constant coordinates add no rounding
     weights = row_weights(factor)[live]
     Q, R = np.linalg.qr(factor[live] * weights[:, None])

@@ -457,13 +457,11 @@ def listed(name: str, entries: list[dict[str, object]]) -> object:
     """Return the entries, or if there are many, the name of the file that has them."""
     if len(entries) <= MOST_FILES:
         return entries
-    return {"file": f"{name}.parquet", "count": len(entries)}
+    return {"file": f"{name}.jsonl", "count": len(entries)}
 
 
 def write_listed(folder: Path, name: str, entries: list[dict[str, object]]) -> None:
-    """Write a file of the entries if there are many."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    """Write a file of the entries, in JSON lines, if there are many."""
     if len(entries) > MOST_FILES:
-        parquet.write_table(pa.Table.from_pylist(entries), folder / f"{name}.parquet")
+        with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(entry)}\n" for entry in entries)
