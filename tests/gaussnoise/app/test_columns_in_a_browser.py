@@ -75,6 +75,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     expect(tab.get_by_text("confirmed as public knowledge: releases are possible")).to_be_visible()
 
     # another file is written in another way, which is found
+    tab.goto(f"{server.root}/")  # at its top
     connected(tab)
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="excel.csv").click()
