@@ -114,7 +114,7 @@ def _file(state: State, schema: Schema | None) -> None:
                     before = schema.file.stated
                     given = {name: mark.value or "" for name, mark in marks.items()}
                     changed = {x: own for x, own in given.items() if own != before.get(x, "")}
-                    # dates stay as stated: day and month cannot always be told apart
+                    # dates stay as stated: rows do not always distinguish day and month
                     known = {x: own for x, own in before.items() if x == "date_format"} | changed
                     known = {x: {"tab": "\t"}.get(own, own) for x, own in known.items() if own}
                     if is_csv(path) and not is_office(str(path)):
