@@ -3,7 +3,6 @@
 import asyncio
 import html
 import math
-from dataclasses import replace
 
 from nicegui import ui
 
@@ -171,18 +170,21 @@ def means_of(planned: Plan, total: float) -> list[str]:
         numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
         if len(numbers) != 1 or len(lines) == _MOST_MEANS:
             continue
-        ((i, base),) = numbers
+        i = numbers[0][0]
         groups = {attributes[k].name: other for k, other in term if k != i}
         name = attributes[i].name
-        sums = planned.answer_deviations(groups | {name: replace(base, degrees=(1,))})
-        rows = total * sums.shape[-1] / sums.size
-        half = quantile(LEVEL) * math.sqrt((sums**2).mean()) / rows
         low, high = attributes[i].interval
+        # of the sum less the mean times the count; it is largest for a mean at one of the ends
+        less = [{"kind": "moments", "degrees": [1], "about": end} for end in (low, high)]
+        squares = [planned.answer_deviations(groups | {name: own}) ** 2 for own in less]
+        rows = total * squares[0].shape[-1] / squares[0].size
+        half = quantile(LEVEL) * math.sqrt(max(square.mean() for square in squares)) / rows
         given = f" given {marginal_name(tuple(groups))}" if groups else ""
         lines.append(
-            f"Mean of {name}{given}: ± {half:.3g} in a group of {rows:,.0f} rows, half of it in "
-            f"one of {2 * rows:,.0f}. It grows with the ends, {low:.15g} and {high:.15g}: a tenth "
-            "of them is a tenth of it, but values beyond them count as the nearer end."
+            f"Mean of {name}{given}: at most about ± {half:.3g} in a group of {rows:,.0f} rows, "
+            f"half of it in one of {2 * rows:,.0f}, with the ends {low:.15g} and {high:.15g}. With "
+            f"{low:.15g} and {low + (high - low) / 10:.15g} it is ± {half / 10:.3g}; but values "
+            "beyond an end count as this end."
         )
     return lines
 
