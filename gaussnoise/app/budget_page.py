@@ -24,6 +24,10 @@ from .state import State
 _START = 0.1  # ρ that is shown if a project states no budget; it is stated once the user chooses it
 _LEAST, _MOST = -4.0, 1.0  # powers of ten of ρ on the slider
 _STEP = 0.05
+_ENDS = (
+    "In twice as many rows it is half of that. It is proportional to the distance of the ends: "
+    "choose them no further apart than most values need; values beyond count as the nearer end."
+)
 _MOST_MEANS = 12  # largest number of means that are described
 _SHOWN = 8  # largest number of counts in the picture
 
@@ -164,7 +168,7 @@ def _risk(planned: Plan, facts: Facts) -> str:
 
 
 def means_of(planned: Plan, total: float) -> list[str]:
-    """Return a sentence for each mean, with its half-width in groups that share ``total`` rows."""
+    """Return a line for each mean, with its half-width in groups that share ``total`` rows."""
     lines, attributes = list[str](), planned.schema.attributes
     for term in () if planned.domain.is_cells else planned.domain.terms:
         numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
@@ -180,13 +184,13 @@ def means_of(planned: Plan, total: float) -> list[str]:
         rows = total * squares[0].shape[-1] / squares[0].size
         half = quantile(LEVEL) * math.sqrt(max(square.mean() for square in squares)) / rows
         given = f" given {marginal_name(tuple(groups))}" if groups else ""
+        shown = f"{float(f'{half:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
+        ends = f"ends: {low:,.15g} and {high:,.15g}"
         lines.append(
-            f"Mean of {name}{given}: at most about ± {half:.3g} in a group of {rows:,.0f} rows, "
-            f"half of it in one of {2 * rows:,.0f}, with the ends {low:.15g} and {high:.15g}. With "
-            f"{low:.15g} and {low + (high - low) / 10:.15g} it is ± {half / 10:.3g}; but values "
-            "beyond an end count as this end."
+            f"Mean of {name}{given}: at most about ± {shown} in a group of {rows:,.0f} rows "
+            f"({ends})"
         )
-    return lines
+    return [*lines, *[_ENDS] * bool(lines)]
 
 
 def made_up(planned: Plan, total: float) -> str:

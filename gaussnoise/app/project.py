@@ -153,7 +153,7 @@ class Project:
         options: Mapping[str, object],
     ) -> None:
         def edit(file: SchemaFile) -> SchemaFile:
-            stated: dict[str, Any] = read(self.schema) | options
+            stated: dict[str, Any] = {**read(self.schema), **options}
             kept = {name: value for name, value in stated.items() if value is not None}
             return file.stating(table, stated_toml(**{table: kept}))
 

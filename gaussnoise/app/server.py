@@ -10,6 +10,7 @@ import tempfile
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -27,6 +28,9 @@ from .release_page import release_page
 from .state import State
 from .streams_page import streams_page
 from .table_page import table_page
+
+# a page that waits for a plan is built in 3 seconds, the framework's limit, on no busy machine
+_PAGE: dict[str, Any] = {"title": "gaussnoise", "response_timeout": 120.0}
 
 
 def _own_host() -> str:
@@ -60,13 +64,13 @@ def application(state: State, token: str, port: int, host: str) -> Guard:
     pages = {"/": table_page, "/questions": questions_page, "/budget": budget_page}
     pages |= {"/release": release_page, "/ledger": ledger_page}
     for address, page in pages.items():
-        ui.page(address, title="gaussnoise")(functools.partial(page, state))
+        ui.page(address, **_PAGE)(functools.partial(page, state))
 
-    @ui.page("/ask", title="gaussnoise")
+    @ui.page("/ask", **_PAGE)
     def ask(folder: str = "") -> None:
         ask_page(state, folder)
 
-    @ui.page("/streams", title="gaussnoise")
+    @ui.page("/streams", **_PAGE)
     async def streams(stream: str = "", at: str = "") -> None:
         await streams_page(state, stream, at)
 

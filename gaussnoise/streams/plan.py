@@ -396,13 +396,9 @@ class StreamPlan(AbstractPlan):
         >>> found.rows, found.left_out
         (2, 1)
         """
-        from ..tables.release.publish import checked
-        from .measure import check_ticks
+        from .running import checked
 
-        if number is not None:
-            self.over.check_number("check", number)
-            check_ticks(self.one_tick, self.over, number, table)
-        return checked(self.one_tick, table, self.over.columns)
+        return checked(self, table, number)
 
     def simulate(
         self,

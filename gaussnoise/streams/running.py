@@ -52,6 +52,8 @@ from .ticks import Ticks
 if TYPE_CHECKING:
     from narwhals.typing import EagerAllowed
 
+    from ..tables.counting.check_result import CheckResult
+
 Array = NDArray[np.float64]
 
 FORMAT = "gaussnoise.stream/2"
@@ -450,6 +452,17 @@ def started(
             registry.forgotten(folder / "private")
             unmade(folder)
         raise
+
+
+def checked(plan: StreamPlan, table: object, number: int | None) -> "CheckResult":
+    """Return the rows that a tick would leave out, as :meth:`StreamPlan.check` describes."""
+    from ..tables.release import publish
+    from .measure import check_ticks
+
+    if number is not None:
+        plan.over.check_number("check", number)
+        check_ticks(plan.one_tick, plan.over, number, table)
+    return publish.checked(plan.one_tick, table, plan.over.columns)
 
 
 def simulated(
