@@ -3,7 +3,6 @@
 import asyncio
 import html
 import math
-from dataclasses import replace
 
 from nicegui import ui
 
@@ -175,17 +174,22 @@ def means_of(planned: Plan, total: float) -> list[str]:
         numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
         if len(numbers) != 1 or len(lines) == _MOST_MEANS:
             continue
-        ((i, base),) = numbers
+        i = numbers[0][0]
         groups = {attributes[k].name: other for k, other in term if k != i}
         name = attributes[i].name
-        sums = planned.answer_deviations(groups | {name: replace(base, degrees=(1,))})
-        rows = total * sums.shape[-1] / sums.size
-        half = quantile(LEVEL) * math.sqrt((sums**2).mean()) / rows
         low, high = attributes[i].interval
+        # of the sum less the mean times the count; it is largest for a mean at one of the ends
+        less = [{"kind": "moments", "degrees": [1], "about": end} for end in (low, high)]
+        squares = [planned.answer_deviations(groups | {name: own}) ** 2 for own in less]
+        rows = total * squares[0].shape[-1] / squares[0].size
+        half = quantile(LEVEL) * math.sqrt(max(square.mean() for square in squares)) / rows
         given = f" given {marginal_name(tuple(groups))}" if groups else ""
         shown = f"{float(f'{half:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
         ends = f"ends: {low:,.15g} and {high:,.15g}"
-        lines.append(f"Mean of {name}{given}: ± {shown} in a group of {rows:,.0f} rows ({ends})")
+        lines.append(
+            f"Mean of {name}{given}: at most about ± {shown} in a group of {rows:,.0f} rows "
+            f"({ends})"
+        )
     return [*lines, *[_ENDS] * bool(lines)]
 
 

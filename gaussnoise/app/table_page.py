@@ -19,6 +19,7 @@ from .columns import HELP, KINDS, attribute_of, join, kind_of, typed
 from .jobs import Job
 from .parts import (
     AT_CHECK,
+    answer,
     check_rows,
     frame,
     go,
@@ -27,7 +28,6 @@ from .parts import (
     mine,
     note,
     outcome,
-    output,
     refusal,
     scroll_here,
     words,
@@ -443,14 +443,7 @@ def _check(state: State, at: int | None) -> None:
         head("Would all rows count?", 2)
         mine("The answer has exact counts of your data, and values of it: for you alone.")
 
-        def check() -> None:
-            check_rows(state)
-
-        ui.button("Check the rows", on_click=handled(check)).props("outline")
+        check_rows(state, f"/?at={_RESULT}")
         job = state.jobs.last
         if job is not None and job.words[0] == "check" and job.status is not None:
-            ui.label(f"{job.name}:")
-            if job.said:
-                output(job.said)
-            else:
-                outcome(job)
+            answer(job)

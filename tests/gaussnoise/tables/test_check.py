@@ -473,7 +473,8 @@ def test_a_file_of_another_year_is_named_loudly(kind, engine, engines, tmp_path)
         return plan.check(engines[engine](rows, tmp_path)).warnings
 
     assert warned([2023] * 24) == ()
-    assert warned([2023] * 3 + [2025] * 21) == ()  # 7 of 8 values, less than nine in ten
+    less = warned([2023] * 3 + [2025] * 21)  # 7 of 8 values, less than nine in ten
+    assert not any("is this the table" in said for said in less)
     (said,) = warned([2023] * 2 + [2025] * 22)
     how = {
         "categories": "are no category of the schema",
@@ -484,6 +485,31 @@ def test_a_file_of_another_year_is_named_loudly(kind, engine, engines, tmp_path)
     assert said == (
         f"22 of 24 values of m {how}; is this the table, and this the schema, that you mean?"
     )
+
+
+@pytest.mark.parametrize(
+    ("other", "end"), [("?", "count in its catch-all"), (None, "are left out")]
+)
+def test_a_tenth_of_all_rows_in_no_category_is_a_warning(other, end):
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"], other=other, missing=["-"])])
+
+    def warned(few):
+        rows = [*["female"] * few, "-", "-", None, *"F" * (97 - few)]
+        return gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"sex": rows})).warnings
+
+    assert warned(9) == ()
+    (said,) = warned(10)
+    assert said == (
+        f"10 of 97 values of sex are no category of the schema: their rows {end}; does the schema "
+        "name every value, as the table writes it, and every code for missing?"
+    )
+
+
+def test_a_warning_of_values_at_the_nearer_end_needs_nearly_all_of_them():
+    """Ends are chosen so that they cut some values."""
+    schema = gn.Schema([gn.Attribute("pay", clip=[0, 9])])
+    table = pa.table({"pay": [5.0, 5.0, 50.0, 50.0]})
+    assert gn.plan(schema, 1, gn.zCDP(1.0)).check(table).warnings == ()
 
 
 def test_columns_that_are_mostly_empty_are_no_reason_to_warn():
