@@ -71,6 +71,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(wrong).to_be_hidden()  # buttons below it have moved
     tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
     expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
+    connected(tab)
     # the next column that is not confirmed is open
     tab.get_by_role("button", name="Leave this column out").locator("visible=true").click()
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
