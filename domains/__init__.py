@@ -4,6 +4,7 @@ from .algebra.hulls import hull
 from .algebra.products import kron, product
 from .domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, QuadraticMax
 from .errors import DimensionError, DomainError, DomainTooLargeError, InvalidDomainError
+from .sets.box_moments import BoxMoments
 from .sets.ellipsoid import Ellipsoid
 from .sets.finite import FiniteSet
 from .sets.lp_ball import LpBall
@@ -42,6 +43,7 @@ __all__ = [
     "Arcs",
     "Base",
     "Bins",
+    "BoxMoments",
     "Clipped",
     "DimensionError",
     "DomainError",

@@ -184,7 +184,7 @@ class AbstractDomain(Storable, abc.ABC):
         return None
 
     def _magnitudes(self) -> Array:
-        """Return bounds on the sizes of the numbers behind each coordinate, shape (dim,)."""
+        """Return bounds on the sizes of the numbers that coordinates are computed from, (dim,)."""
         from .oracles.distance import reach_of
 
         return reach_of(self)

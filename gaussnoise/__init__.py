@@ -155,9 +155,11 @@ if not _TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         """Raise AttributeError for a name that does not exist, with a hint where it may be."""
-        rooms = (estimators, streams, results, errors)
+        rooms = (domains, estimators, streams, results, errors)
         known = [
-            f"gn.{room.__name__.partition('.')[2]}.{name}" for room in rooms if name in dir(room)
+            f"gn.{room.__name__.removeprefix('gaussnoise.')}.{name}"
+            for room in rooms
+            if name in dir(room)
         ]
         hint = f"; hint: {known[0]}" if known and not name.startswith("_") else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

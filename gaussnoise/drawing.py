@@ -42,9 +42,9 @@ def unreadable(
 ) -> NDArray[np.bool_]:
     """Return which numbers a picture leaves off, so that the others can be read.
 
-    A number is left off without an estimate or a finite interval. It is also left off if its
-    interval is far longer than the scale of at least two numbers, and half of all, whose intervals
-    it contains, since nothing is known of the difference. The scale contains 0 if ``from_zero``.
+    A number is left off without an estimate or a finite interval. The scale spans the shortest
+    intervals, at least two and half of all, and also 0 if ``from_zero``. A number is left off, too,
+    if its interval is far longer than the scale and contains it: it says nothing about the others.
     """
     off = ~(np.isfinite(estimate) & np.isfinite(low) & np.isfinite(high))
     known = np.flatnonzero(~off)

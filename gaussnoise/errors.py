@@ -222,7 +222,10 @@ class SchemaWarning(UserWarning):
 
 
 class StreamWarning(UserWarning):
-    """A file that an earlier tick of a stream has counted is counted again, as requested.
+    """A stream protects some persons less than others, or counts a file twice, as requested.
+
+    Corrections of persons with one row in a tick leave out those whose row changes there: it is two
+    rows. A file that an earlier tick counted may be counted again.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])

@@ -22,6 +22,7 @@ from domains import (
     AbstractDomain,
     Base,
     Bins,
+    BoxMoments,
     Clipped,
     Ellipsoid,
     FiniteSet,
@@ -331,6 +332,23 @@ def _powers(d, k):
     return np.array([functools.reduce(np.kron, [x] * k) for x in vectors])
 
 
+def _moments_of_two(theta, low=(-1.0, 0.5), high=(2.0, 1.5)):
+    """The largest of θ'(1, x, y, x², xy, y²): at corners, on edges, inside."""
+    c, a, b, xx, xy, yy = theta
+    value = lambda x, y: c + a * x + b * y + xx * x * x + xy * x * y + yy * y * y  # noqa: E731
+    points = list(itertools.product(*zip(low, high, strict=True)))
+    points += [(-(a + xy * y) / (2 * xx), y) for y in (low[1], high[1]) if xx]
+    points += [(x, -(b + xy * x) / (2 * yy)) for x in (low[0], high[0]) if yy]
+    if (still := 4 * xx * yy - xy * xy) != 0:
+        points.append(((b * xy - 2 * a * yy) / still, (a * xy - 2 * b * xx) / still))
+    return max(value(x, y) for x, y in points if low[0] <= x <= high[0] and low[1] <= y <= high[1])
+
+
+def _moments(count):
+    x, y = np.random.default_rng(12).uniform([-1.0, 0.5], [2.0, 1.5], (count, 2)).T
+    return np.column_stack([np.ones(count), x, y, x * x, x * y, y * y])
+
+
 def _wide():
     return np.random.default_rng(9).normal(size=(3, 4))
 
@@ -398,6 +416,7 @@ class Disc(AbstractDomain):
 
 
 _random = np.random.default_rng(1).normal(size=(7, 3))
+_BOX = BoxMoments([-1.0, 0.5], [2.0, 1.5])
 
 
 def _bodies():
@@ -448,6 +467,13 @@ def _bodies():
         _body("squares of vectors", TensorPower(2, 2), _second_power, _powers(2, 2)),
         _body("cubes of vectors", TensorPower(2, 3), _third_power, _powers(2, 3)),
         _body("squares of vectors in space", TensorPower(3, 2), _second_power, _powers(3, 2)),
+        _body("moments", _BOX, _moments_of_two, _moments(30)),
+        _body(
+            "differences of moments",
+            _itself(_BOX),
+            lambda t: _moments_of_two(t) + _moments_of_two(-t),
+            _moments(30)[:15] - _moments(30)[15:],
+        ),
         _body("image of a ball", A @ LpBall(2, 3), lambda t: _lp(3)(t @ A)),
         _body("image of a curved ball", A @ LpBall(2, 1.5), lambda t: _lp(1.5)(t @ A)),
         _body(

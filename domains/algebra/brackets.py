@@ -13,12 +13,12 @@ STARTS = 12
 
 
 def value_at(x: Array, form: Array, center: Array) -> float:
-    """Return ``(x − c)' H (x − c)``."""
+    """Return ``(x − center)' form (x − center)``."""
     return float((x - center) @ form @ (x - center))
 
 
 def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array, x: Array) -> Array:
-    """Return a local maximizer of (x − c)' H (x − c), reached from x by support points."""
+    """Return a local maximizer of the form about the center, reached from x by support points."""
     value = value_at(x, form, center)
     for _ in range(ASCENTS):
         # a convex function lies above its tangent: the tangent's maximizer over K does not lower it
@@ -48,7 +48,7 @@ def bracket(
 
 
 def seminorm(x: Array, form: Array) -> float:
-    """Return ``√(x' H x)``."""
+    """Return ``√(x' form x)``."""
     return math.sqrt(max(float(x @ form @ x), 0.0))
 
 

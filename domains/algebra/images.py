@@ -18,7 +18,7 @@ from .arguments import checked_domains, finite_array, points_of, same_kind
 from .brackets import bracket, seminorm, value_at
 from .members import parts_of
 
-_DUST = 1e-11  # terms of a form between two parts, relative to it, that may be rounding
+_DUST = 1e-11  # terms between two parts, below this fraction of the form, may be rounding
 
 
 def linear_image(matrix: "ArrayLike", K: AbstractDomain) -> AbstractDomain:
@@ -349,6 +349,6 @@ class Translate(AbstractDomain):
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Return whether the maximum over an image A K is taken over K, where numbers may be larger."""
+    """Return whether the maximum over A K is computed over K, whose numbers may be larger."""
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in parts_of(domain))

@@ -439,7 +439,7 @@ class Kronecker(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [found.maximizer])
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return the bounds, computed on factors stretched to similar size in all directions."""
+        """Return the bounds, computed after both factors are stretched to equal widths."""
         if self._pieces is not None:
             return super()._max_pulled(A, form)
         first, second = self._frames

@@ -39,7 +39,7 @@ def worst_open(
         worst = nodes[np.argpartition(-bounds[nodes], count - 1)[:count]]
         new = children(tuple(array.take(worst, axis=0) for array in pool))
         kept = np.flatnonzero(~(new[-1] <= closed()))
-        # children take the array entries of their parents and of closed nodes
+        # children overwrite the entries of their parents and of closed nodes
         places = np.concatenate([worst, np.flatnonzero(~is_open)])
         if (missing := len(kept) - len(places)) > 0:
             more = max(missing, len(bounds))

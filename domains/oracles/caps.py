@@ -13,10 +13,10 @@ With s the signs of <g_j, v>, unit vectors u of the cap satisfy
     h(u) = <G s, u> + 2 Σ_j max(0, −s_j <g_j, u>)
          <= ‖G s‖ + 2 Σ_j max(0, ‖g_j‖ sin R − \|<g_j, v>\| cos R / ‖v‖),
 
-and the last sum is zero for small caps: no flip of one sign lengthens the longest z, hence \|<z,
-g_j>\| >= ‖g_j‖², and z is well inside its cell. If all members on the boundary have nearly the same
-length, n columns need about n^(r−1) caps, the number of vertices of Z, and a gap of ε needs about
-ε^((1−r)/2) caps.
+and the last sum is zero for small caps around z: no flip of one sign lengthens the longest z, hence
+\|<z, g_j>\| >= ‖g_j‖², so that z is far from all these hyperplanes. If all members on the boundary
+have nearly the same length, n columns need about n^(r−1) caps, the number of vertices of Z, and a
+gap of ε needs about ε^((1−r)/2) caps.
 """
 
 import math
@@ -26,10 +26,10 @@ import numpy as np
 from ..floats import UNIT, Array
 from .branch import Nodes, worst_open
 
-# in more dimensions, the caps that would improve on the relaxation are too many
+# with more dimensions, too many caps are needed to improve on the relaxation
 MOST_DIMENSIONS = 9
-# Relative rounding error of a few operations on 2r numbers. Cosines down to _WIDEST lose one
-# more digit; caps with smaller cosines are not bounded.
+# Relative rounding error of a few operations on 2r numbers. Cosines near _WIDEST lose one more
+# digit; caps with smaller cosines get no bound.
 _ROUNDING = 1e-12
 _WIDEST = 0.1
 _CLOSED = 1e-11  # relative excess over the longest vertex at which a bound is good enough
@@ -79,7 +79,7 @@ class _Search:
 
     A box has a middle, half sides (zero along the normal of its face), and a bound on the lengths
     of members in its directions. All coordinates are exact multiples of 2^-44. Smaller boxes are
-    not needed: their caps lie in one cell, up to an error below ``_CLOSED``.
+    not needed: no hyperplane meets their caps, up to an error below ``_CLOSED``.
     """
 
     def __init__(self, G: Array, x: Array, slack: float) -> None:
@@ -129,7 +129,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return ‖G s‖ for the signs s of every row, and keep the longest vertex found."""
+        """Return the lengths of the vertices with the signs of each row, and keep the longest."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())

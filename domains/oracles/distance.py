@@ -79,7 +79,7 @@ class _Search:
         self.atoms = np.zeros((0, len(x)))
         self.weights = np.zeros(0)
         self.normals: dict[bool, tuple[Array, Array]] = {}
-        self.gap = 0.0  # least excess bound seen; one costs time, and is at least a quarter of it
+        self.gap = 0.0  # least excess bound so far; a new one costs time, and is at least a quarter
 
     def member(self, theta: Array) -> Array:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
@@ -124,7 +124,7 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Find the theta of least support among those with <theta, x − origin> = 1.
+        """Find the theta with <theta, x − origin> = 1 whose support function is least.
 
         Here ``origin`` is a member. The method is BFGS with the weak Wolfe conditions, which also
         handles kinks (Lewis & Overton 2013). The last support points surround x, or the boundary

@@ -48,7 +48,7 @@ class Block(Protocol):
         ...
 
     def max_squares(self, y: Array) -> Array:
-        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, for y >= 0; the maximum is h_T(y)."""
+        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, for y >= 0."""
         ...
 
 
@@ -243,12 +243,24 @@ class ConvexImage:
         """Return a maximizer of <theta, x> for every row theta, shape (k, d)."""
         # scaled so that products neither overflow nor underflow
         thetas = np.ldexp(thetas, -np.frexp(np.abs(thetas).max(axis=1))[1][:, None])
-        slopes, start, x = thetas @ self.matrix, 0, np.zeros((len(thetas), self.matrix.shape[1]))
+        slopes, start = self._scaled(thetas) if self._is_diagonal else thetas @ self.matrix, 0
+        x = np.zeros((len(thetas), self.matrix.shape[1]))
         for block in self.blocks:
             own = slice(start, start + block.size)
             x[:, own] = block.support_point(slopes[:, own])
             start += block.size
-        return self.offsets[np.argmax(thetas @ self.offsets.T, axis=1)] + x @ self.matrix.T
+        moved = self._scaled(x) if self._is_diagonal else x @ self.matrix.T
+        if len(self.offsets) == 1:
+            return self.offsets[0] + moved
+        return self.offsets[np.argmax(thetas @ self.offsets.T, axis=1)] + moved
+
+    @cached_property
+    def _is_diagonal(self) -> bool:
+        return is_diagonal(self.matrix)
+
+    def _scaled(self, rows: Array) -> Array:
+        """Return ``rows @ A`` for a diagonal A: entry by entry, with the same numbers."""
+        return rows * self.matrix.diagonal()
 
     def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:
         """Return points where ``‖W (x − center)‖`` is locally largest over a set with one offset.
@@ -308,6 +320,12 @@ class ConvexImage:
         return QuadraticMax(point, math.ldexp(value, 2 * unit), math.ldexp(upper, 2 * unit))
 
 
+def is_diagonal(matrix: Array) -> bool:
+    """Return whether a matrix is square, with zeros off its diagonal."""
+    square = matrix.shape[0] == matrix.shape[1]
+    return square and np.count_nonzero(matrix) == np.count_nonzero(matrix.diagonal())
+
+
 def _longest(matrix: Array) -> int:
     """Return the largest number of nonzero entries in a row."""
     return int(np.count_nonzero(matrix, axis=1).max(initial=0))
@@ -326,6 +344,10 @@ def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
     scale = np.sqrt(np.maximum(diagonal, dust.max(axis=1)))
     inverse = 1 / np.where(scale > 0, scale, 1.0)
     unit = form * inverse * inverse[:, None]  # in this order no product leaves the range of doubles
+    if is_diagonal(unit):
+        values = unit.diagonal()
+        roots = np.sqrt(np.maximum(values, 0.0))
+        return scale, np.diag(roots)[values > 0], np.diag(18 * EPS * np.abs(values))
     values, axes = np.linalg.eigh(unit)
     # a computed difference may be zero by chance: add a bound on its rounding
     sizes = (np.abs(axes) * np.abs(values)) @ np.abs(axes).T

@@ -42,7 +42,7 @@ EXACT_COLUMNS = 22
 # largest relative gap of a bound that is exact up to rounding; callers allow for this much
 EXACT = 1e-10
 MOST_WORK = 2**31  # multiplications in a search for the longest member of a box: some seconds
-_TRIAL = 64  # signs may use one part in this many of that work if caps can be searched after them
+_TRIAL = 64  # if caps can be searched later, the search over signs gets one part in this many
 ROUNDING = 1e-13  # margin for rounding, as a relative length of columns
 _DIRECTIONS = 64  # number of directions in which a relaxed solution is rounded to a point
 # Number of rounded points that are then improved. For boxes all are: steps are cheap there,
@@ -172,8 +172,8 @@ def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Fo
     """Return the best point and bound for one of ``offsets`` offsets, by the method that fits."""
     n = G.shape[1]
     if body.is_ball:
-        x, upper = _trust_region(G, g)
-        return _found(G, g, x, upper, offset)
+        simple = None if g.any() else _diagonal(G, body)
+        return _found(G, g, *(simple or _trust_region(G, g)), offset)
     live = np.flatnonzero(G.any(axis=0))
     if body.box[live].all() and len(live) + g.any() <= EXACT_COLUMNS:
         best = _enumerate(G, g[None], live)
@@ -246,7 +246,7 @@ def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Ar
 
 
 def _planar(G: Array) -> Array:
-    """Return signs of the zonogon's vertex farthest from its center, from generators by angle."""
+    """Return the signs of the plane vertex farthest from the center: generators sorted by angle."""
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     # with generators turned into one half plane and sorted by angle, partial sums walk along the
@@ -261,7 +261,7 @@ def _planar(G: Array) -> Array:
 
 
 def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
-    """Return the maximizer, and the maximum h_T(‖g_j‖²), for orthogonal columns g_j; else None."""
+    """Return the maximizer of ‖G x‖ and its square if columns of G are orthogonal; else None."""
     if np.count_nonzero(G.any(axis=0)) > len(G):
         return None
     Q = G.T @ G
@@ -354,7 +354,7 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """Return h_T(λy) and λy, y >= 0, for the least λ with diag(λy) ⪰ G'G."""
+    """Return the bound from λy, and λy, for the least λ with diag(λy) ⪰ G'G; y >= 0."""
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
     factor = float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square))
@@ -362,7 +362,7 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
-    """Return y, nearly the best with a multiple that has diag(y) ⪰ G'G, and U, which gives it."""
+    """Return a nearly best y, up to a factor that makes diag(y) ⪰ G'G, and the relaxation's U."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
@@ -375,7 +375,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j) and its slope; least along the best U."""
+        """Return half of ‖U‖² minus the relaxation's root, and its gradient in U."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -432,7 +432,7 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Return the rows x after steps to the support point at Q x and sign flips, while they help."""
+    """Return the rows x after steps to support points at G'Gx and sign flips, while these help."""
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)

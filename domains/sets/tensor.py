@@ -218,7 +218,7 @@ class SymmetricCoordinates:
     Attributes:
         base: d.
         order: k.
-        kind: shape (d^k,), for each tensor entry, the number of the multiset of its indices.
+        kind: shape (d^k,), for each tensor entry, the row in ``indices`` of its multiset.
         counts: shape (N,), the number of tensor entries per multiset, a multinomial coefficient.
         indices: shape (N, k), the multisets, sorted.
     """
@@ -451,8 +451,8 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
     """
     best = sphere_maximum(G, g, 1.0)[1]
     if coordinates.order % 2 == 0 and g.any():
-        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic. Otherwise the bound would cover −X,
-        # which is no power for even k.
+        # Since <L, X> = ‖u‖^k = 1, the linear term g'X equals the quadratic (g'X)(L'X). A bound
+        # with a linear term also holds for −X, which is no tensor power if k is even.
         L = _norm_power(coordinates)
         G, g = G - np.outer(g, L) - np.outer(L, g), np.zeros(len(g))
     if len(G) > _MOST_SYMMETRIZED:

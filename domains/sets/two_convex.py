@@ -127,7 +127,7 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Return each row, clipped to the box of a mixture of ``squares`` that suits it best."""
+    """Return each row clipped to a box in the body: a mixture of ``squares`` chosen for the row."""
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0

@@ -116,7 +116,7 @@ class Marginals(AbstractTables):
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The subsets, as in :class:`Products`: pairs of an attribute and an identity base."""
+        """For each subset, pairs of an attribute and its :class:`Identity` base."""
         # each pair is built once, since there may be a million subsets
         pairs = [(i, Identity(n)) for i, n in enumerate(self.sizes)]
         return tuple([tuple([pairs[i] for i in subset]) for subset in self.subsets])

@@ -66,9 +66,9 @@ class AbstractTables(AbstractFiniteDomain):
 
     @property
     def content(self) -> tuple[object, ...] | None:
-        """The content that equal tables share; None if a base is of a user's own class.
+        """The content that tables compare; None if a base is of a user's own class.
 
-        Nothing shows which of its arguments such a class compares.
+        It is not known which of its arguments such a class compares.
         """
         known = all(is_known(base) for term in self.terms for _, base in term)
         return (type(self), self.sizes, self.terms, self.weights) if known else None

@@ -249,7 +249,7 @@ def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> A
 
 
 def _centered(matrix: Array, relation: Relation | None) -> Array:
-    """Return the matrix less the mean of each row over cells that replaced records may reach."""
+    """Return the matrix minus the mean of each row over cells that replaced records may reach."""
     if relation is None or relation == "add-remove":
         return matrix
     labels = np.zeros(matrix.shape[1], dtype=np.intp)

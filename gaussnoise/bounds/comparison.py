@@ -214,8 +214,8 @@ def compare(
                 Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)")
             )
     epsilon = _epsilon(privacy)
-    # Three ways: equal Laplace noise in all coordinates; the scales σ of least ‖σ‖_p with
-    # Σ width/σ <= ε; noise on the number of records at each point.
+    # Three ways: equal Laplace noise in all coordinates; the scales σ of least ‖σ‖_p with Σ width/σ
+    # <= ε; noise on the number of records at each point.
     laplace = {
         "ℓ₁ sensitivity": manhattan * domain.dim ** (1 / p),
         "ε split over coordinates at its best": float(

@@ -82,7 +82,7 @@ def at_distribution(
 
 
 def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
-    """Return ``√tr(W cov P)``, rounded down; zero if W is not known."""
+    """Return the root of one draw's weighted variance, rounded down; zero without weights."""
     moved = rows - rows[0]  # subtract a common part before rounding
     size = float(np.abs(moved).max())
     if size == 0 or weights is None:

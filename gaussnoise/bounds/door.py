@@ -42,9 +42,9 @@ def lower_bound(
     χ² the largest χ² divergence between outputs on neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or
     ``e^{μ²} − 1``. Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and
     ``γ°_p(S_X) / (nχ)`` at the data set X, where ``S_X = {±(x − y)}`` over records x of X and all y
-    in K. For few listed points, and for tables of up to about eleven attributes, the first bound is
-    raised to the least value of the second one over data with a single distinct point. Under
-    add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ`` for all data.
+    in K. For few listed points, and for tables of up to about eleven attributes, the bound for all
+    data is the larger of the first one and the least value of the second one over data whose
+    records are all equal. Under add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ`` for all data.
 
     Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
     one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the coordinate weights of the proof.
@@ -156,7 +156,7 @@ def _at(
 
 
 def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return γ° of differences x − y of private records x; error messages do not show sizes."""
+    """Return the bound for differences from private records; errors do not show their sizes."""
     try:
         return proof_of(domain, reach, p, tol)
     except (GaussNoiseError, ArithmeticError) as error:

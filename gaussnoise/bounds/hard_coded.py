@@ -51,7 +51,7 @@ class HardCodedMechanism:
         object.__setattr__(self, "favourite", _rows(self.favourite))
 
     def _move(self, data: "ArrayLike") -> Array:
-        """Return μ(X) − μ(X₀)."""
+        """Return the mean of the data minus that of the favourite data set."""
         rows, known = _rows(data), _rows(self.favourite)
         if rows.shape != known.shape:
             raise DataError(

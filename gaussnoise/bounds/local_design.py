@@ -83,7 +83,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
 
 def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """Return a member y of K with a large ``(y − x)' H (y − x)``; by ascents if K is a body."""
+    """Return a member y with a large ``(y − row)' form (y − row)``; by ascents for a body."""
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
     best, value = start, float((start - row) @ form @ (start - row))

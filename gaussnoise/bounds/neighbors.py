@@ -142,7 +142,7 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """Return ``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)``, the largest σ₁, and several c."""
+    """Return ``Σuσ/σ₁`` and ``Σu²`` of the spectrum σ for ``u = min(1, c σ/σ₁)`` and several c."""
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

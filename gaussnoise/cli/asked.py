@@ -73,7 +73,7 @@ class Options:
 
 
 def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = {}) -> Any:
-    """Return options as values like those of ``[plan]``, which stand where none is given.
+    """Return options as plain values; an option that is not given has its value in ``[plan]``.
 
     ``more`` has values that another table of the schema file states.
 
@@ -244,7 +244,7 @@ def weight_of(text: str) -> dict[str, Any]:
         ) from None
 
 
-# options that are texts, and their readers: to the values that [plan] states
+# options that are given as text, with functions from the text to the value that [plan] has
 _READERS: dict[str, Callable[[Any], Any]] = {
     "per_record": scales_of,
     "public": parts_of,

@@ -177,7 +177,7 @@ class StreamOptions:
                 f"stream: expected [[workload]] tables without within in {self.schema}, since a "
                 "stream takes a budget and no targets; hint: -m names the tables"
             )
-        with patience(ERR, "planning"):
+        with patience(ERR, "planning"), _warnings_said():
             return plan(asked.schema, asked.workload, asked.privacy, over=over, **asked.options)
 
 

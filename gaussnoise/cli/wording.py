@@ -14,7 +14,7 @@ _CALLS = {
     r"(?:gn\.)?\b(combine|difference)\([^()]*\)": r"gaussnoise \1",
     r"(?:gn\.streams\.)?Stream\.open\('([^']*)'\)": r"gaussnoise stream tick \1",
 }
-# for commands that lack this option
+# for messages of commands that lack this option
 OF_RELEASES = {"on_outside": "--on-outside"}
 _QUESTION = "ask: "  # questions stay as they are: an attribute may be called level
 

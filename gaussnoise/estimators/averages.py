@@ -89,7 +89,7 @@ class Averages:
     def _by_truncation_on_a_line(self, t: Array) -> Array:
         r"""Return the bound for d = 1, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
 
-        Here X are the records less μ, m of them, x = mt, and ``Y = min(X, y)``; the bound is for
+        Here X are the records minus μ, m of them, x = mt, and ``Y = min(X, y)``; the bound is for
         both sides of the mean together. The k-th moment bounds the second sum. For the first sum,
         ``u₊ <= exp(λu − 1)/λ`` and ``E exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!)``, with E Y₊^j at most 1
         for j <= k and y^(j−k) for larger j. This gives normal tails for small t and, for large t,
@@ -110,7 +110,7 @@ class Averages:
 
         With probability at most m d^(k/2) / y^k there is a far record, and clipping then changes an
         average X̄ in a direction v by at most ``|⟨v, X̄ − μ⟩| + off``. Otherwise Bousquet's
-        inequality bounds the norm of the sum of the m records less μ (Boucheron, Lugosi & Massart
+        inequality bounds the norm of the sum of the m records minus μ (Boucheron, Lugosi & Massart
         2013, Theorem 12.5), with E‖·‖ <= √(md) and a variance of at most m in every direction.
         """
         m, k, d = self.samples, self.k, self.dim

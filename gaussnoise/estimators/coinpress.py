@@ -92,7 +92,7 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """Digests of the arrays, by which a ledger compares covariance bounds."""
+        """Digests of the arrays, for the request that a ledger stores."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
@@ -344,14 +344,18 @@ def coinpress_mean(
 
     def find() -> Found:
         with np.errstate(all="ignore"):  # some numbers may overflow
-            turned = bound.turned(rows - middle)
+            turned = bound.turned(rows - middle if middle.any() else rows)
         place, scale = np.zeros(d), np.ones(d)
         noisy = NoisyMean(place, place, place)
         for step, share in zip(plan.steps, budget.shares, strict=True):
             place, scale = noisy.estimate * scale / step.scale, step.scale
             with np.errstate(all="ignore"):
                 noisy = ball_mean(
-                    turned / scale, place, step.radius, budget.of_step(share), pure=False
+                    turned if (scale == 1).all() else turned / scale,
+                    place,
+                    step.radius,
+                    budget.of_step(share),
+                    pure=False,
                 )
         last = plan.steps[-1]
         estimate = middle + bound.back(scale * noisy.estimate)

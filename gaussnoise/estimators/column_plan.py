@@ -65,7 +65,7 @@ class ColumnPlan:
 
     @property
     def quantile(self) -> float:
-        """The normal quantile for noise and sampling: :attr:`wrong` is taken from 1 − level."""
+        """The normal quantile for noise and sampling, at 1 − level minus :attr:`wrong`."""
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
     def counts(self, table: object, column: str, rho: float) -> Counts:
@@ -117,7 +117,7 @@ class ColumnPlan:
         """
 
         def noise(count: float, spent: float) -> float:
-            """Return the deviation of a mean in −1 … 1, with the effect of Wilson's correction."""
+            """Return the deviation of a mean of numbers in [−1, 1], with Wilson's correction."""
             more = math.sqrt(UNSPENT / max(1 - spent / counts.rho, UNSPENT))
             return math.hypot(unit * more, self.quantile) * self.number_of_groups / count
 
@@ -173,12 +173,12 @@ class ColumnPlan:
 
     @cached_property
     def in_unit(self) -> Plan:
-        """The plan for ranges of length 2 at ρ = ½; its noise, rescaled, is that for any ranges."""
+        """The plan for ranges of length 2 at ρ = ½; scaling its noise gives that of any plan."""
         ranges = [FoundRange(column, 0.0, 2.0) for column in self.columns]
         return self.plan(ranges, zCDP(0.5))
 
     def deviation(self, rho: float) -> float:
-        """Return the standard deviation of the noise on a sum in −1 … 1, at a cost of ρ.
+        """Return the standard deviation of the noise on a sum of numbers in [−1, 1], at this ρ.
 
         Raises:
             ParameterError: there is no such noise.

@@ -253,12 +253,11 @@ def _released(
     """Return the result of a step, from the known upper bound on the covariance.
 
     Rounding: let W be the inverse of ``root``. A row x that is not clipped is x = root w' with ‖w'‖
-        <=
-    √q, and becomes w = W x. Here w differs from w' because ``W root`` is not exactly the identity,
-    and by the rounding of d terms, of clipping, and of the lattice: in every coordinate by at most
-    ``lost`` √q. So the error of w wᵀ is at most q times lost 1ᵀ + 1 lostᵀ + lost lostᵀ. It is
-    mapped back by |root|, where sums of d terms are rounded twice more. For clipped rows the same
-    holds, since they have length √q.
+    <= √q, and becomes w = W x. Here w differs from w' because ``W root`` is not exactly the
+    identity, and by the rounding of d terms, of clipping, and of the lattice: in every coordinate
+    by at most ``lost`` √q. So the error of w wᵀ is at most q times lost 1ᵀ + 1 lostᵀ + lost lostᵀ.
+    It is mapped back by |root|, where sums of d terms are rounded twice more. For clipped rows the
+    same holds, since they have length √q.
     """
     values, axes = np.linalg.eigh(bound)
     roots = np.sqrt(np.maximum(values, least))

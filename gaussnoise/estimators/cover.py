@@ -201,7 +201,7 @@ class Cover:
                 np.clip(np.nan_to_num(seen, nan=0.0), -furthest, furthest).astype(np.int64)
             )
             forth = fewest_changes(seen, points, _UNITS, needed)
-            # a mean too far below one point is too far above its negative for negated numbers
+            # for negated numbers, a mean too far below a point is too far above the negated point
             other = fewest_changes(-seen[::-1], -points, _UNITS, needed)
             least = np.minimum(least, np.minimum(forth, other)[back])
         return least

@@ -183,7 +183,7 @@ def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> 
 
 
 def _laplace_tail(w: float, b: float, s: float) -> float:
-    """Return P(L + N > w) for a Laplace variable of scale b and a normal one of deviation s."""
+    """Return P(Laplace noise of scale b + normal noise of standard deviation s > w)."""
     # P(N > w) + ½E[e^{−(w−N)/b}; N < w] − ½E[e^{(w−N)/b}; N > w], where each expectation is a
     # normal probability with a shifted mean, times a factor
     half = s * s / (2 * b * b)

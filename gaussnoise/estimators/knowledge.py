@@ -104,7 +104,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return a set's description, with digests in place of arrays, for ledgers to compare."""
+    """Return a set's description for requests in ledgers, with digests in place of arrays."""
     header, arrays = describe(domain)
     return [
         header,

@@ -34,16 +34,15 @@ _LEVEL = 2**12  # largest number of bins; a larger range is searched in several 
 _MOST_LEVELS = 20
 # Number of bins on either side of an unbounded range; the last bin has all numbers beyond.
 _MOST_KEYS = 2.0**61
-# Largest rounding of data, in deviations. Rounded data are not exactly normal, which lowers the
-# lead 0.3199 below by at most 0.42 times this: less than one unit of the last digit.
+# Largest rounding of data, in standard deviations. Rounded data are not exactly normal: this lowers
+# the lead 0.3199 below by at most 0.42 times the rounding, less than one unit of its last digit.
 _MOST_BLUR = 1e-4
 _MOST_RECORDS = 2**62
-# Width of a bin, error of its middle, and lead; width and error in deviations. The lead is the
-# difference, as a share of all records, between the bin around the mean and any bin whose middle is
-# further away than the error.
-# "variance": 8/9 of the mass is within 3 deviations (Chebyshev), and so in at most two bins of
-# width 6. "gaussian": the best bin of width 2 has at least Φ(2) − Φ(0), a bin whose middle is 2
-# away at most Φ(3) − Φ(1).
+# Width of a bin, error of its middle, and lead. Width and error are in standard deviations. The
+# lead is the difference, as a share of all records, between the bin around the mean and any bin
+# whose middle is further away than the error. "variance": 8/9 of the mass is within 3 deviations
+# (Chebyshev), and so in at most two bins of width 6. "gaussian": the best bin of width 2 has at
+# least Φ(2) − Φ(0), a bin whose middle is 2 away at most Φ(3) − Φ(1).
 _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 
@@ -109,7 +108,7 @@ class Search:
 
     @property
     def request(self) -> dict[str, object]:
-        """The range, as numbers that a ledger compares with those of other releases."""
+        """The range, as numbers for the request that a ledger stores."""
         radius = None if math.isinf(self.radius) else self.radius
         return {"radius": radius, "center": self.center.tolist()}
 

@@ -174,7 +174,7 @@ class Moments:
 
     @property
     def request(self) -> dict[str, object]:
-        """The assumptions, in the form that a ledger compares."""
+        """The assumptions, for the request that a ledger stores."""
         return {"samples": self.averages.samples, "moment": self.moment, "k": self.averages.k}
 
 

@@ -39,7 +39,7 @@ _TAIL_QUESTIONS = 2
 QUESTIONS = 1 + 2 * _ROUNDS + 2 * _CHECKS + _TAIL_QUESTIONS  # largest number of counts
 _CLEAR = 2.0  # margin, in deviations of a round's noise, between the sought count and the limit
 _RARE = 0.001  # share of far numbers by which order 4 is judged
-_WITHIN = 0.6  # part of the largest distance at which order 4 allows such a share
+_WITHIN = 0.6  # fraction of the largest distance at which order 4 allows this share
 # If L and U are outside the deciles, U − L is too large by some e, and the middle of both is wrong
 # by at most e/2. So half of U − L still bounds the deviation about the middle.
 _LEAST_SPREAD = 0.5
@@ -65,9 +65,9 @@ class Range:
         size: bound on the standard deviation of the numbers.
         bias: bound on the bias of clipping.
         assumed: the assumption, in words; empty if both ends are public.
-        least: a number below which there is no number, public or assumed; None if there is none, or
-            both ends are public.
-        most: a number above which there is no number, likewise.
+        least: the lower bound of all numbers, public or assumed; None if it is unknown, or if both
+            ends are public.
+        most: the upper bound of all numbers, likewise.
     """
 
     low: float
@@ -237,7 +237,7 @@ def find_range(
     if least is None and low >= 0 and clipped_at(1.0)[0] < 0 and _none_negative(counts):
         least = 0.0
     first, last = clipped_at(1.0)
-    if first == least or last == most:  # a fixed side: about half the range and noise
+    if first == least or last == most:  # one end is public: about half the range and noise
         first, last = clipped_at(0.5)
     if (least is not None and least > high) or (most is not None and most < low):
         raise NoRangeError("most numbers are outside the public bounds; hint: other bounds")
@@ -256,7 +256,7 @@ def find_range(
 
 
 def _room(counts: Counts, number: float) -> tuple[float, float]:
-    """Return the largest count beyond an end that passes the check, and the count sought.
+    """Return the largest count beyond L or U that passes the check, and the count that is sought.
 
     Raises:
         NoRangeError: the noise of a round is too large for so small a count.
@@ -290,12 +290,12 @@ def _is_enough(number: float, rho: float, counts: Counts) -> bool:
 
 
 def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
-    """Return the largest count allowed beyond an end, and a margin for the noise of a round.
+    """Return the largest count beyond L or U that passes the check, and a margin for a round.
 
-    If an end is inside the population's decile, then at least all numbers beyond the decile are
-    beyond this end, however it was chosen. Their number is binomial, with probability 0.1 or more.
-    So if fewer numbers than the lowest likely value of this binomial are beyond an end, the end is
-    not inside the decile. The limit is lower by margins for the noise of both counts.
+    If L is above the first decile of the population, all numbers below this decile are below L,
+    however L was chosen. Their number is binomial, with probability 0.1 or more. So if fewer
+    numbers than its lowest likely value are below L, then L is not above the decile; the same holds
+    for U. The limit is lower by margins for the noise of both counts.
     """
 
     def noise(step: str, part: float, squared: int) -> float:

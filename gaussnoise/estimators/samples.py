@@ -16,6 +16,7 @@ from .knowledge import shown
 Array = NDArray[np.float64]
 OnNonfinite = Literal["refuse", "clip"]
 
+_CHUNK_ENTRIES = 2**16  # entries of rows that are clipped together: they stay in the cache
 _SPARE = 64  # numbers are scaled by 2^-64: sums of fewer than 2⁶⁴ of them do not overflow
 
 
@@ -123,6 +124,16 @@ def clipped(rows: Array, center: Array, radius: float) -> Array:
     Only elementwise arithmetic and sums along rows are used, so no other record affects a result.
     The error of a coordinate is less than :func:`clipping_error`.
     """
+    mapped = np.empty(rows.shape)
+    step = max(1, _CHUNK_ENTRIES // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        mapped[part] = _clipped(rows[part], center, radius)
+    return mapped
+
+
+def _clipped(rows: Array, center: Array, radius: float) -> Array:
+    """Return :func:`clipped` of a few rows."""
     with np.errstate(all="ignore"):
         moved = rows - center
         moved[np.isnan(moved).any(axis=1)] = 0.0

@@ -46,7 +46,7 @@ class NoisyMean:
     rounding: Array
 
     def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
-        """Return ``center + unit · estimate``; ``rounding`` includes two more roundings."""
+        """Return ``center + unit · estimate``; its ``rounding`` includes this product and sum."""
         return NoisyMean(
             center + unit * self.estimate,
             unit * self.deviation,

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from domains.algebra.members import contains, magnitudes, near_members, widest
 from domains.domain import SLACK, AbstractDomain
 from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import bounding_box, is_near
+from domains.oracles.image import is_diagonal
 from domains.oracles.rows import row_norms, row_products
 
 from ..errors import CovarianceError, DataError
@@ -38,7 +40,113 @@ _BARE = 1e-9  # relative distance from the range of the noise at which a member 
 
 
 @dataclass(frozen=True, eq=False)
-class BodyLattice(AbstractLattice, PickledByArguments):
+class _Geometry:
+    """The part of a lattice that does not depend on the budget: it is computed once for a noise.
+
+    Attributes (for the others, see :class:`BodyLattice`):
+        length: bound on the difference of w between neighbours; 0 without noise.
+        deviations: bound on the change of coordinates for a w of length one, shape (d,).
+        bias: bound on the change of one record by rounding, except that of Q, shape (d,).
+    """
+
+    domain: AbstractDomain
+    body: AbstractDomain | None
+    whitening: Array
+    origin: Array
+    exponents: NDArray[np.int64]
+    live: NDArray[np.bool_]
+    box: Array
+    radius: float
+    length: float
+    unit_factor: Array
+    size: float
+    deviations: Array
+    bias: Array
+
+    @classmethod
+    def of(cls, noise: OptimalNoise, covariance: FactorCovariance) -> Self:
+        """Return the geometry of a noise.
+
+        Raises:
+            CovarianceError: the covariance leaves a direction of the domain without noise.
+        """
+        domain, factor = noise.domain, covariance.unit_factor
+        sums = noise.neighbors == "add-remove"
+        origin, centered = _origin(noise)
+        lower, upper = bounding_box(domain)
+        reach = np.maximum(np.maximum(upper - origin, origin - lower), 0.0)
+        live = reach > 0
+        exponents = np.frexp(np.where(live, reach, 1.0))[1].astype(np.int64) - _GRID_BITS
+        steps = np.where(live, np.ldexp(1.0, exponents), 0.0)
+        size = power_of_two(covariance.scale)
+        W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
+        r, d = W.shape
+        outside = _outside(domain, origin, reach, factor, W)
+        # bound on the change of a coordinate by rounding; it also holds for support points
+        numbers = magnitudes(domain) + np.abs(origin)
+        blur = steps + 4 * (widest(domain) + 8) * EPS * numbers
+        margin = 1e-6 * float(reach.max()) + blur
+        box = np.array([lower - margin, upper + margin])
+        if not r:
+            still = np.zeros(d)
+            return cls(
+                domain, None, W, origin, exponents, live, box, 0.0, 0.0, factor, size, still, blur
+            )
+
+        def whitened(lengths: Array) -> float:
+            """Return a bound on ‖w‖ over all vectors in the box with these half widths."""
+            return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
+
+        error = _left_error(W, factor)
+        # M = scale² L L', so ‖w‖ <= (1 + error) · scale/size · √sensitivity for all differences of
+        # members
+        longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * EPS)
+        share = longest if sums else longest / 2
+        rounding = 4 * (d + 8) * EPS * whitened(steps * _LARGEST)
+        radius = _FORGIVEN * share + whitened(blur)
+        if centered:
+            body, radius = None, share + radius
+            length = (1 if sums else 2) * (radius * (1 + 4 * (r + 8) * EPS) + rounding)
+        else:
+            body = W @ ((domain - origin) * (1 / size))
+            low, high = bounding_box(body)
+            beyond = 2 * SLACK * float((high - low).max()) + 128 * EPS * float(
+                np.abs([low, high]).max()
+            )
+            outer = (max(radius, beyond) + whitened(blur)) * (1 + 4 * (r + 8) * EPS) + rounding
+            length = (
+                longest * (1 + error)
+                + 2 * outer
+                + whitened(4 * RANGE_TOLERANCE * np.maximum(reach, blur))
+            )
+        length *= 1 + 32 * EPS
+        deviations = np.linalg.norm(factor, axis=1) * size
+        projected = np.abs(factor) @ (np.abs(W) @ blur)
+        decoding = 8 * (r + 4) * EPS * (np.abs(origin) + deviations * longest)
+        bias = outside + projected + decoding + deviations * (error * longest)
+        return cls(
+            domain,
+            body,
+            W,
+            origin,
+            exponents,
+            live,
+            box,
+            radius,
+            length,
+            factor,
+            size,
+            deviations,
+            bias,
+        )
+
+
+# Mechanisms with several budgets share a noise, and often are made one after the other.
+_known: WeakKeyDictionary[OptimalNoise, _Geometry] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
     r"""The lattice of integers on which a sum of records from a body is released.
 
     The covariance is M = scale² L Lᵀ, W a left inverse of L, o the origin; ``steps`` (one per
@@ -85,19 +193,8 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         bias: bound on the change of one record (or the mean) by rounding, shape (d,).
     """
 
-    domain: AbstractDomain
-    body: AbstractDomain | None
-    whitening: Array
-    origin: Array
-    exponents: NDArray[np.int64]
-    live: NDArray[np.bool_]
-    box: Array
-    radius: float
     bits: int
     query: IntegerQuery
-    unit_factor: Array
-    size: float
-    bias: Array
 
     @classmethod
     def build(
@@ -108,73 +205,17 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         choose_bits: Callable[[float], int],
     ) -> Self:
         """Return the lattice for ρ; ``choose_bits`` maps the deviation of noise on w to bits."""
-        domain, factor = noise.domain, covariance.unit_factor
-        sums = noise.neighbors == "add-remove"
-        origin, centered = _origin(noise)
-        lower, upper = bounding_box(domain)
-        reach = np.maximum(np.maximum(upper - origin, origin - lower), 0.0)
-        live = reach > 0
-        exponents = np.frexp(np.where(live, reach, 1.0))[1].astype(np.int64) - _GRID_BITS
-        steps = np.where(live, np.ldexp(1.0, exponents), 0.0)
-        size = power_of_two(covariance.scale)
-        W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
-        r, d = W.shape
-        outside = _outside(domain, origin, reach, factor, W)
-        # bound on the change of a coordinate by rounding; it also holds for support points
-        numbers = magnitudes(domain) + np.abs(origin)
-        blur = steps + 4 * (widest(domain) + 8) * EPS * numbers
-        margin = 1e-6 * float(reach.max()) + blur
-        box = np.array([lower - margin, upper + margin])
-        if not r:
-            nothing = IntegerQuery(1, 1.0)
-            return cls(
-                domain, None, W, origin, exponents, live, box, 0.0, 0, nothing, factor, size, blur
-            )
-
-        def whitened(lengths: Array) -> float:
-            """Return a bound on ‖w‖ over all vectors in the box with these half widths."""
-            return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
-
-        error = _left_error(W, factor)
-        # M = scale² L L', so ‖w‖ <= (1 + error) · scale/size · √sensitivity for all differences of
-        # members
-        longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * EPS)
-        share = longest if sums else longest / 2
-        rounding = 4 * (d + 8) * EPS * whitened(steps * _LARGEST)
-        radius = _FORGIVEN * share + whitened(blur)
-        if centered:
-            body, radius = None, share + radius
-            length = (1 if sums else 2) * (radius * (1 + 4 * (r + 8) * EPS) + rounding)
-        else:
-            body = W @ ((domain - origin) * (1 / size))
-            low, high = bounding_box(body)
-            beyond = 2 * SLACK * float((high - low).max()) + 128 * EPS * float(
-                np.abs([low, high]).max()
-            )
-            outer = (max(radius, beyond) + whitened(blur)) * (1 + 4 * (r + 8) * EPS) + rounding
-            length = (
-                longest * (1 + error)
-                + 2 * outer
-                + whitened(4 * RANGE_TOLERANCE * np.maximum(reach, blur))
-            )
-        length *= 1 + 32 * EPS
-        bits = choose_bits(length / math.sqrt(2 * rho))
-        squared = math.floor(
-            (Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(EPS))) ** 2
-        )
-        deviations = np.linalg.norm(factor, axis=1) * size
-        projected = np.abs(factor) @ (np.abs(W) @ blur)
-        decoding = 8 * (r + 4) * EPS * (np.abs(origin) + deviations * longest)
-        bias = (
-            outside
-            + projected
-            + decoding
-            + deviations * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
-        )
-        query = IntegerQuery(squared, rho)
-        return cls(
-            domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias
-        )
+        known = _known.get(noise)
+        if known is None or known.unit_factor is not covariance.unit_factor:
+            known = _known[noise] = _Geometry.of(noise, covariance)
+        bits, query, bias = 0, IntegerQuery(1, 1.0), known.bias
+        if r := len(known.whitening):
+            bits = choose_bits(known.length / math.sqrt(2 * rho))
+            moved = Fraction(known.length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(EPS))
+            query = IntegerQuery(math.floor(moved**2), rho)
+            bias = bias + known.deviations * (math.sqrt(r) * math.ldexp(1.0, -bits))
+        shared: dict[str, Any] = vars(known) | {"bias": bias}
+        return cls(**shared, bits=bits, query=query)
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
         """Return the exact integer sum of records, shape (n, d), by a rule for records outside K.
@@ -213,32 +254,38 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
     def rounded(self, totals: list[int]) -> list[int]:
-        """Return ``rint(2^bits · W (steps ∘ totals)/size)``, computed exactly; halves round up."""
+        """Return the totals, whitened and in lattice steps, rounded exactly; halves round up."""
         answers = []
-        for row, low in self._exact:
-            total = sum(map(operator.mul, row, totals))
+        for columns, row, low in self._exact:
+            total = sum(map(operator.mul, row, map(totals.__getitem__, columns)))
             answers.append(total << low if low >= 0 else (total + (1 << (-low - 1))) >> -low)
         return answers
 
     @cached_property
-    def _exact(self) -> list[tuple[list[int], int]]:
-        """The rows of 2^bits W diag(steps)/size, each as integers times a power of two."""
+    def _exact(self) -> list[tuple[list[int], list[int], int]]:
+        """Where each row of the matrix of :meth:`rounded` is not zero: integers × 2^power."""
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
-        lows = np.where(integers != 0, powers, np.iinfo(np.int64).max).min(axis=1, initial=0)
-        shifts = np.where(integers != 0, powers - lows[:, None], 0)
-        rows = zip(integers.tolist(), shifts.tolist(), strict=True)
-        exact = [[m << s for m, s in zip(*row, strict=True)] for row in rows]
-        return list(zip(exact, lows.tolist(), strict=True))
+        exact = []
+        for row, power in zip(integers, powers, strict=True):
+            columns = np.flatnonzero(row)
+            low = int(power[columns].min(initial=np.iinfo(np.int64).max))
+            shifts = (power[columns] - low).tolist()
+            shifted = [m << s for m, s in zip(row[columns].tolist(), shifts, strict=True)]
+            exact.append((columns.tolist(), shifted, low))
+        return exact
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
         """Return w (see the class) for each row of integers ``grid``, up to rounding."""
+        if is_diagonal(self.whitening):
+            sizes: Array = np.ldexp(self.whitening.diagonal(), self._powers)
+            return grid.astype(np.float64) * sizes
         return np.ldexp(grid * 1.0, self._powers) @ self.whitening.T
 
     @property
     def _powers(self) -> NDArray[np.int64]:
-        """The exponents of the powers of two that scale the integers before W is applied."""
+        """The exponents of the powers of two that scale the integers before they are whitened."""
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
@@ -274,6 +321,8 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         elif close is not None:
             apart = w - ((close - self.origin) / self.size) @ self.whitening.T
             known &= np.linalg.norm(apart, axis=1) <= self.radius
+        if known.all():
+            return True
         _, others = np.unique(X[~known], axis=0, return_index=True)
         return all(
             contains(self.domain, x) and (self.body is None or _is_near(self.body, image))
@@ -301,7 +350,7 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 
 def _left_error(W: Array, factor: Array) -> float:
-    """Return a bound on ‖W L − 1‖ that includes the rounding of its own computation."""
+    """Return a bound on ‖W factor − 1‖ that includes the rounding of its own computation."""
     r, d = W.shape
     # Scaling by powers of two, which is exact, gives all rows of L the same size. W and L are then
     # split into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a
@@ -329,12 +378,15 @@ def _leading(rows: Array, bits: int) -> Array:
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """Return how far support points are outside o + range(L) along each axis; refuse if far.
+    """Return how far support points are outside origin + range(factor), by axis; refuse if far.
 
     The part outside is never released: the check limits bias, and privacy does not depend on it.
     """
     # the part outside is linear in the record, so support points attain its maximum along an axis
     beyond = np.eye(domain.dim) - factor @ W
+    most = np.abs(beyond) @ reach
+    if (most <= 64 * EPS * reach).all():  # this bound on all of the box is as small as rounding
+        return most
     heights = np.abs(beyond).max(axis=1, keepdims=True)
     directions = beyond / np.where(heights > 0, heights, 1.0)
     points = Body(domain).support_points(np.vstack([directions, -directions])) - origin

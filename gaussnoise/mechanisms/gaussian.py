@@ -338,8 +338,7 @@ class GaussianMechanism(PickledByArguments):
         indices: "ArrayLike | None" = None,
         on_outside: Literal["refuse", "project", "drop"] = "refuse",
     ) -> Release:
-        """Return a simulated estimate with floating-point noise from ``rng``, for studies: NOT
-        private.
+        """Return a simulated estimate for studies, with floats from ``rng`` as noise: NOT private.
 
         Args:
             data: as in :meth:`release`.
@@ -428,7 +427,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _request(self) -> dict[str, object]:
-        """The public parameters of a release, as a ledger compares them."""
+        """The public parameters of a release, for the request that a ledger stores."""
         header, arrays = describe(self.noise.domain)
         digests = {
             name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()

@@ -263,7 +263,7 @@ class LocalMechanism:
 
     @cached_property
     def noise(self) -> OptimalNoise:
-        """The optimum of ``γ_p(K)``: M and v."""
+        """The optimal noise that defines the mechanism: its covariance M and its center v."""
         with (
             interrupts_pass()
         ):  # an interrupted solver must stop the call, and not return worse noise
@@ -280,7 +280,7 @@ class LocalMechanism:
 
     @property
     def dim(self) -> int:
-        """The dimension r of K's affine hull: users randomise unit vectors in R^r."""
+        """The dimension r of the domain's affine hull: users randomise unit vectors in R^r."""
         return self._factor.unit_factor.shape[1]
 
     @cached_property
@@ -329,12 +329,12 @@ class LocalMechanism:
 
     @property
     def squared_norm(self) -> float:
-        """The number ``E‖message‖² = (r − 1) α + β`` for M = 1: the total variance plus ‖y‖²."""
+        """The mean squared length of a unit vector's message: its total variance plus one."""
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """The covariance β M, an upper bound (Loewner) on that of a message; divide it by n."""
+        """The upper bound β M (Loewner) on a message's covariance; divide it by n for a mean."""
         return FactorCovariance(
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
         )
@@ -471,7 +471,7 @@ class LocalMechanism:
             return Y / np.maximum(lengths, 1.0)
 
     def _members(self, records: "ArrayLike", on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
-        """Return a point of K for every record, and whether the record counts."""
+        """Return a point of the domain for every record, and whether the record counts."""
         check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":

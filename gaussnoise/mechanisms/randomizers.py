@@ -91,14 +91,14 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The mean of ⟨u, y⟩ of the sent candidate u; all N candidates sum to zero."""
+        """The mean of ⟨u, y⟩ over sent candidates u; the sum of all N candidates is zero."""
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """The moment E⟨u, z⟩²/scale² for unit z orthogonal to y; equal to ``along`` if r = 1."""
+        """The mean of ⟨u, z⟩²/scale² over sent u, unit z orthogonal to y; ``along`` if r = 1."""
         square = (
             self._square
         )  # on the sphere, squares sum to one; normal coordinates are independent
@@ -108,12 +108,12 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def along(self) -> float:
-        """E⟨u, y⟩²/scale² for the sent u and the record's unit vector y; at least ``across``."""
+        """The mean of ⟨u, y⟩²/scale² over candidates u that are sent for y; at least ``across``."""
         return self._chosen_square / self.scale**2
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The moment E⟨u, y⟩² of the sent candidate; at least the moment of a random one."""
+        """The mean of ⟨u, y⟩² over sent candidates u; at least the mean over random candidates."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -123,7 +123,7 @@ class Codebook(PickledByArguments):
 
     @property
     def _square(self) -> float:
-        """The moment E⟨u, z⟩² of a random candidate, for a fixed unit vector z."""
+        """The mean of ⟨u, z⟩² over random candidates u, for a fixed unit vector z."""
         return 1 / self.dim if self.spherical else 1.0
 
     @property
@@ -305,7 +305,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """Return E‖u‖²/scale² − 1 for caps of these shares: the total variance of a decoded vector."""
+    """Return the total variance of a decoded unit vector, for caps with these shares."""
     # the odds of the cap are at most e^ε times those of a random choice
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     # all candidates sum to zero, so those outside the cap have the mean −share/(1 − share) times

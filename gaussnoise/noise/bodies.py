@@ -30,7 +30,7 @@ from .optimal_noise import OptimalNoise
 from .problem import Problem
 from .tensors import axes_noise, tensor_noise
 
-# The lightest points are left out of the certificate: their total weight, per unit of tolerance.
+# Total weight of the light points that are left out of the certificate, per unit of tolerance.
 _SPARED = 1e-2
 _SHARE = 0.7  # the solver's part of the tolerance; the rest is for rounding and the final checks
 

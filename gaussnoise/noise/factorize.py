@@ -544,7 +544,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """Return the polar factors ``U S^½``, ``S^½ V'``: optimal if all norms are equal."""
+    """Return ``U S^½`` and ``S^½ V'`` for A = U S V': optimal if all their norms are equal."""
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()

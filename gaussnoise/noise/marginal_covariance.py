@@ -90,14 +90,14 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def by_type(self) -> ByType:
-        """The variances by type: exchange of alike attributes does not change a set's type."""
+        """The variances by type of set: exchanging alike attributes changes no variance."""
         if isinstance(self.variances, ByType):
             return self.variances
         return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """The terms of the sets T, by type, in a cell's variance for a table S ⊇ T, times N_S²."""
+        """By type of T: its term in a cell's variance for S ⊇ T, times (number of cells of S)²."""
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
             kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))

@@ -131,7 +131,7 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return a bound on changes in factor coordinates, its unit, and the changes off its range."""
+    """Return a bound on changes in factor coordinates, its unit, and parts outside its range."""
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))
         size = power_of_two(np.abs(target.points).max())

@@ -140,7 +140,7 @@ def _covered(
     optimum: Separated | Overlapping | Exchanged | None = None,
     trace: Sequence[Progress] = (),
 ) -> OptimalNoise:
-    """Return the answer for a factor computed from A over its size, scaled to cover one person."""
+    """Return the answer for a factor that was computed for A / size, scaled to cover one person."""
     size = power_of_two(np.abs(domain.matrix).max())
     longest, outside = longest_move(domain, factor, size)
     margin = ROUNDING_MARGIN if domain.who.most == 1 else SOLVED_AGAIN

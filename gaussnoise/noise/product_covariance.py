@@ -156,7 +156,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the effect on queries of noise in attribute i, if ``measured``; else of totals."""
+        """Return the effect on queries of noise on contrasts if ``measured``, else on totals."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # a query that is constant over categories does not depend on contrasts: replace rounding
@@ -168,7 +168,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return the diagonal of W E W' and the squares of W v, for the queries W of ``base``."""
+        """Return each query's variance from noise on contrasts (covariance E), and on the total."""
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
@@ -181,7 +181,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the sums of both arrays that :meth:`_parts` returns."""
+        """Return the sums over all queries of the two variances that :meth:`_parts` returns."""
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]

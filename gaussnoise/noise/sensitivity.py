@@ -89,7 +89,7 @@ class Covered:
         return math.sqrt(largest_pair(whitened))
 
     def outside(self, whitened: Whitened) -> Array:
-        """Return the covered set's largest distance off the factor's range, by coordinate."""
+        """Return, for each coordinate, how far the covered set goes beyond the factor's range."""
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 

@@ -291,7 +291,7 @@ def _part_by_part(
 def _count_noise(
     function: str, problem: Problem, domain: CountParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return noise for vectors, which covers numbers in [0, 1] too, if sets cannot be listed."""
+    """Return noise for numbers in [0, 1] if sets are not listed, also from noise for vectors."""
     who = domain.who
     if isinstance(who, Apart) and not who.are_disjoint:
         noise = apart_noise(problem, domain, who, tol)

@@ -31,8 +31,8 @@ _SHARE = 0.9  # the solver's part of the tolerance; the rest is for rounding and
 _MOST_NAMED = 2**60  # numpy's indices have 63 bits
 # below this gap, a search for better strategies under replacement takes more time than it is worth
 _WORTH = 0.01
-# number of attributes with parts that share tables: with more, directions must be left out, and the
-# bound loses more than parts win
+# most attributes with parts in one table: with more, the bound loses more by the directions that
+# must be dropped than it gains by the parts
 _MOST_SPLIT = 2
 _CLOSED = 1e-9  # a lower bound may exceed the upper one by this much through rounding
 
@@ -175,11 +175,11 @@ def _answer(
 
 
 def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[ProductCertificate]:
-    """Yield certificates of pairs of records with other laws.
+    """Yield certificates with other distributions of pairs of records.
 
-    The patterns of the noise are the worst for its contrasts. For the laws of a certificate, pairs
-    that differ in all attributes are mostly better. Attributes by themselves are far better with
-    parts; where tables share several such attributes, both kinds of law win.
+    The first certificate has the patterns that are worst for the noise. Pairs that differ in all
+    attributes mostly prove more. Two parts of an attribute's categories prove much more; if tables
+    have several such attributes, a mixture of both kinds of patterns is best.
     """
     if not any(isinstance(strategy, SolvedStrategy) for strategy in workload.strategies):
         return

@@ -16,8 +16,8 @@ def is_small(factor: Array, points: Array) -> bool:
 def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
     """Return the largest ``(x − v)' M⁺ (x − v)`` over rows x of ``points``, exactly; M = L L'.
 
-    L is ``factor``, v ``center``. L must have independent columns. If x − v is rounded to a point
-    off the range of L, it is projected there, in coordinates multiplied by ``weights``.
+    L is ``factor``, v ``center``. L must have independent columns. If rounding moves x − v out of
+    the range of L, it is projected there, in coordinates multiplied by ``weights``.
     """
     scales = [Fraction(weight) for weight in weights.tolist()]
     L = [

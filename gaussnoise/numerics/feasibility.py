@@ -118,7 +118,7 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
-    """Return along which axes points leave range(L); ``sizes`` (d,) bounds their coordinates."""
+    """Return along which axes points leave the factor's range; ``sizes`` (d,) bounds them."""
     return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN counts as outside
 
 

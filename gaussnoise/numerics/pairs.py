@@ -35,8 +35,8 @@ def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) ->
 
     Only pairs with a squared distance above ``beyond`` are returned. If ``most`` is given, only
     about that number of farthest pairs is guaranteed. Distances are first computed in single
-    precision. In double precision, only rows are computed again whose largest distance may exceed
-    ``beyond``, or be the largest of all.
+    precision. Double precision is used only for rows whose largest distance may exceed ``beyond``,
+    or be the largest of all.
     """
     # with the middle as origin, the rounding of products is smallest
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
@@ -82,15 +82,14 @@ def _reaches(
 
     The block pairs are those that were computed, each with its largest squared distance. The errors
     are less than half the margin, which generously bounds the rounding of coordinates, products and
-    sums. Distances may be missing that are below ``beyond``, and below the largest by more than the
-    margin: pairs of blocks that are too near each other are not computed. ``known`` is the squared
-        distance of
-    some pair.
+    sums. A distance may be missing if it is below ``beyond``, and below the largest by more than
+    the margin, since blocks that are near each other are not compared. ``known`` is the squared
+    distance of some pair.
     """
     radii = np.sqrt(squares)
     size = float(radii.max())  # scaled: single precision has no large numbers
     margin = 32 * (points.shape[1] + 8) * 2.0**-24 * size**2
-    # blocks of rows in a box, or at like distance from the middle: take those with less to compute
+    # blocks of rows in a box, or at a similar distance from the middle: those with less work
     shells = np.array_split(np.argsort(radii), -(-len(points) // _TILE))
     found = [
         (these, *_apart(points, radii, these, min(known, beyond) - margin))

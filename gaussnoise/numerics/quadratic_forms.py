@@ -30,7 +30,7 @@ class Curved(NamedTuple):
 
     @classmethod
     def of(cls, function: Quadratic, root: Array) -> "Curved":
-        """Return those of the function of m, whose argument is ``root·m``."""
+        """Return the values and vectors for the function of m whose argument is ``root·m``."""
         form = root.T @ function.square @ root
         eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
         largest = float(np.abs(eigenvalues).max(initial=0.0))

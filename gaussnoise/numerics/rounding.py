@@ -3,9 +3,8 @@
 import math
 from fractions import Fraction
 
-# Relative margin by which a lower and an upper bound in double precision are moved
-# apart. It is thousands of times the rounding error of the sums behind them, and a millionth of the
-# usual tolerance.
+# Relative margin by which a lower and an upper bound in double precision are moved apart. It is
+# thousands of times the rounding error of the sums in them, and a millionth of the usual tolerance.
 ROUNDING_MARGIN = 2.0**-40
 SAFE_SIDE = 1 + 2.0**-30  # factor that enlarges numbers on which privacy guarantees depend
 CANCELLATION = 2.0**-45  # far above the error of 1 − Π, and above the relative error of sums

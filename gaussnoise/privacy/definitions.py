@@ -362,8 +362,8 @@ class TV(AbstractPrivacy):
 
     Two Gaussians at a distance of Δ = √(2ρ) standard deviations have total variation distance
     2Φ(Δ/2) − 1. The drawn noise is within η of each of them, so the continuous noise is calibrated
-    for α − 2η. If this is not positive, or gives less than ρ = 2α², then ρ is 2α²: Pinsker's
-    inequality holds on the lattice, like the calibration of :class:`KL`.
+    for α − 2η. If this is not positive, or gives less than ρ = 2α², then ρ is 2α², by Pinsker's
+    inequality and the calibration of :class:`KL`, which holds for the drawn noise itself.
 
     Args:
         alpha: in (0, 1).

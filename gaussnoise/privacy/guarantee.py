@@ -123,7 +123,7 @@ class AbstractPrivacy:
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The scale T of each number with which a record's budget grows: :class:`PerRecord`."""
+        """The scales T of the numbers with which a record's budget grows: :class:`PerRecord`."""
         return {}
 
     def larger(self) -> tuple[Larger, ...]:

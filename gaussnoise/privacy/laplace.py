@@ -78,7 +78,7 @@ class NoisyMaximum(PickledByArguments):
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
-        """Return a bound on the largest of ``count`` scores less the chosen one, except with beta.
+        """Return a bound on the largest of ``count`` scores minus the chosen one, except with beta.
 
         For exponential noise this is ``scale · log(count / β)``. The shortfall of permute-and-flip
         is stochastically no larger.

@@ -440,7 +440,7 @@ class Ledger:
         )
 
     def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
-        """Return the cost in this budget; refuse a cost that grows with other numbers than it.
+        """Return the cost in this budget; refuse a cost that grows with more numbers than it.
 
         Raises:
             BudgetError: no multiple of the budget is enough for every record.

@@ -154,9 +154,9 @@ class PerRecord(AbstractPrivacy):
         return {"definition": "per-record zCDP", "rho": self.privacy.rho, "scales": self.scales}
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return c with ``P(r) <= c ρ (1 + Σ (v_j/T'_j)²)`` for given T'; None if there is none.
+        """Return the least c with ``P(r) <= c ρ (1 + Σ (v_j/T'_j)²)`` for all r; None without one.
 
-        Both sides are sums of the same squares, so coefficients are compared.
+        T' is ``scales``. Both sides are sums of squares v_j²: coefficients are compared.
         """
         if not set(self.scales) <= set(scales):
             return None

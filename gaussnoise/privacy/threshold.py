@@ -64,12 +64,11 @@ class ThresholdQuery(PickledByArguments):
           below the threshold are left out.
         * If these Gaussians are (ε, δ')-private, the result is (ε, δ' + δ)-differentially private.
           Proof: let p be the probability that common keys alone give an outcome in S, and q the
-          same
-          for the neighbour, so ``p <= min(1, e^ε q + δ')``. Let a and b, at most δ, be the
+          same for the neighbour, so ``p <= min(1, e^ε q + δ')``. Let a and b, at most δ, be the
           probabilities that a key of only the first, or only the second data set is shown. Then
-          ``P(S) <= (1 − a) p + a`` and ``Q(S) >= (1 − b) q``. If ``e^ε q <= 1``, then ``P(S) <=
-          e^ε q + δ' + a (1 − e^ε q)``, which is at most ``(1 − b) e^ε q + δ' + max(a, b)``;
-          otherwise ``(1 − b) e^ε q + b >= 1``.
+          ``P(S) <= (1 − a) p + a`` and ``Q(S) >= (1 − b) q``. If ``e^ε q <= 1``, then ``P(S) <= e^ε
+          q + δ' + a (1 − e^ε q)``, which is at most ``(1 − b) e^ε q + δ' + max(a, b)``; otherwise
+          ``(1 − b) e^ε q + b >= 1``.
         * The noise has at least ``MIN_STEPS`` lattice steps per standard deviation.
 
     Attributes:

@@ -48,7 +48,7 @@ def noted(private: Path, tick: int, table: object) -> None:
 
 
 def _names(file: _File) -> list[tuple[str | int, ...]]:
-    """Return keys of a file; one stays the same if the file is moved or gets a new inode number."""
+    """Return two keys of a file: moving it keeps one, and a new inode number keeps the other."""
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
 

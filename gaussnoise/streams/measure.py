@@ -131,7 +131,7 @@ def measured(
 
 
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
-    """Return ``Σ_i C_ti (counts of tick i)``, exactly, for the last of these ticks, t.
+    """Return the exact counts of these ticks, weighted by the last tick's row of the strategy.
 
     ``rows``: upper bound on the sum of the absolute values of one tick's counts.
     """

@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains.tables.marginals import Marginals
 
-from ..errors import GaussNoiseError, ParameterError, not_a_generator
+from ..errors import GaussNoiseError, ParameterError, StreamWarning, not_a_generator
 from ..layout import on_screen
 from ..noise.marginal_covariance import covariance_of_cells
 from ..noise.table_covariance import TableCovariance
@@ -30,7 +31,7 @@ from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
 from ..tables.planning.request import AbstractPlan, Request
 from ..tables.release.store import FileFormat
 from ..tables.schema.schema import OnOutside
-from .ticks import Ticks
+from .ticks import CHANGED_ROWS, Ticks
 from .time_strategy import BITS, TimeStrategy, chosen
 
 if TYPE_CHECKING:
@@ -495,6 +496,8 @@ def continual(
     budget = zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho)
     whole = replace(tables, asked=replace(tables.asked, privacy=budget))
     if strategy is None:
+        if over.corrections is not None and tables.rows_per_person == 1:
+            warnings.warn(f"plan: with corrections=, {CHANGED_ROWS}", StreamWarning, stacklevel=3)
         query, multipliers = _coarsened(whole, over)
         strategy = chosen(over, tables.noise.p, _bits(query, over))
     return StreamPlan(tables.asked, whole, over, strategy, multipliers)

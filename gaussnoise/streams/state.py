@@ -88,7 +88,7 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete files that killed programs left of these published ticks, or not needed now."""
+        """Delete files that these published ticks no longer need, or that killed programs left."""
 
 
 @dataclass(frozen=True, eq=False)

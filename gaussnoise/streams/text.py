@@ -18,6 +18,7 @@ from ..tables.planning.facts import (
 )
 from ..tables.planning.text import draft_text, head_lines, hours_text
 from ..text import number_of
+from .ticks import CHANGED_ROWS
 
 if TYPE_CHECKING:
     from .plan import StreamPlan
@@ -30,9 +31,10 @@ def participation_text(plan: "StreamPlan") -> str:
     """Return the unit that is protected over time, in words."""
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
     person = plan.person
-    one = "one row" if rows == 1 else f"one person's at most {rows} rows"
+    own = "one row" if rows == 1 else f"at most {rows} rows"
+    one = own if rows == 1 else f"{own} of one person"
     if person is not None:  # as many rows as the person has
-        one = f"all rows of one value of {person!r}"
+        own, one = "any number of rows", f"all rows of one value of {person!r}"
     change = "more or less" if plan.neighbors == "add-remove" else "exchanged for another"
     if rows > 1 and plan.neighbors == "replace":
         change = "exchanged for as many others"
@@ -41,9 +43,7 @@ def participation_text(plan: "StreamPlan") -> str:
         return f"{one} {change}, in any ticks; a registry lets at most {k} count{apart}"
     if k == 1:
         return f"{one} {change}, in one tick"
-    if person is not None:
-        one = "any number of rows"
-    return f"one person with {one} {change} in each of at most {k} ticks{apart}"
+    return f"one person with {own} {change} in each of at most {k} ticks{apart}"
 
 
 def head_text(plan: "StreamPlan") -> list[str]:
@@ -112,7 +112,8 @@ def facts_of_stream(plan: "StreamPlan") -> Facts:
 def _counted_text(plan: "StreamPlan") -> str:
     if plan.over.corrections is not None:
         taken = f"rows with -1 in column {plan.over.corrections!r} are subtracted"
-        return f"{EVERY_ROW}; {taken} in the tick in which they arrive"
+        one = f"; {CHANGED_ROWS}" if plan.rows_per_person == 1 else ""
+        return f"{EVERY_ROW}; {taken} in the tick in which they arrive{one}"
     if plan.person is None:
         return EVERY_ROW
     more = "; rows of a person in other ticks than may count are left out: how many is private"

@@ -20,6 +20,12 @@ Late = Literal["refuse", "carry"]
 
 MOST_TICKS = 2000
 SIGNS = (1, -1)  # a row that counts, and a row that is taken back
+# where persons have one row in a tick: two rows move the counts by up to twice as much
+CHANGED_ROWS = (
+    "a person has at most one row in a tick, counted or taken back; if a row is taken back and "
+    "comes again, changed, in the same tick, these are two, and that person's loss is up to four "
+    "times this rho (rows_per_person=2 keeps it within rho)"
+)
 _NAMED = {
     "totals": lambda n: np.tril(np.ones((n, n))),
     "periods": np.eye,
@@ -61,7 +67,8 @@ class Ticks(PickledByArguments):
             the totals are right from then on. It counts as a report of its person: ``reports`` must
             be two or more, and ``rows_per_person`` of the plan includes these rows. A row that
             changes comes again twice, with -1 as it was and with 1 as it is: then
-            ``rows_per_person`` must be two or more. The plan must have no ``person``: its limit
+            ``rows_per_person`` must be two or more. With one, a :class:`StreamWarning` says who is
+            protected less. The plan must have no ``person``: its limit
             leaves out rows at random, so a row that is taken back might not have been counted.
 
     Raises:

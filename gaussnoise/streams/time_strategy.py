@@ -137,7 +137,7 @@ class TimeStrategy(PickledByArguments):
 
 
 def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
-    """Return ``CᵀC``, exactly."""
+    """Return ``matrixᵀ matrix``, exactly."""
     largest, n = int(np.abs(matrix).max()), len(matrix)
     if largest**2 * n < 2**53:  # doubles hold all partial sums exactly
         C = matrix.astype(np.float64)

@@ -100,7 +100,7 @@ class UnlimitedTotals:
         )
 
     def strategy(self, ticks: int) -> Array:
-        """Return C's first column for these ticks, divided by the sensitivity, shape (ticks,)."""
+        """Return the strategy's first column, divided by the sensitivity, shape (ticks,)."""
         return _coefficients(ticks, -0.5 - self.exponent) / self.sensitivity
 
     def standard_deviation(self, ticks: int) -> Array:

@@ -6,42 +6,41 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .privacy import KINDS, UNIT, Folder, digest_of, need, opened
-from .tables import ONE, Cells, Tables, Z, along, inverse_of, is_read, rows_of, times
+from .tables import ONE, Cells, Tables, Z, along, inverse_of, is_read, rows_of, spread_of, times
 
 COLUMNS = [x + end for x in ("before", "after", "change") for end in ("", "_low", "_high")]
 COLUMNS += ["change_standard_deviation", "per_cent", "per_cent_low", "per_cent_high"]
 
 
 class Changes(Folder):
-    """A folder of changes, with both releases if they are given or are beside the folder."""
+    """Changes between two releases, whose folders are given, or are beside this one."""
 
-    free = "verifier/"
+    named, free = "changes.json", "verifier/"
 
     def __init__(self, path: Path, record: dict[str, Any], *given: Path) -> None:
         super().__init__(path, record)
-        tables = {name for entry in record["tables"] for name in entry["files"].values()}
-        self.tabled = {"report.html", "changes.png", *tables}
+        self.tabled = {name for entry in record["tables"] for name in entry["files"].values()}
+        self.tabled |= {"report.html", "changes.png"}
         for when in ("before", "after"):
             name, sha256 = record[when]["name"], record[when]["sha256"]
-            usual = [path.resolve().parent / name] if name and Path(name).name == name else []
+            usual = [path.resolve().parent / Path(name or "").name]
             found = [one for one in given or usual if digest_of(one / "release.json") == sha256]
             fault = f"none of the given folders is the release {when}, by its sha256"
             need(found or not given, fault)
             if found:
-                self.parts[when] = opened(found[0])
+                self.add(when, opened(found[0]))
             else:
                 self.skip(f"the release {when}, {name!r}: give its folder, and it is checked")
 
     def check(self) -> None:
         self.check_files()
         whole, sides = self.record["rho_of_both"], [self.record[x] for x in ("before", "after")]
-        alike = all(sides[0][key] == sides[1][key] for key in UNIT)
-        need(whole is None or alike, "rho_of_both")
-        self.check_parts(self.record, sides, whole)
+        need(whole is None or all(sides[0][x] == sides[1][x] for x in UNIT), "rho_of_both")
+        self.check_parts(dict(zip(("before", "after"), sides, strict=True)), whole)
         self.say(f"rho_of_both = {whole!r}: " + ("the sum of both" if whole else "no sum"))
 
 
-KINDS["changes.json"] = {"gaussnoise.changes/1": Changes}
+KINDS["gaussnoise.changes/1"] = Changes
 
 
 class Figure(NamedTuple):
@@ -99,10 +98,8 @@ def weighed(own: Cells, rows: list[list[int]]) -> Cells:
     if inverse is None:
         shares = ([ONE * (n * (i == k) - 1) // n**2 for k in range(n)] for i in range(n))
         inverse = [[ONE // n, *row] for row in shares]
-    sums = times(rows, inverse)
-    squares = [[x * x // ONE for x in row] for row in sums]
-    parts = [sum(row[1:]) for row in squares], [row[0] for row in squares]
-    return own._replace(matrix=rows, own=parts[0], rest=parts[1])
+    variances, squares = spread_of(times(rows, inverse))
+    return own._replace(matrix=rows, own=variances, rest=squares)
 
 
 def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float) -> Figure:
@@ -123,7 +120,7 @@ def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float)
 
 def figures(of: Tables, kind: str, names: list[str], number: str | None) -> Any:
     """Return {labels: figure} of counts, sums or means; None if no table has these attributes."""
-    axes = of.at(names if number is None else [*names, number])
+    axes = of.folder.at(names if number is None else [*names, number])
     S = next((S for S in of.estimates if {*axes} <= {*S}), None)
     if S is None:
         return None
@@ -160,8 +157,7 @@ def check_tables(folder: Changes) -> None:
         check_table(folder, k, entry)
     read = sum(is_read(entry["files"]["changes"]) for entry in tables)
     folder.say(f"{read} tables: later less earlier, per cent, and intervals from both")
-    folder.unchecked += ["population_means"] if folder.record["population_means"] else []
-    folder.skip("names, notes, findings, tables that are left out")
+    folder.skip("names, notes, findings, population_means, tables that are left out")
 
 
 def check_table(folder: Changes, k: int, entry: dict[str, Any]) -> None:
@@ -186,7 +182,8 @@ def check_table(folder: Changes, k: int, entry: dict[str, Any]) -> None:
             column += "_"
         heads.append(column)
     seen = set[tuple[str, ...]]()
-    for row in rows_of(folder.path / name, heads, k + 2):
+    sheets = 1 + len(folder.record["tables"])
+    for row in rows_of(folder.path / name, heads, k + 2, sheets):
         cell, found = tuple(row[: len(names)]), [float(x or "nan") for x in row[len(names) :]]
         exact = found[6] == found[3] - found[0] or math.isnan(found[6])
         need(exact, f"{name}: a change is not the number after less that before")

@@ -11,7 +11,7 @@ from struct import iter_unpack
 from typing import Any
 
 from .privacy import Release, need, parsed
-from .tables import ONE, Matrix, dyadic, inverse_of, times
+from .tables import ONE, Matrix, dyadic, inverse_of, subsets, times
 
 
 def check_bracket(one: Release) -> None:
@@ -19,15 +19,14 @@ def check_bracket(one: Release) -> None:
     stated, of, entries = one.record["optimality"], one.numbers, one.record["marginals"]
     upper, lower, gap = stated["gamma"], stated["gamma_lower"], stated["certified_gap"]
     need(0 <= lower <= upper and gap == (upper / lower - 1 if lower else 0.0), "gamma")
-    solved = any(a.solved for a in of.own)
-    if one.plan["p"] != "2.0" or solved or "workload" in one.record:
+    if one.plan["p"] != "2.0" or any(a.solved for a in of.own) or "workload" in one.record:
         return one.skip("the bracket of gamma, for this workload or norm")
     given = [Fraction(entry["weight"]) for entry in entries]
     top = max(map(abs, given)) or Fraction(1)  # or squares of small weights underflow
-    squares = {S: (w / top) ** 2 for S, w in zip(one.tables, given, strict=True)}
-    cells = {S: math.prod(of.sizes[i] for i in S) for S in one.tables}
-    above = {T: [S for S in squares if {*T} <= {*S}] for T in one.multipliers}
-    losses = {T: sum(squares[S] / cells[S] for S in of) for T, of in above.items()}
+    losses = dict.fromkeys(one.multipliers, Fraction(0))
+    for S, w in zip(one.tables, given, strict=True):
+        for T in (T for T in subsets(S) if T in losses):
+            losses[T] += (w / top) ** 2 / math.prod(of.sizes[i] for i in S)
     own = [Fraction(n**2 * a.own[0], ONE) for n, a in zip(of.sizes, of.own, strict=True)]
     parts = {T: loss * math.prod(own[i] for i in T) for T, loss in losses.items()}
     noise = sum(part / one.multipliers[T] ** 2 for T, part in parts.items())
@@ -35,8 +34,9 @@ def check_bracket(one: Release) -> None:
     reached *= float(top)
     need(math.isclose(upper, reached, rel_tol=1e-4), "gamma is not that of the multipliers")
     one.say(f"gamma = {upper!r}: the multipliers reach {reached!r} at unit sensitivity")
-    number = losses[()] if () in losses and one.record["neighbors"] == "replace" else 0
+    number = Fraction(0)
     if one.record["neighbors"] == "replace":
+        number = losses.get((), number)
         if (listed := stated.get("witness")) is None:
             return one.skip("gamma_lower, whose witness is not in the record")
         pairs = [({*one.at(x["differing"])}, Fraction(x["weight"])) for x in listed]

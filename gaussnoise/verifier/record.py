@@ -11,10 +11,8 @@ from .privacy import Release, Stream, need
 LEVEL = {"columns": ["low", "high"], "level": 0.95, "simultaneous": False}
 ENDINGS = {"csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "xlsx": ".xlsx"}
 ENDINGS |= {"sdmx-csv": "+sdmx.csv", "json-stat": ".json"}
-REPEATED = "stream ticks neighbors privacy_unit participation privacy rho_of_all_ticks person "
-REPEATED += (
-    "rows_per_person_and_tick rows_counted epsilon_delta_of_all_ticks on_outside disclaimers"
-)
+REPEATED = "stream ticks neighbors privacy_unit participation privacy rho_of_all_ticks on_outside "
+REPEATED += "person rows_per_person_and_tick rows_counted epsilon_delta_of_all_ticks disclaimers"
 
 
 def texts(value: Any) -> Any:
@@ -109,7 +107,8 @@ def unit_text_of_ticks(one: Stream) -> str:
 def taking_part(one: Stream) -> str:
     """Return in which ticks a person may take part, as the record must state it."""
     person, k, rows = one.plan["person"], one.reports, one.record["rows_per_person"]
-    who = "one row" if rows == 1 else f"one person's at most {rows} rows"
+    own = "one row" if rows == 1 else f"at most {rows} rows"
+    who = own if rows == 1 else f"{own} of one person"
     who = who if person is None else f"all rows of one value of {person!r}"
     other = "for another" if rows == 1 else "for as many others"
     change = "more or less" if one.moving else f"exchanged {other}"
@@ -118,8 +117,8 @@ def taking_part(one: Stream) -> str:
         return f"{who} {change}, in any ticks; a registry lets at most {k} count{apart}"
     if k == 1:
         return f"{who} {change}, in one tick"
-    who = who if person is None else "any number of rows"
-    return f"one person with {who} {change} in each of at most {k} ticks{apart}"
+    own = own if person is None else "any number of rows"
+    return f"one person with {own} {change} in each of at most {k} ticks{apart}"
 
 
 def check_request(one: Release, unit: str, weights: list[float], bases: Any, more: Any) -> None:

@@ -29,7 +29,7 @@ class Ticks(Measured):
                 row[j] = (ONE * weights[j] - rest) // self.rows[j][j]
             spread = Fraction(sum(x * x for x in row), ONE**2)
             noise = {T: v * spread for T, v in self.noise.items()}
-            listed = [self.at(entry["attributes"]) for entry in own[what]]
+            listed = [self.folder.at(entry["attributes"]) for entry in own[what]]
             need(sorted(listed) == sorted(self.tables), f"other tables in tick {t}")
             self.tables = listed
             for entry, S in zip(own[what], listed, strict=True):
@@ -62,19 +62,17 @@ def check_stream(one: Stream) -> None:
         of.check_tick(t, own)
     one.say(f"{len(one.records)} ticks from 1 on: that tables are added up")
     of.say(of.slacks)
-    one.skip("time_lower and certified_gap, which have no witness; ledger")
+    one.skip("time_lower and certified_gap, which have no witness; ledger; reports of a person")
 
 
 # ---- Combined folders
-def means_of(
-    folder: Combined, names: list[str]
-) -> tuple[dict[Axes, list[Fraction]], Units, dict[Axes, float]]:
+def means_of(folder: Combined) -> tuple[dict[Axes, list[Fraction]], Units, dict[Axes, float]]:
     """Return the weighted mean of every measurement, its variance, and its rounding error."""
     every, means, noise, blurs = dict[Axes, list[Any]](), {}, dict[Axes, Fraction](), {}
     for of in (part.numbers for part in folder.parts.values()):
         for T, (whole, slack) in of.known.items():
             exact, unit = T[:1] == (-1,), (of.units | of.counts)[T]
-            axes = tuple(names.index(of.names[i]) for i in T[exact:])
+            axes = folder.at(of.names[i] for i in T[exact:])
             need([*axes] == sorted(axes), "attributes in another order", NotImplementedError)
             unit *= math.prod(of.own[i].divisor for i in T if not exact)
             blur = float((Fraction(slack) + 1) / unit) if slack >= 0.25 else 0.0
@@ -110,21 +108,17 @@ def check_combined(folder: Combined) -> None:
             same = i not in asked or used.setdefault(name, own) == own
             need(same, f"{name!r} is measured differently")
     own, entries = known | used, {e["name"]: e for of in parts for e in of.domain}
-    left = [
-        f"{x}: {line}"
-        for x, one in folder.parts.items()
-        for line in one.unchecked
-        if "numbers in " in line
-    ]
+    left = [line for line in folder.unchecked if "numbers in " in line]
     files = sorted({entry["file"] for entry in record["marginals"]})
     left += [f"numbers in {name}" for name in files if not is_read(name)]
     hint = "; hint: gaussnoise convert FOLDER --format csv"
     need(not left, f"{', '.join(left)}{hint}", NotImplementedError)
-    means, noise, blurs = means_of(folder, [*own])
-    of = folder.numbers = Tables(folder, [*own], [*own.values()], noise)
+    folder.names = [*own]
+    means, noise, blurs = means_of(folder)
+    of = folder.numbers = Tables(folder, [*own.values()], noise)
     of.domain = [entries[name] for name in own]
-    of.tables = [of.at(entry["attributes"]) for entry in record["marginals"]]
-    wanted = {of.at(part.names[i] for i in S) for part in parts for S in part.tables}
+    of.tables = [folder.at(entry["attributes"]) for entry in record["marginals"]]
+    wanted = {folder.at(part.names[i] for i in S) for part in parts for S in part.tables}
     need({*of.tables} == wanted and len(of.tables) == len(wanted), "other tables")
     for entry, S in zip(record["marginals"], of.tables, strict=True):
         estimates, error = of.read(folder.path, entry, noise, 1e-12)

@@ -16,8 +16,12 @@ if __name__ == "__main__":  # import the files beside this one
     here.__path__, __package__ = [str(Path(__file__).resolve().parent)], "verifier"
 
 from . import changes, optimality, record, series, tables
-from .privacy import Combined, Folder, Release, Stream, need, opened
+from .privacy import Combined, Folder, Release, Stream, digest_of, need, opened
 
+_UNCHECKED = [
+    "summary.txt, method.txt, ddi.xml, metadata of tables, pictures, noise.npz, signature.json",
+    "epsilon_delta, lower_bound, targets, on_outside, disclaimers",
+]
 _USAGE = "usage: verify.py [PATH], or of changes and both releases [PATH BEFORE AFTER]"
 
 
@@ -50,17 +54,16 @@ def verified(path: Path, *releases: Path) -> list[str]:
         found.check()
         if path.is_dir():
             check_rest(found)
-            found.include()
     except (FileNotFoundError, NotImplementedError) as error:
         return [f"UNKNOWN: no check of such a folder: {error}"]
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
         return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
     left = [*dict.fromkeys(found.unchecked)]
-    left += ["epsilon_delta, lower_bound, targets, on_outside, texts, pictures"] * path.is_dir()
-    left += ["noise.npz, signature.json, metadata"] * path.is_dir()
-    copies, own = path / "verifier", Path(__file__).parent
-    if any(x.read_bytes() != (own / x.name).read_bytes() for x in copies.glob("*.py")):
-        left += ["verifier in the folder: it is another one than this"]
+    left += _UNCHECKED * path.is_dir()
+    copy, own = path / "verifier", Path(__file__).parent
+    here = {x.relative_to(copy).as_posix(): digest_of(x) for x in copy.rglob("*")}
+    if any(sha256 != digest_of(own / name) for name, sha256 in here.items()):
+        left += ["verifier in the folder: it is another one than this, or has other files"]
     left += ["other fields; who wrote it, and how it was drawn"]
     return [f"checked    {said}" for said in found.checked] + [f"unchecked  {of}" for of in left]
 

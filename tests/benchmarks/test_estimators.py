@@ -144,7 +144,11 @@ def test_ellipsoids_beat_balls_where_the_covariance_is_far_from_round(n, monkeyp
 
 
 def test_a_mean_in_a_thousand_dimensions_costs_few_gram_matrices():
-    """Expected: about 40 Gram matrices of the records; 98 with products in extended precision."""
+    """Expected: about 8 Gram matrices of the records, without imports.
+
+    Records are mapped, tested and summed twice, which takes half of it; the noise and the lattice
+    are computed once for both steps.
+    """
     x = np.random.default_rng(0).normal(size=(20_000, 1000))
 
     def processor(run):
@@ -152,7 +156,8 @@ def test_a_mean_in_a_thousand_dimensions_costs_few_gram_matrices():
         run()
         return time.process_time() - start
 
+    gn.estimators.coinpress_mean(x[:3000, :5], RHO, radius=1000)  # imports
     unit = min(processor(lambda: x.T @ x) for _ in range(3))
     taken = processor(lambda: gn.estimators.coinpress_mean(x, RHO, radius=1000))
     print(f"\nmean of 20,000 x 1000: {taken:.3g} s, {taken / unit:.3g} Gram matrices")
-    assert taken <= 60 * unit
+    assert taken <= 12 * unit

@@ -14,6 +14,7 @@ from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import domains.oracles.image as image
 import domains.oracles.squared_norm as squared_norm
 from domains.errors import InvalidDomainError
 from domains.oracles.image import ConvexImage, LpBlock, SquaresBlock
@@ -512,3 +513,49 @@ def test_bounds_hold_for_the_stored_form_however_badly_conditioned(enumerated, m
             ]
             best = max(best, sum(x[i] * exact[i][j] * x[j] for i in range(3) for j in range(3)))
         assert Fraction(found.upper_bound) >= best * (1 - Fraction(1, 10**10))
+
+
+@pytest.mark.parametrize("q", [2, 3, math.inf])
+@pytest.mark.parametrize("offsets", [1, 3])
+def test_diagonal_images_have_the_same_points_as_by_products(q, offsets, monkeypatch):
+    rng = np.random.default_rng(0)
+    matrix = np.diag([1.0, -1e-8, 0.0, 7.0])
+    body = ConvexImage(matrix, (LpBlock(4, q),), rng.normal(size=(offsets, 4)))
+    directions = np.vstack([np.eye(4), -np.eye(4), rng.normal(size=(20, 4))])
+    found = body.support_points(directions)
+    monkeypatch.setattr(image, "is_diagonal", lambda _: False)
+    by_products = ConvexImage(matrix, body.blocks, body.offsets)
+    np.testing.assert_array_equal(found, by_products.support_points(directions))
+
+
+@pytest.mark.parametrize("q", [2, 3, math.inf])
+@pytest.mark.parametrize("sizes", [(1.0, 3.0, 0.1), (1e-9, 0.0, 1e9), (1e150, 7.0, 3e149)])
+def test_bounds_of_diagonal_forms_are_above_the_exact_maximum_and_near(q, sizes):
+    widths, form = np.array([0.3, 5.0, 7.0]), np.diag(sizes)
+    found = ConvexImage(np.diag(widths), (LpBlock(3, q),), np.zeros((1, 3))).max_quadratic(
+        form, np.zeros(3)
+    )
+    squares = [
+        Fraction(float(h)) * Fraction(float(w)) ** 2 for h, w in zip(sizes, widths, strict=True)
+    ]
+    if q == 2:
+        exact = float(max(squares))
+    elif q == math.inf:
+        exact = float(sum(squares))
+    else:  # the largest Σ y_i x_i² over Σ |x_i|³ <= 1 is ‖y‖_3
+        top = max(squares)
+        exact = float(top) * float(sum((y / top) ** 3 for y in squares)) ** (1 / 3)
+    assert exact * (1 - 1e-12) <= found.upper_bound <= exact * (1 + 1e-9)
+    assert found.value == pytest.approx(exact, rel=1e-12)
+
+
+def test_the_parts_of_a_diagonal_form_give_it_back():
+    form = np.diag([1e-200, 0.0, 1e200, 7.0])
+    scale, root, residual = image._unit_diagonal(form)
+    assert not (residual < 0).any()
+    exactly = [Fraction(float(s)) for s in scale]
+    for i in range(4):
+        made = sum(Fraction(float(x)) ** 2 for x in root[:, i]) * exactly[i] ** 2
+        off = abs(Fraction(float(form[i, i])) - made)
+        assert off <= Fraction(float(residual[i, i])) * exactly[i] ** 2
+        assert off <= Fraction(1e-14) * Fraction(float(form[i, i]))

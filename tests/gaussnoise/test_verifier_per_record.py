@@ -101,6 +101,12 @@ def _no_budget(record):
     del record["privacy"]["scales"]["staff"], record["plan"]["privacy"]["scale"]["staff"]
 
 
+def _another_guarantee(record):
+    own = {"epsilon": 1.0, "delta": 1e-9, "scale": record["plan"]["privacy"]["scale"]}
+    record["plan"]["privacy"] = {"definition": "ApproxDP"} | own
+    record["privacy"] |= own
+
+
 def _more_rows(record):
     record["rows_per_person"] = record["plan"]["rows_per_person"] = 2
 
@@ -119,6 +125,7 @@ def _fewer_rows(record):
         _another_matrix,
         _another_unit,
         _no_budget,
+        _another_guarantee,
         _more_rows,
     ],
 )

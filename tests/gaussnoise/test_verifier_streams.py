@@ -42,7 +42,9 @@ STREAMS = {
         SCHEMA, [("sex", "age"), ("age", "region")], gn.ApproxDP(1.0, 1e-6),
         over=Ticks(3, workload="periods"),
     ),
-    "prefixes": lambda: gn.plan(SCHEMA, PREFIXES, gn.zCDP(0.1), over=Ticks(3)),
+    "prefixes": lambda: gn.plan(
+        SCHEMA, PREFIXES, gn.zCDP(0.1), rows_per_person=2, over=Ticks(3)
+    ),
 }  # fmt: skip
 # words, conversions, and the bracket over time, which the verifier says it does not check
 WORDS = re.compile(

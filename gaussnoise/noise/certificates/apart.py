@@ -49,7 +49,7 @@ class Block(NamedTuple):
         return T if self.number is None else tuple(sorted((*T, self.number)))
 
     def covariance(self, whole: TableCovariance, numbers: tuple[int, ...]) -> TableCovariance:
-        """Return this block of a covariance in which blocks are independent."""
+        """Return this block's part of a covariance in which blocks are independent."""
         variances = {
             tuple(i for i in T if i != self.number): variance / self.scale**2
             for T, variance in whole.variances.items()

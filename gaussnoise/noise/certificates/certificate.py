@@ -54,7 +54,7 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
-        """Return eigenvalues of ``(W^½ C W^½)^½``, rounded down, and their multiplicities."""
+        """Return the eigenvalues that sum to the bound, rounded down, and their multiplicities."""
 
     @property
     def is_of_alike_records(self) -> bool:

@@ -65,12 +65,12 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a size of A, W^½ A divided by it, and a root of a matrix proven to be <= Λ."""
+        """Return a size, the weighted workload divided by it, and a root of a bound below Λ."""
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS
         probabilities = moment.diagonal()
-        # errors of correlations are relative to one, and a tick is in at most k pairs
+        # errors of correlations are relative to one; in a set, a tick is in at most k pairs
         sizes = np.abs(moment).sum(axis=1) + k * probabilities
         roots = np.sqrt(probabilities)
         less = lost * sizes + 4 * (n + 8) * EPS * roots * roots.sum() + _UNDERFLOW

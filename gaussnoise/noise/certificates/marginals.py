@@ -71,12 +71,12 @@ class MarginalCertificate(TableCertificate):
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
     def losses(self, workload: Workload) -> Array:
-        """Return the weighted error of unit noise on one T per type; the largest weight is 1."""
+        """Return, by type of attribute set, the weighted error from unit noise on one set."""
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
     def _traces(self, workload: Workload) -> Array:
-        """Return the term of the trace for every T, by type."""
+        """Return, by type of attribute set, its term in the lower bound."""
         if not workload.residuals:
             return np.zeros(0)
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
@@ -220,7 +220,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return W for every cell: the cell's part of the dual weights to the power 1 − 2/p."""
+    """Return the weight of every cell: its part of the dual weights to the power 1 − 2/p."""
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:

@@ -49,7 +49,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 
     @abc.abstractmethod
     def columns(self) -> tuple[float, NDArray[np.floating]]:
-        """Return a size, and W^½ A Λ^½ divided by it."""
+        """Return a size, and a matrix whose nuclear norm times this size is the lower bound."""
 
     @abc.abstractmethod
     def is_measure(self) -> bool:
@@ -136,7 +136,7 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
         return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
 
     def columns(self) -> tuple[float, NDArray[np.floating]]:
-        """Return a size, and W^½ A [√p_π V_π]_π divided by it, shape (n, P r)."""
+        """Return a size, and W^½ A Λ^½ divided by it, with a root of Λ of shape (n, P r)."""
         A = self.domain.matrix
         size = power_of_two(np.abs(A).max())
         n, count = len(A), self.vectors.shape[0] * self.vectors.shape[2]

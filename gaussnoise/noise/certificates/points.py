@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
@@ -62,6 +63,10 @@ class PointCertificate(Certificate):
         return float(values.sum() * (1 - ROUNDING_MARGIN))
 
     def spectrum(self) -> tuple[Array, Array]:
+        return self._spectrum
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
         # subtract one of the points: the points' common part cancels before anything is rounded
         points = self.points - self.points[0] if self.centered else self.points
         size = np.abs(points).max(initial=0.0)
@@ -200,7 +205,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x is proven to be in K or −K, or as near as rounding may put such a point."""
+    """Return whether x or −x is proven to be in the domain, up to the rounding of such a point."""
     try:
         return domain.contains(x) or is_near(domain, x)
     except DomainTooLargeError:  # undecided; −x may be proven to be a point of the set

@@ -74,7 +74,7 @@ class _Side:
 
     @cached_property
     def whole_root(self) -> float:
-        """A lower bound on ``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``."""
+        """A lower bound on the trace of the root of the whole matrix."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
         return _root_trace(
@@ -92,9 +92,7 @@ class _Side:
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The side in a basis that makes ``inner`` diagonal beyond the leading direction, with the
-        most coupled directions first.
-        """
+        """The side with ``inner`` diagonal beyond the leading direction, most coupled first."""
         lead, (values, axes) = self.lead, self.spectrum
         couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
         couplings = np.where(values[:, None] > 0, axes.T @ couplings, 0.0)
@@ -120,11 +118,11 @@ class _Side:
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), (inner + inner.T) / 2)
 
     def split(self, kept: int) -> "_Side":
-        """Return the side with the first ``kept`` coordinates beyond the leading one, and what the
-        others leave of √λ and of the leading one.
+        """Return the side with only the first ``kept`` coordinates beyond the leading one.
 
-        With the matrix as Y Y', the block of Y that couples the others with these is dropped. This
-        pinching can only lower the nuclear norm of Y, and leaves a Schur complement.
+        Of √λ and of the leading one, it has what remains without the other coordinates. With the
+        matrix as Y Y', the block of Y that couples the others with these is dropped. This pinching
+        can only lower the nuclear norm of Y, and leaves a Schur complement.
         """
         lead, end = self.lead, min(self.lead + kept, len(self.cross))
         rest = np.diag(self.inner)[end:]
@@ -179,8 +177,10 @@ class Blocks:
         self._moved: dict[tuple[Type, Type], float] = {}
 
     def moved(self, T: Type, between: Type) -> float:
-        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i), for the directions between parts of the
-        classes that are listed, and all others of the rest of T. Under "add-remove" it is 1.
+        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i); under "add-remove" it is 1.
+
+        In the classes that ``between`` lists, it is for the direction between two parts; in the
+        rest of T, for all others.
         """
         if self.patterns is None:
             return 1.0
@@ -209,7 +209,7 @@ class Blocks:
         return self._moved[T, between]
 
     def split(self, kept: int) -> Self:
-        """Return blocks with ``kept`` coupled directions per attribute, or all or none."""
+        """Return blocks with at most ``kept`` coupled directions of each attribute."""
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -236,7 +236,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return the total weight of tables that contain a set of type R, by their bases in R."""
+        """Return {bases of the classes in R: total weight of tables with a set of type R}."""
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -245,7 +245,7 @@ class Blocks:
             bases, value = dict(table), weight
             for k in set(S):
                 rest = S.count(k) - R.count(k)
-                # number of ways to choose the attributes in S∖R, and the factor of each
+                # number of ways to choose the attributes of S outside R, and the factor of each
                 value *= math.comb(len(self.workload.orbits.classes[k]) - R.count(k), rest)
                 value *= self.sides[k][bases[k]].own ** rest
             choice = tuple(sorted((k, bases[k]) for k in set(R)))
@@ -267,7 +267,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _apart(self, T: Type) -> set[Type]:
-        """Return the types of possible uncoupled parts of a set of type T."""
+        """Return the types of the sets of uncoupled attributes that sets of type T may have."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -316,7 +316,7 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the root trace of one attribute set per type, if no directions are coupled."""
+        """Return, for one attribute set per type, the trace of the root without any couplings."""
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
@@ -365,12 +365,12 @@ class _Group:
         return math.prod(1 if between else len(side.cross) - side.lead for side, between in sides)
 
     def _moved(self, T: Parts) -> float:
-        """Return κ_T."""
+        """Return κ_T, the mean squared change of the measurement of T by the pair of records."""
         between = tuple(sorted(self.kinds[i] for i, is_between in T if is_between))
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return the weight of block (T, U) by choice of bases, without its Kronecker factors."""
+        """Return {choice of bases: the weight of block (T, U), without its Kronecker factors}."""
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -384,7 +384,7 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The sets that are contained in no other set, without directions between parts."""
+        """The sets that no other set contains, if they have no direction between parts."""
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -395,7 +395,7 @@ class _Group:
 
     @cached_property
     def left(self) -> list[Parts]:
-        """All other sets."""
+        """The sets that are not in :attr:`largest`."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
@@ -439,7 +439,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """Return the root traces of uncoupled blocks by type of T, or lower bounds on them."""
+        """Return lower bounds on the traces of roots of uncoupled blocks, by type of set."""
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -488,8 +488,9 @@ class _Group:
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
     def _row(self, U: Parts, i: int) -> Array:
-        """Return, for an attribute with one base, the entries that join a part in U, or √λ if there
-        is none, with the directions of which ``inner`` is diagonal.
+        """Return the entries between the directions that make ``inner`` diagonal and a part in U.
+
+        The attribute has one base. If it has no part in U, √λ takes the place of the part.
         """
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
@@ -532,8 +533,9 @@ class _Group:
         return reduce(np.multiply.outer, (self._row(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π f_i`` over those axes of T that are axes of neither U nor V, where f_i is
-        the product of the entries that join i's directions with U and with V.
+        """Return ``Σ w Π f_i`` over the axes of T that are axes of neither U nor V.
+
+        Here f_i is the product of the entries that join i's directions with U and with V.
         """
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
@@ -595,7 +597,7 @@ def _class_sides(
     root = np.sqrt(weights)
     basis = _reflection(root)  # its first axis is √λ
     masses = math.fsum(weights[upper]), math.fsum(weights[~upper])
-    # matrices of several bases are not diagonal beyond a leading direction in one basis
+    # several bases have no common basis in which all matrices are diagonal beyond one direction
     lead = int(len(bases) == 1 and min(masses) > 0)
     if lead:
         between = root * np.where(upper, masses[1], -masses[0])

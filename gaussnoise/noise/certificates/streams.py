@@ -50,7 +50,7 @@ class StreamCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the bounds by a rational function on a wider interval, from the stored weights."""
+        """Check the stored weights, and compute both bounds with another rational function."""
         domain = problem.domain
         if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
             raise CertificateError(

@@ -48,7 +48,7 @@ class TensorCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """Return ``scale · Σ_j √(D_j π_j κ_j)``, in rational arithmetic, rounded down."""
+        """Return the bound ``scale · Σ_j √(D_j π_j κ_j)`` over degrees j, rounded down."""
         total = sum(self._traces().values())
         return math.nextafter(float(total * Fraction(self.scale)), 0.0)
 
@@ -152,7 +152,7 @@ def _checked(
 
 
 def stripped(domain: AbstractDomain) -> tuple[TensorPower | None, float, Array]:
-    """Return T, c and v of a domain c · T + v."""
+    """Return the tensor power T, the factor c and the shift v of a domain c · T + v."""
     shift, scale = np.zeros(domain.dim), 1.0
     if isinstance(domain, Translate):
         domain, shift = domain.body, domain.shift

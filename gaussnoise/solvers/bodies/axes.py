@@ -71,7 +71,7 @@ def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesD
 
 
 def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float:
-    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})``, C of the measure, W = 1/d on powers of axes."""
+    """Return the lower bound that the measure proves, with weights 1/d on powers of axes."""
     many, one = axes_spectrum(d, kind, share)
     return (d - 1) * many + one
 
@@ -185,7 +185,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
             excess += Fraction(math.factorial(h), math.prod(map(math.factorial, left)))
         (room if excess > 0 else owed).append((powers, abs(excess) * _permutations(powers, d)))
     for powers, debt in owed:
-        for n in range(len(room) - 1, -1, -1):  # the most spread first: they cover fewest
+        for n in range(len(room) - 1, -1, -1):  # the most even powers first: they majorise fewest
             above, free = room[n]
             paid = min(debt, free) if majorises(above, powers) else Fraction(0)
             room[n] = above, free - paid

@@ -13,7 +13,7 @@ from domains.domain import SLACK, AbstractDomain
 from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import ROUNDING
-from domains.oracles.image import ConvexImage
+from domains.oracles.image import ConvexImage, is_diagonal
 
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
@@ -132,14 +132,14 @@ class Body:
         )
 
     def _gaps(self, directions: Array) -> Array:
-        """Return bounds on support function − support point's product, for each direction and −."""
+        """Return bounds on the support function minus ⟨θ, support point⟩, for directions ±θ."""
         if self._image is not None:
             return np.zeros(len(directions))
         gap = self.domain._support_gap
         return np.array([max(gap(theta), gap(-theta)) for theta in directions])
 
     def start(self) -> Array:
-        """Return support points (k, d), along axes and evenly spread directions, that span S."""
+        """Return support points (k, d) that span, along axes and evenly spread directions."""
         points = np.vstack(
             [
                 self._along_axes,
@@ -159,7 +159,7 @@ class Body:
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
 
     def farthest(self, whitening: Array, center: Array) -> Farthest:
-        """Return the x of the longest W (x − center), W of shape (r, d), and its squared length."""
+        """Return the x with the longest ``whitening @ (x − center)``, and its squared length."""
         moved = self.domain if not center.any() else self.domain - center
         farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
         # a support point is a member of S, and its image is at least as long as the maximiser
@@ -168,7 +168,7 @@ class Body:
         return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
-        """Return local maximisers of ‖W (x − center)‖ from ``points`` and ``directions`` of W x."""
+        """Return local maximisers of ‖W (x − center)‖, by ascents from points and directions."""
         if self._image is not None and len(self._image.offsets) == 1:
             return self._image.local_maxima(
                 whitening, center, np.vstack([(points - center) @ whitening.T, directions])
@@ -238,6 +238,9 @@ class Body:
         return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
 
     def _outside(self, factor: Array) -> Array:
+        """Return how far the body leaves range(L), for an L with a left inverse."""
+        if factor.shape[1] == self.dim:  # a square L with an inverse has all of space as its range
+            return np.zeros(self.dim)
         directions = _complement(factor.T)
         if not len(directions):
             return np.zeros(self.dim)
@@ -297,7 +300,9 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 
 def left_inverse(factor: Array) -> Array:
-    """Return W with ``W L = 1``, shape (r, d), that is zero on the complement of range(L)."""
+    """Return the factor's left inverse, (r, d), which is zero on the complement of its range."""
+    if is_diagonal(factor) and factor.diagonal().all():
+        return np.diag(1 / factor.diagonal())
     live = (factor != 0).any(axis=1)  # so that constant coordinates add no rounding
     weights = row_weights(factor)[live]
     Q, R = np.linalg.qr(factor[live] * weights[:, None])

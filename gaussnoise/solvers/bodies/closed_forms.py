@@ -97,7 +97,7 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
 
 
 def _are_alike(points: Array, center: Array) -> bool:
-    """Return whether all points are equally far from the center; with a symmetry they are."""
+    """Return whether all points are equally far from the center, as in sets with a symmetry."""
     first = np.square(points[0] - center).sum()
     for start in range(0, len(points), _FEW):  # usually the first few points decide
         squares = np.square(points[start : start + _FEW] - center).sum(axis=1)
@@ -107,7 +107,7 @@ def _are_alike(points: Array, center: Array) -> bool:
 
 
 def _second_moment(points: Array, center: Array) -> Array:
-    """Return the second moment, summed over batches of points that stay in the cache."""
+    """Return the second moment of the points, summed in batches that fit into the cache."""
     moment = np.zeros((points.shape[1], points.shape[1]))
     for start in range(0, len(points), _CHUNK):
         moved = points[start : start + _CHUNK] - center
@@ -160,7 +160,7 @@ def _signs(dim: int) -> Array:
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """Return the design of the ellipsoid A B_2: M = AA'. Its points are A u, u an axis of A'WA."""
+    """Return the design of {A u : ‖u‖ <= 1}: M = AA'. Its points are A u, u an axis of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)

@@ -269,12 +269,12 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
 
 
 def _up(d: int, j: int) -> Fraction:
-    """Return u of the recurrence ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``."""
+    """Return u of Gegenbauer's recurrence ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``."""
     return Fraction(j + d - 2, 2 * j + d - 2) if j else Fraction(1)
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return P_j(t) for every j of the parity of k."""
+    """Return Gegenbauer's P_j(t), with P_j(1) = 1, for every j of the parity of k."""
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _up(d, j)
@@ -297,7 +297,7 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j and the measure on K − K for even k; cosines t are added where M covers least."""
+    """Return κ_j and the measure on K − K for even order, adding pairs that M covers least."""
     d, k = domain.base, domain.order
     js = list(roots)
     costs = np.array([roots[j] ** 2 for j in js])

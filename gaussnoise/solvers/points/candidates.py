@@ -1,6 +1,6 @@
 """Candidates for the support of a measure, the members: listed points, or all their differences.
 
-The covariance is "even" in coordinates in which it is the identity for equal weights on all.
+Coordinates are "even" if the covariance is the identity for equal weights on all members.
 """
 
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Return whether these rows clearly span all, in coordinates of an even covariance."""
+        """Return whether these rows clearly span all members, given even coordinates."""
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
         squares = np.linalg.eigvalsh(some.T @ some)
@@ -120,7 +120,7 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return pairs far apart in coordinates of an even covariance, and a few that span all."""
+        """Return pairs that are far apart in even coordinates, and a few that span all."""
         whitened, even = self._whitened
         outer = self._outer
         longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
@@ -142,7 +142,7 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Coordinates of points whose second moment is I, and those of an even covariance."""
+        """Coordinates of points in which their second moment is I, and even coordinates."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)

@@ -85,7 +85,7 @@ def generated_design(
 
 
 class Ends:
-    """Lower bound and gap over all candidates; upper bounds inside a round hold for its rows."""
+    """Lower bound and gap over all candidates; a solver inside a round knows only its members."""
 
     def __init__(self, report: Report | None) -> None:
         self.steps, self.lower, self.gap = 0, 0.0, np.inf

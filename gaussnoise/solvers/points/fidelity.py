@@ -101,18 +101,18 @@ class Fidelity:
         return self.points if self.basis is None else self.points @ self.basis
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """Return w from ω, shape (d,)."""
+        """Return the weights w of coordinates from their shares ω, shape (d,)."""
         return shares**self.power
 
     def shares(self, coordinate_weights: Array) -> Array:
-        """Return ω from w, shape (d,); uniform at p = 2, where w is all ones for any ω."""
+        """Return the shares ω from the weights w, (d,); uniform at p = 2, where w is all ones."""
         if self.p == 2:
             return np.full(len(coordinate_weights), 1 / len(coordinate_weights))
         shares = coordinate_weights ** (1 / self.power)
         return shares / shares.sum()
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Evaluate F by two products and an eigendecomposition of size r, or by an SVD."""
+        """Evaluate the objective by two products and an eigendecomposition of size r, or an SVD."""
         moved = self._inside - weights @ self._inside if self.centered else self._inside
         w = self.coordinate_weights(shares)
         triangle = None
@@ -126,7 +126,7 @@ class Fidelity:
             scaled = moved @ triangle.T
         roots, inner = self._roots(weights, scaled)
         value = float(roots.sum())
-        # N = W^-½ U diag(roots) U' W^-½: its form of a point is the squared length of these
+        # N = W^-½ U diag(roots) U' W^-½: x' N⁺ x of a point x is the squared length of these
         # coordinates
         coordinates = scaled @ (inner / np.sqrt(roots))
         lengths = self._lengths(coordinates)
@@ -136,7 +136,7 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Return roots of the second moment's eigenvalues, at least rounding, and eigenvectors."""
+        """Return roots of the second moment's eigenvalues, above rounding; and its eigenvectors."""
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes
@@ -160,7 +160,7 @@ class Fidelity:
         return np.einsum("ij,ij->i", coordinates, coordinates)
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
-        """Return upper/lower − 1; the upper bound is the error of N scaled to cover all points."""
+        """Return upper/lower − 1; upper is the error of the ellipsoid, scaled to cover all."""
         return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> Hessian:
@@ -168,7 +168,7 @@ class Fidelity:
         return Curvature.at(self, now, x, len(self.points))
 
     def factor(self, at: Evaluation, shares: Array) -> Array:
-        """Return L with ``L L' = N``, shape (d, r), its columns in the span to full precision."""
+        """Return the ellipsoid's factor, (d, r), with columns in the span to full precision."""
         if self.basis is None:
             return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
         inner = at.inner

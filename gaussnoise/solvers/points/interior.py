@@ -92,7 +92,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """The (λ, ω) with the smallest gap, its evaluation, and how the search ended."""
+    """The weights λ and shares ω with the smallest gap, their evaluation, and the search's end."""
 
     weights: Array
     shares: Array
@@ -193,8 +193,8 @@ class _Search:
         )
         length = 1.0
         while not self.finished:
-            # Once μ is ``enough``, the gap shrinks by steps towards the central path, not by a
-            # smaller μ. Far from this path, a step keeps μ and only comes nearer to the path.
+            # Once μ is as small as ``enough``, the gap shrinks by steps towards the central path,
+            # not by a smaller μ. Far from this path, a step keeps μ and only comes nearer to it.
             enough = self.tol * now.value / (2 * len(x))
             before = _residual(x, slope, slack, groups, multipliers)
             ease = (

@@ -99,7 +99,7 @@ class PairCurvature:
     bend: Array
 
     def diagonal(self) -> Array:
-        """Return ``Σ_u σ_u (Σ_a u_a c_a²)²`` of features c, u the kernel's main eigenvectors."""
+        """Return a preconditioner: the diagonal from the kernel's main eigenvectors alone."""
         values, vectors = np.linalg.eigh(self.kernel)
         kept = values > _SMALLEST_OF_KERNEL * values[-1]
         squares = np.zeros(len(self.weights))

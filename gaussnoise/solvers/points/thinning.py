@@ -7,7 +7,9 @@ from domains.floats import Array
 
 Rows = NDArray[np.intp]
 
-_MOST_MOMENTS = 1000  # 44 coordinates have as many second moments; time grows with their cube
+_MOST_MOMENTS = 1000  # time grows with their cube
+_MOST_RANK = 44  # number of coordinates with fewer second moments than that
+_RANK_TOLERANCE = 1e-13
 _ACCURACY = 1e-10
 
 
@@ -17,8 +19,12 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
     No more points than moments; but all points if that saves little, takes long, or is inaccurate.
     """
     everything = np.arange(len(points)), weights / weights.sum()
+    # singular values of some columns are at most those of all
+    some = np.linalg.svd(points[:, : 2 * _MOST_RANK], compute_uv=False)
+    if (some > _RANK_TOLERANCE * np.linalg.norm(points)).sum() > _MOST_RANK:
+        return everything
     _, singular, axes = np.linalg.svd(points, full_matrices=False)
-    inside = points @ axes[singular > 1e-13 * singular.max(initial=0.0)].T
+    inside = points @ axes[singular > _RANK_TOLERANCE * singular.max(initial=0.0)].T
     r = inside.shape[1]
     count = r * (r + 1) // 2 + 1 + r * centered
     if r == 0 or len(points) <= 1.2 * count or count > _MOST_MOMENTS:

@@ -11,7 +11,7 @@ LONGEST = 3.0  # largest step, in the logarithm of a weight
 
 
 def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
-    """Return Anderson's next point from past points and the map's steps there, weights ``size``."""
+    """Return the next point from pairs of a past point and its step, by weighted least squares."""
     point, step = trail[-1]
     if len(trail) > 1:
         pairs = list(itertools.pairwise(trail))

@@ -127,8 +127,10 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A least-squares problem in both directions of time. Forwards, a row is added together with
-    the newest unknown that it measures; backwards, together with the oldest.
+    """A least-squares problem in both directions of time.
+
+    Forwards, a row is added together with the newest unknown that it measures; backwards, together
+    with the oldest.
     """
 
     forwards: _Measured
@@ -213,7 +215,7 @@ class _Form:
         return total, bound
 
     def share(self) -> Array:
-        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``."""
+        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½`` for this form F."""
         total = np.zeros_like(self.pivots[0])
         for r, square in enumerate(self.squares()):
             total += np.sqrt(square * self.variance(r, r)[1])
@@ -221,8 +223,9 @@ class _Form:
 
 
 class _Steps:
-    """The forms of consecutive ticks, in arrays that are reused: index t + 1 is for tick t, and
-    index 0 for the form before the first of them.
+    """The forms of consecutive ticks, in arrays that are reused.
+
+    Index t + 1 is for tick t, and index 0 for the form before the first of them.
 
     Attributes:
         pivots: shape (ticks + 1, b, *lanes).
@@ -339,7 +342,7 @@ def _add_row(
     rows: list[Array],
     work: tuple[Array, ...],
 ) -> None:
-    """Add a measured row to a form; ``own_rows`` are shorter if its last unknown is new."""
+    """Add a measured row to a form; ``own_rows`` are shorter if the row's last unknown is new."""
     multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
     weighed, total, kept, taken, spare = work
     last = len(row) - 1

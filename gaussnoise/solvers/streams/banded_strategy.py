@@ -54,14 +54,14 @@ class Band:
         self.parts = [slice(i, min(i + self.width, n)) for i in range(0, n, self.width)]
 
     def start(self) -> Array:
-        """Return a start: the root of the running-total matrix, truncated, and Σ u = k v = 1/2."""
+        """Return a first x: the running-total matrix's root, truncated, and Σ u = k v = 1/2."""
         lags = np.arange(1, self.width)
         root = np.cumprod(np.append(1.0, 1 - 1 / (2 * lags)))
         shares = np.full(self.windows, np.sqrt(0.5 / self.windows))
         return np.concatenate([np.tile(root, len(self.A)), shares, [np.sqrt(0.5 / self.k)]])
 
     def _read(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
-        """Return from x the unit directions of columns, their lengths, d, and roots of u and v."""
+        """Return unit columns, their lengths in x, squared norms d, and the roots of u and v."""
         n, h, m = len(self.A), self.width, self.windows
         columns = np.where(self.inside, x[: n * h].reshape(n, h), 0.0)
         lengths = np.linalg.norm(columns, axis=1)

@@ -78,12 +78,12 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """Return y, shape (n, q), for every shift s: ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t +
-    x_{t−1})``, where ``x_t = s + y_t``.
+    """Return y, shape (n, q), for every shift s.
 
-    Each step is a Möbius map of x with a nonnegative matrix, so that √n blocks of ticks are
-    computed together: first the matrix of every block, then x at the beginning of each block, then
-    x within all blocks.
+    It is ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})``, where ``x_t = s + y_t``. Each
+    step is a Möbius map of x with a nonnegative matrix, so that √n blocks of ticks are computed
+    together: first the matrix of every block, then x at the beginning of each block, then x within
+    all blocks.
     """
     n, q = len(a), len(s)
     length = max(1, math.isqrt(n))

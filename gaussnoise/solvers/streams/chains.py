@@ -78,9 +78,9 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return, for ticks i < j of a set, the weight of its parts before i and after j, all sets.
+    """Return, for ticks i < j, the sum over sets of the weight before i times that after j.
 
-    The set has m − 1 ticks between i and j.
+    The sets contain both ticks, and m − 1 ticks between them.
     """
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 
@@ -152,7 +152,7 @@ class _Search:
         )
 
     def _free(self, common: Array) -> Array:
-        """Return the entries of c at the start, from those of its first column."""
+        """Return first values of the entries of c, whose first column is ``common``."""
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()

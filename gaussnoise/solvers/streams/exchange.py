@@ -73,7 +73,7 @@ class _Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms:
-    """F of weights on atoms and shares on coordinates, for the interior-point method."""
+    """The objective F of weights of atoms and shares of coordinates, for :func:`maximum`."""
 
     A: Array
     sets: Indices
@@ -98,14 +98,14 @@ class _Atoms:
         return shares**self.power if self.p > 2 else np.ones(len(shares))
 
     def moment(self, weights: Array) -> Array:
-        """Return Σ λ_a Z_a, shape (n, n)."""
+        """Return the weighted sum of all atoms, as a matrix of shape (n, n)."""
         n = len(self.A)
         entries = (weights[:, None, None] * self.Z).ravel()
         summed: Array = np.bincount(self._places, entries, (n + 1) ** 2).astype(np.float64)
         return summed.reshape(n + 1, n + 1)[:n, :n]
 
     def products(self, X: Array) -> Array:
-        """Return ⟨Z_a, X⟩ for every atom, shape (P,)."""
+        """Return the inner product of every atom with X, shape (P,)."""
         return (blocks(X, self.sets) * self.Z).sum(axis=(1, 2))
 
     def at(self, weights: Array, shares: Array) -> _Evaluation:
@@ -127,7 +127,7 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the Hessian of F in relative changes of weights and shares, given by its products."""
+    """Minus the objective's Hessian in relative changes of weights and shares, never formed."""
 
     atoms: _Atoms
     now: _Evaluation
@@ -194,7 +194,7 @@ def exchange_optimum(
     tol: float,
     report: Report | None = None,
 ) -> Exchanged:
-    """Return the optimum, from first atoms that span, and a factor that gives an upper bound."""
+    """Return the optimum; the given atoms span, and ``factor`` gives the first upper bound."""
     n = len(A)
     shares = np.full(n, 1 / n)
     sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
@@ -280,5 +280,5 @@ def _missing(
 
 
 def _first(n: int, i: int) -> Array:
-    """Return values of ticks with which every best set contains tick i."""
+    """Return a huge gain for tick i alone: added to gains, it puts tick i into every best set."""
     return np.where(np.arange(n) == i, 1e9, 0.0)

@@ -1,4 +1,4 @@
-"""The recursion with few states of about the least error, for people who take part once."""
+"""A recursion with few states and nearly the least error, for people who take part once."""
 
 import numpy as np
 import scipy
@@ -19,13 +19,12 @@ _AGAIN = 2  # number of last powers that are used again without knots
 
 
 def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
-    """Return the :class:`Recursion` of about the least ``‖sd‖_p``, columns of C having norm one.
+    """Return a :class:`Recursion` with nearly the least ``‖sd‖_p``; columns of C have norm one.
 
-    The best strategy of all has such columns: a shorter column could be lengthened without more
-    noise. d_s and v_s are divided by the norm of column s, so that the problem is smooth in u, v /
-    d and θ. At p = ∞, means of growing powers replace the maximum. Quasi-Newton steps first change
-    coefficients that are linear between knots, dense near the first and last tick, then all of
-    them.
+    The best strategy has such columns: a shorter column could be lengthened without more noise. The
+    search is over u, v / d and θ; d_s and v_s are then scaled so that column s has norm one. At p =
+    ∞, means of growing powers replace the maximum. Quasi-Newton steps first change the coefficients
+    at some ticks, between which they are linear, and then those at all ticks.
 
     Args:
         workload: A.
@@ -67,7 +66,7 @@ def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
 
 
 def _read(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
-    """Return (u, v / d) at all ticks, shape (n, 2q), and the logits of θ, shape (q,)."""
+    """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,)."""
     return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
 

@@ -30,7 +30,7 @@ class InverseRoot:
 
 
 def inverse_root(low: float, high: float) -> InverseRoot:
-    """Return an approximation on [low, high], 0 < low.
+    """Return nodes and weights of a rational approximation of x^-½ on [low, high], 0 < low.
 
     The error bound holds for the stored, rounded numbers.
 

@@ -33,7 +33,7 @@ _SHORTER = 4  # the first weights come from a stream this many times shorter
 _SHORTEST = 250  # least number of ticks of such a stream
 _STEPS_OF_SHORTER = 100  # largest number of steps on that stream
 _PATIENCE = 300  # largest number of steps without a smaller gap
-# Weights for a longer stream: near the first and last tick, a rule of its own holds up to the
+# Weights for a longer stream: near the first and last tick, another rule holds up to the
 # distance m^_NEAR, m the shorter length, and fades with the power _STEEP of the distance.
 _NEAR, _STEEP = 0.65, 4.0
 
@@ -58,7 +58,7 @@ class Evaluation:
     root: InverseRoot
 
     def upper(self, p: float) -> float:
-        """Return ``‖sd‖_p`` of N, scaled to cover all columns of A."""
+        """Return the covariance's error ``‖sd‖_p``, scaled to cover the workload's columns."""
         return float(np.sqrt(self.leverages.max()) * norm(np.sqrt(self.variances), p))
 
 
@@ -154,7 +154,7 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for several subdiagonals, with a guessed, then proven least eigenvalue."""
+    """Return the sums for several subdiagonals; the least eigenvalue is guessed, then proven."""
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
     for _ in range(_GUESSES):
@@ -226,7 +226,7 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
-    """Return the logarithms of the first λ and, for p > 2, of the first ω."""
+    """Return the logarithms of first weights λ and, for p > 2, of first shares ω of answers."""
     parts, n = 1 if p == 2 else 2, bands.shape[1]
     lengths = [n]
     while lengths[0] >= _SHORTER * _SHORTEST and _is_same_everywhere(bands):

@@ -149,7 +149,7 @@ class _Path:
         )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
-        """Maximise ``Σ u ω^a + eps Σ log ω``, Σ ω = 1, by Newton's method from ``shares``."""
+        """Return shares ω that maximise ``Σ u ω^a + eps Σ log ω``, by Newton's method."""
         a = self.a
         for _ in range(_INNER_STEPS):
             slope = a * u * shares**a
@@ -232,7 +232,7 @@ class _Path:
 def overlapping_optimum(
     A: Array, sets: Indices, p: float, *, tol: float, max_steps: int, report: Report | None = None
 ) -> Overlapping:
-    """Return the optimum, from X = I/(2k) on; ``sets`` (P, k), padded with n, cover all ticks."""
+    """Return the optimum, from X = I/(2k); ``sets``, (P, k), padded with n, cover all ticks."""
     path = _Path(A, sets, p)
     n, (P, k) = len(A), sets.shape
     shares = np.full(n, 1 / n)
@@ -289,8 +289,8 @@ def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
     # padding is not a tick: its entries do not count
     real = sets < len(A)
-    # On the path, S_π⁻¹ = ν_π Z_π. So its diagonal gives the weights; scaled to a unit diagonal, it
-    # gives a correlation matrix, also near the path.
+    # On the path, S_π⁻¹ = ν_π Z_π, so its diagonal gives the weight of π. Scaled to a unit
+    # diagonal, S_π⁻¹ is a correlation matrix, also near the path.
     masses = (diagonal * real).sum(axis=1) / real.sum(axis=1)
     weights = masses / masses.sum()
     roots = np.sqrt(diagonal)

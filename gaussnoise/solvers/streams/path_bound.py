@@ -29,7 +29,7 @@ class PathBound:
         self.gaps = ticks - ticks[:, None]
         self.apart = self.gaps >= b
         self.far = self.gaps >= 2 * b
-        # whether the path's tick of index a has one of index a + m, and one of index a − m
+        # whether a path with a tick of index a also has one of index a + m, and one of index a − m
         self.counts = np.arange(2, k)
         places = np.arange(k)[:, None]
         self.after = 1.0 * (self.counts <= k - 1 - places)
@@ -50,7 +50,7 @@ class PathBound:
             shares = np.exp(paths - top)
             total = shares.sum(axis=0)
             comes_from.append(shares / np.maximum(total, _LEAST))
-            # early ticks have no earlier tick at distance b: no path reaches them at this index
+            # early ticks have no earlier tick at distance b: no path has them at this index
             log = np.log(total, out=np.full(n, -np.inf), where=total > 0)
             reached.append(gain + top + log)
         ends = np.stack(reached)
@@ -92,7 +92,7 @@ class PathBound:
     def _largest(
         self, sizes: Array, far: NDArray[np.bool_], sharpness: float
     ) -> tuple[Array, Callable[[Array], Array]]:
-        """Return smoothed maxima of rows from distance 2b, 3b, … on, (k − 2, n); and a function."""
+        """Return smoothed row maxima at distances >= 2b, >= 3b, …, (k − 2, n); and a function."""
         n = len(sizes)
         ticks, starts = np.arange(n), np.arange(n) + self.b * self.counts[:, None]
         inside = starts < n

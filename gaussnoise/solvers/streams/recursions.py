@@ -133,7 +133,7 @@ def steps_of(
 
 
 def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
-    """Return c, θ with ``Σ_j c_j θ_j^{lag − 1}`` near the entries of a matrix's square root.
+    """Return factors c and decays θ: ``Σ_j c_j θ_j^{lag − 1}`` is near a matrix's square root.
 
     The matrix is that of running totals; entries of the root are multiplied by exp(−lag/reach).
     """

@@ -1,4 +1,4 @@
-"""The recursion with few states of about the least error, for people who take part repeatedly."""
+"""A recursion with few states and nearly the least error, for people who take part repeatedly."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from .recursions import Recursion, fading_root
 
 Bound = Callable[[Array, int, float], tuple[float, Array]]
 
-# of each stage: the power of means that replace maxima, and the smoothing of |x| at zero
+# for each stage: the power of the means that replace maxima, and the smoothing of |x| at zero
 _STAGES = ((8, 1e-3), (32, 3e-4), (128, 1e-4), (512, 3e-5), (2048, 3e-6))
 _SHARPER = 30.0  # sharpness of maxima along paths, as a multiple of the power
 _STEPS, _MEMORY = 300, 40

@@ -93,8 +93,9 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Return a start with equal weights: Λ diagonal, or, if F is larger there, with the
-        correlations of A's columns, which would be exact for a single set.
+        """Return a start with equal weights: of two Λ, the one where F is larger.
+
+        One is diagonal. The other has the correlations of A's columns, exact for a single set.
         """
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)
@@ -150,7 +151,7 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives by relative changes of p, correlations, relative changes of shares."""
+        """Return derivatives of F and its barrier by log p, by correlations, and by log shares."""
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu

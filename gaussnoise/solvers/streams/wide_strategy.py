@@ -8,7 +8,7 @@ from .banded_strategy import MEMORY, Band
 from .descent import descended, mean_power
 from .path_bound import PathBound
 
-# of each stage: β, since ``log(Σ exp(β x))/β`` replaces maxima, and the largest number of steps
+# for each stage: β, since ``log(Σ exp(β x))/β`` replaces maxima, and the largest number of steps
 _STAGES = ((300.0, 100), (3000.0, 300), (30000.0, 600))
 _DECREASE = 1e-10
 

@@ -173,7 +173,7 @@ def _gathered(
 
 @dataclass(frozen=True, eq=False)
 class ResidualEvaluation:
-    """F and its derivatives; the names are those of ``Evaluation`` in ``points/fidelity.py``."""
+    """F and its derivatives, named as in ``Evaluation`` of ``points/fidelity.py``."""
 
     value: float
     gap: float
@@ -212,7 +212,7 @@ class ResidualFidelity:
         return shares**self.power
 
     def parts(self, weights: Array, shares: Array) -> tuple[Array, Array]:
-        """Return L and κ."""
+        """Return the losses L and the squared changes κ of all types."""
         return self.A @ self.coordinate_weights(shares), weights @ self.K
 
     def at(self, weights: Array, shares: Array) -> ResidualEvaluation:

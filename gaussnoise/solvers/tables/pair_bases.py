@@ -15,13 +15,12 @@ _THIN = 1e-12
 def pair_gram(
     gram: Array, single: float, tol: float, start: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return the X of least ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and
-    dual weights with which the next call may start.
+    """Return the X of least cost, and dual weights with which the next call may start.
 
-    X is the Gram matrix of the strategy's columns. The problem is convex. The dual has weights λ of
-    cells and η of pairs, ``Λ = diag(wλ + 2η1) − 2κη``, and its value is ``tr(G^{1/2} Λ
-    G^{1/2})^{1/2}``. A step multiplies each weight by the square of its cell's or pair's term over
-    the mean.
+    The cost is ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``. X is the Gram
+    matrix of the strategy's columns. The problem is convex. The dual has weights λ of cells and η
+    of pairs, ``Λ = diag(wλ + 2η1) − 2κη``, and its value is ``tr(G^{1/2} Λ G^{1/2})^{1/2}``. A step
+    multiplies each weight by the square of its cell's or pair's term over the mean.
 
     Args:
         gram: G of the queries and the total, shape (n, n).

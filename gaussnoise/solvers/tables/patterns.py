@@ -51,8 +51,9 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Return, at (j, t), the sum over sets of t of ``count`` attributes of the product of their
-    factors, if j of the attributes are unequal.
+    """Return, at (j, t), the sum of products of factors over all sets of t attributes.
+
+    The sets are chosen from ``count`` attributes, of which j are unequal.
     """
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):

@@ -272,8 +272,9 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
 
 
 def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
-    """Return which categories are in the second of two halves of about equal weight, split along
-    the leading direction of differences, so that the answers of the halves differ most.
+    """Return which categories are in the second of two halves whose answers differ most.
+
+    The halves have about equal weight, and are split along the leading direction of differences.
     """
     root = np.sqrt(weights / weights.sum())
     centered = np.eye(len(root)) - np.outer(root, root)

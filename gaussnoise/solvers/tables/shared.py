@@ -43,7 +43,7 @@ class SharedFidelity:
         return self.inner.power
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """Return ``v^{1/s*}``, shape (k,)."""
+        """Return the weights ``v^{1/s*}`` of tables from their shares v, shape (k,)."""
         return shares**self.power
 
     def per_coordinate(self, shares: Array) -> Array:

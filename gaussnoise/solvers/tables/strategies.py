@@ -37,12 +37,12 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def square(self) -> int:
-        """The squared length of the longest column of C."""
+        """The squared length of the longest column of the contrasts C."""
 
     @property
     @abc.abstractmethod
     def least(self) -> int:
-        """The least inner product of two columns of C."""
+        """The least inner product of two columns of the contrasts C."""
 
     @property
     @abc.abstractmethod
@@ -57,7 +57,7 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def growth(self) -> int:
-        """A bound on |entry of C x| / Σ x for counts x >= 0, with all intermediate results."""
+        """A bound on entries of C x, and intermediate results, over Σ x for counts x >= 0."""
 
     @property
     @abc.abstractmethod
@@ -71,7 +71,7 @@ class AbstractStrategy(abc.ABC):
 
     @property
     def length(self) -> float:
-        """The spectral norm of R: the largest factor by which :meth:`pull` lengthens weights."""
+        """The spectral norm of the root: :meth:`pull` lengthens weights by at most this."""
         return float(np.linalg.norm(self.root, 2))
 
     @property
@@ -81,11 +81,11 @@ class AbstractStrategy(abc.ABC):
 
     @abc.abstractmethod
     def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
-        """Apply C along an axis of an integer array."""
+        """Apply the contrasts C along an axis of an integer array."""
 
     @abc.abstractmethod
     def decode(self, contrasts: Array, axis: int) -> Array:
-        """Apply C⁺ along an axis."""
+        """Apply C⁺, which decodes contrasts to counts, along an axis."""
 
     @abc.abstractmethod
     def pull(self, weights: Array, axis: int) -> Array:

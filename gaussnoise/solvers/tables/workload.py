@@ -155,7 +155,7 @@ class Workload:
 
     @cached_property
     def residual_counts(self) -> Array:
-        """The number of residuals T of each type."""
+        """The number of residual measurements of each type."""
         return np.array([float(self.orbits.size(T)) for T in self.residuals])
 
     @cached_property

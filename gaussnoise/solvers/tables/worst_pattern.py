@@ -279,7 +279,7 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """Monomials less one factor: these; then original, factor, index, and 1/degree of each."""
+        """Distinct monomials less one factor; per such factor: monomial, class, index, 1/degree."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):

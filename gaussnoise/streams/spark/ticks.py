@@ -144,7 +144,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
     def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
-        """Return a folder of work on this tick with the same rows, or a new one, and the rows."""
+        """Return work on this tick, begun before for the same rows or now, and the coded rows."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
             if work.begun and not folder.suffix:  # with a suffix, its removal was interrupted

@@ -39,11 +39,11 @@ from .records import code_table, outside_error
 
 Counts = NDArray[np.int64]
 
-# Larger groups save passes over the records and cost memory; the passes took the same time with
-# 2^10 to 2^20 cells.
-_GROUP_CELLS = 2**16
+# Most cells of a group, and of all groups in one pass over the rows. Rows in this process are
+# counted in small groups as quickly as in large ones, and one pass has room for far more of them.
+# In another engine each group is a query, so that few large ones are better.
+_GROUP_CELLS, _QUERY_CELLS = 2**12, 2**16
 PASS_CELLS = 2**22
-_PASS_GROUPS = 64
 _ROWS_AT_ONCE = 2**18
 
 
@@ -114,7 +114,8 @@ def count_marginals(
     rows = None
     with contextlib.ExitStack() as stack:
         tally = guarded(_TASK, partial(_tally, coded, placing, stack), engine=engine)
-        for groups in passes(grouped(subsets, attributes, _GROUP_CELLS), sizes):
+        most = _QUERY_CELLS if isinstance(coded, nw.LazyFrame) else _GROUP_CELLS
+        for groups in passes(grouped(subsets, attributes, most), sizes):
             tables = guarded(_TASK, partial(tally, list(groups)), hint, engine=engine)
             if tables.outside:
                 raise outside_error(read[min(tables.outside)])
@@ -207,10 +208,8 @@ def passes(
     left = list(groups)
     lacking = set(range(len(sizes)))
     while left:
-        cells = itertools.accumulate(
-            math.prod(sizes[i] for i in group) for group in left[:_PASS_GROUPS]
-        )
-        number = max(1, sum(total <= PASS_CELLS for total in cells))
+        cells = itertools.accumulate(math.prod(sizes[i] for i in group) for group in left)
+        number = max(1, sum(1 for _ in itertools.takewhile(PASS_CELLS.__ge__, cells)))
         batch = {group: groups[group] for group in left[:number]}
         left = left[number:]
         lacking -= {i for group in batch for i in group}
@@ -230,13 +229,18 @@ class Placing:
         attributes: the attributes of the codes.
         weight: the weight of rows, if they have one.
         unit: the number of integer units that one record adds.
-        joint: the summed numbers that occur together in tables.
+        joint: the sets of summed numbers that some table has together.
     """
 
     attributes: Sequence[Attribute]
     weight: Weight | None
     unit: int
     joint: Joint
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The number of cells of each attribute."""
+        return [a.size for a in self.attributes]
 
     @cached_property
     def sums(self) -> list[str]:
@@ -284,7 +288,7 @@ class Placing:
     def high(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield, like :meth:`cells`, the high digits of numbers with a unit, in units of LOW."""
+        """Yield what :meth:`cells` does, for the high digits of numbers, in units of LOW."""
         cell, steps, numbers = self._located(S, codes, sums)
         for i, step in zip(numbers, steps, strict=True):
             if f"h{i}" in sums:
@@ -298,7 +302,7 @@ class Placing:
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
-            size = self.attributes[i].size
+            size = self.sizes[i]
             cell = cell * size + _places(code, size)
             steps = [step * size for step in steps]
             if i in self.joint.sizes:  # without a number, a record stays in the first virtual cell
@@ -318,7 +322,7 @@ class _Tables:
 
     def __init__(self, placing: Placing, groups: Iterable[Subset]) -> None:
         self._placing, self.sums, self.sums_of = placing, placing.sums, placing.sums_of
-        sizes = [a.size for a in placing.attributes]
+        sizes = placing.sizes
         self.counts = {S: np.zeros([sizes[i] for i in S], dtype=np.int64) for S in groups}
         units = {i for i, a in enumerate(placing.attributes) if a.unit is not None}
         self._high = {S: np.zeros_like(own) for S, own in self.counts.items() if units & {*S}}
@@ -348,17 +352,15 @@ class _Tables:
 
     def add_records(self, columns: Sequence[NDArray]) -> None:
         """Add records, from the codes of all attributes, without clipped numbers and weights."""
-        attributes, unit = self._placing.attributes, self._placing.unit
-        places = {
-            i: _places(columns[i], attributes[i].size) for i in {i for S in self.counts for i in S}
-        }
+        sizes, unit = self._placing.sizes, self._placing.unit
+        places = {i: _places(columns[i], sizes[i]) for i in {i for S in self.counts for i in S}}
         self.outside |= self._placing.outside(tuple(places), [columns[i] for i in places], {})
         for S, counts in self.counts.items():
             flat = counts.reshape(-1)
             # int32 needs half the memory of int64, and a third of its time
             cells = np.zeros(len(columns[0]), np.int32 if len(flat) < 2**31 else np.int64)
             for i in S:
-                cells *= attributes[i].size
+                cells *= sizes[i]
                 cells += places[i]
             if len(flat) > len(cells):
                 np.add.at(flat, cells, unit)

@@ -48,7 +48,7 @@ def weight_column(weight: Weight) -> Attribute:
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Return names of columns to sum: a, q and h (high digits) of numbers, and of weights."""
+    """Return names of columns to sum: steps (a), squares (q), high digits (h), and weights."""
     names = [f"a{i}" for i, a in enumerate(attributes) if a.is_summed]
     names += [f"q{i}" for i, a in enumerate(attributes) if has_squares(a)]
     names += [f"h{i}" for i, a in enumerate(attributes) if a.unit is not None]
@@ -171,7 +171,7 @@ class Joint:
 
     @property
     def most(self) -> int:
-        """The largest number of product cells among which a record is divided."""
+        """The largest number of product cells over which a record's units are distributed."""
         return max((math.prod(self._shape(J)) for J in joined_numbers(self.sets)), default=1)
 
     def _of(self, numbers: Collection[int]) -> int | None:

@@ -194,7 +194,7 @@ class Seen:
     def add(self, column: Column) -> None:
         """Add the next batch of the column."""
         if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
-            # by category, since a null would turn the integer bounds of intervals into floats
+            # read by category: a null among values would turn integer bounds into floats
             if self._closed:
                 native = column.to_native()
                 used = np.unique(native.cat.codes.to_numpy())
@@ -240,7 +240,7 @@ class Seen:
 
     @property
     def _may_name(self) -> bool:
-        """Whether values may identify persons: named so, or whole numbers; never measurements."""
+        """Whether values may identify persons: by the column's name, or as whole numbers."""
         return self._named or (self.whole and not self.months)
 
     def _name(self, value: Hashable, rows: int) -> None:

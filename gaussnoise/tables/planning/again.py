@@ -79,7 +79,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
 def _proven(
     schema: Schema, path: Path | None, *, workload: Any, weights: Any = None, **asked: Any
 ) -> "Plan | None":
-    """Return the plan with the stored noise; None if that is missing, false or not its noise."""
+    """Return the plan with the stored noise; None if it is missing, false, or of another plan."""
     from .plan import Plan
 
     if "targets" in asked or path is None or not path.exists():

@@ -216,7 +216,7 @@ class Budgets:
         return [f"{rho:g}" for rho in self.rhos], means, errors
 
     def _in_words(self) -> list[str]:
-        """Return sentences about the budget nearest to 0.1, and on the ρ that errors cost."""
+        """Return sentences on the meaning of the budget nearest to 0.1, and on costs of errors."""
         rho = min(self.rhos, key=lambda r: abs(math.log(r / 0.1)))
         there = (
             "a row was exchanged for another"

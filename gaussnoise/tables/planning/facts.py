@@ -182,7 +182,7 @@ def relation_text(plan: "Plan") -> str:
     if plan.neighbors == "replace":
         exchanged = "one row exchanged for another"
         if k > 1:
-            exchanged = f"one person's at most {k} rows exchanged for as many others"
+            exchanged = f"at most {k} rows of one person exchanged for as many others"
         if plan.public:
             same = f", {'row by row ' if k > 1 else ''}of the same {' × '.join(plan.public)}"
             return f"replace ({exchanged}{same}; tables of these alone are public and exact)"

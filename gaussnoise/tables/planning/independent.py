@@ -62,10 +62,10 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
-    """Return the deviations where counts, and the sums of each number, have separate budgets.
+    """Return deviations of independent tables, if counts and each number's sums have own budgets.
 
-    The split of each such block minimises ``Σ weight² · alone / share``, with ``alone`` the
-    variance of a table at the whole budget.
+    The shares of a block's tables minimise ``Σ weight² · alone / share``, where ``alone`` is the
+    variance of a table that gets the whole budget.
     """
     totals = np.zeros(len(plan.domain.terms))
     numbers = {block.number for block in blocks}
@@ -85,7 +85,7 @@ def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:
-    """Return ``(2 γ / γ°)²``: γ° of this plan, γ a lower bound of another optimum."""
+    """Return ``(2 γ / γ°)²``: γ° of this plan, γ a lower bound on the optimum for ``protected``."""
     if plan.neighbors != "replace":
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'

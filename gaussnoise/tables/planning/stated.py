@@ -22,13 +22,13 @@ _NOTES = ("title", "source")  # options of the shell; schema files have them in 
 @final
 @dataclass(frozen=True)
 class Asked:
-    """The request of a schema file, and of options in the place of what it states.
+    """The request of a schema file, after options of the shell replaced what the file states.
 
     Attributes:
         schema: the attributes.
         workload: the tables, as plan takes them.
         targets: the targets, as plan takes them; None without any.
-        stated: values by the keys of ``[plan]``, of which plan uses its own; None states nothing.
+        stated: {key of ``[plan]``: value, or None if not stated}; more keys are allowed.
     """
 
     schema: Schema

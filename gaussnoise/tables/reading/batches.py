@@ -74,10 +74,14 @@ def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Colu
     streams = hasattr(rows, "collect_batches")
     for batch in rows.collect_batches(chunk_size=size) if streams else [rows.collect()]:
         some = True
-        yield [nw.from_native(batch[name], series_only=True) for name in names]
+        yield _named(batch, names)
     if not some:
-        empty = rows.collect_schema().to_frame()
-        yield [nw.from_native(empty[name], series_only=True) for name in names]
+        yield _named(rows.collect_schema().to_frame(), names)
+
+
+def _named(rows: "pl.DataFrame", names: Sequence[str]) -> list[Column]:
+    frame = nw.from_native(rows, eager_only=True)
+    return [frame.get_column(name) for name in names]
 
 
 def _of_duckdb(
@@ -104,11 +108,11 @@ def _of_duckdb(
 
 
 def _series(table: "pa.Table", types: Sequence[nw.dtypes.DType]) -> list[Column]:
-    columns = (
-        _as_truth(own) if dtype == nw.Boolean else own
-        for own, dtype in zip(table.columns, types, strict=True)
-    )
-    return [nw.from_native(own, series_only=True) for own in columns]
+    for k, dtype in enumerate(types):
+        if dtype == nw.Boolean:
+            table = table.set_column(k, table.field(k).name, _as_truth(table.column(k)))
+    # narwhals takes longer to wrap each column than to wrap the table
+    return list(nw.from_native(table, eager_only=True).iter_columns())
 
 
 def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":

@@ -193,7 +193,7 @@ def code_of(source: Opened, attribute: Attribute, column: Column) -> Codes:
 
 
 def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> Lazy:
-    # without their bases, which a worker does not need
+    # attributes without their bases, which a worker does not need
     plain = []
     for a in attributes:
         own = Attribute(

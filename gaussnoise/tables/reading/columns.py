@@ -258,7 +258,7 @@ def _is_text(series: "pd.Series") -> bool:
 
 
 def _objects(values: "pd.Series | pd.Index") -> list[Any]:
-    """Return the values of a series or index as objects; times, not as those of pandas."""
+    """Return the values of a series or index as objects; times become numpy's, not pandas'."""
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):
@@ -465,7 +465,7 @@ def doubles_of(values: Arrow) -> Doubles:
 
 
 def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Return the type of a column's values; for categoricals that of categories, unless text."""
+    """Return the type of a column's values; for a categorical of no texts, its categories' type."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):

@@ -38,7 +38,7 @@ def text_numbers(column: nw.Expr) -> nw.Expr:
 
 
 def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
-    """Return the moments of a column of dates, or of timestamps without time zone."""
+    """Return the moments in time of a column of dates, or of timestamps without time zone."""
     if isinstance(dtype, nw.Datetime) and dtype.time_unit == "ns":
         return _nanoseconds(column)
     own = column.dt
@@ -55,7 +55,7 @@ def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
 
 
 def _nanoseconds(column: nw.Expr) -> nw.Expr:
-    """Return the moments of nanoseconds; duckdb rounds them to microseconds, others down."""
+    """Return nanoseconds as moments; duckdb rounds them to microseconds, others round down."""
     early, late = (nw.lit(end) for end in _NANOSECONDS)
     before, after = column < early, column > late
     # rounding would move other values out of the range of nanoseconds

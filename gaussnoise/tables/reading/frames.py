@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 _POLARS = (1, 2)  # older versions of polars count nanoseconds wrongly
 _ASIDE = "gaussnoise-reader"  # name of the threads in which duckdb works
-# connections opened in these threads
+# duckdb's connections in these threads, which Ctrl-C interrupts
 _opened: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
 
 
@@ -357,7 +357,7 @@ def _has_milliseconds(files: list[str]) -> bool:
 
 
 def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the partitions that are no columns of the files, whose columns have precedence."""
+    """Return the partitions except those that are columns of the files, which have precedence."""
     inside = {column.lower() for column in columns}
     return [name for name in partitions if name.lower() not in inside]
 

@@ -1,7 +1,7 @@
 """Opened tables, and the declared types of their columns, which do not depend on rows."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
@@ -36,7 +36,7 @@ class Opened:
     frame: Frame
     names: Sequence[str]
     types: Types
-    text: Sequence[str]
+    text: Collection[str]
     untyped: bool
     changed: Mapping[str, AsRead] = field(default_factory=dict)
 
@@ -92,7 +92,7 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
         there = [name for name in wanted if name in names]
         if untyped:
             return names, {name: _type_in_pandas(frame, name) for name in there}
-        return names, dict(frame.select(*there).collect_schema()) if there else {}
+        return names, dict(_selected(frame, there).collect_schema()) if there else {}
 
     names, types = guarded(TASK, columns, engine=engine)
     check_present(table, list(wanted), names)
@@ -101,7 +101,16 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
         frame, types, text = guarded(
             TASK, lambda: _declared(frame, types, text, wanted, person), engine=engine
         )
-    return Opened(frame, names, types, text, untyped, changed_columns(table, numbers, dates))
+    changed = changed_columns(table, numbers, dates)
+    return Opened(frame, names, types, frozenset(text), untyped, changed)
+
+
+def _selected(frame: Frame, names: Sequence[str]) -> Frame:
+    """Return the frame with these columns only."""
+    if frame.implementation != nw.Implementation.DUCKDB:
+        return frame.select(*names)
+    # for narwhals' own expressions, newer versions of duckdb compare each with all columns
+    return nw.from_native(frame.to_native().project(", ".join(map(sql, names))))
 
 
 def _type_in_pandas(frame: Frame, name: str) -> nw.dtypes.DType:

@@ -565,7 +565,7 @@ class _Asked:
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
     def _base_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the queries of a condition: one for each label, each group, or one set."""
+        """Return the queries of a condition: one per label or group, or one for all its cells."""
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])

@@ -278,7 +278,7 @@ def discover_categories(
 def _found(
     counts: "Mapping[Label, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
-    """Return the values with a noisy count above the threshold; the noise never sees the values."""
+    """Return the values whose noisy count reaches the threshold; OpenDP gets their counts alone."""
     values = list(counts)
     noisy = query.frequent(dict(enumerate(counts.values())))
     shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}

@@ -79,7 +79,7 @@ class ShownChanges:
     """A table of changes, with its name and the numbers that it compares.
 
     Attributes:
-        table: later less earlier.
+        table: later minus earlier.
         statistic: "count", "mean", "sum" or another kind of number.
         parts: the names of the table's attributes, with their queries if these are not cells.
         unit: the noun for the counted things, in the plural.

@@ -439,7 +439,7 @@ def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str 
 
 
 def hidden(values: Array, sd: Array) -> int | None:
-    """Return the index of the number that the noise hides most; None if all are clear of zero."""
+    """Return the index of the number that noise hides most; None if all are clear of zero."""
     least = int(np.argmin(values - CLEAR * sd))
     return least if values[least] <= CLEAR * sd[least] else None
 

@@ -55,8 +55,9 @@ def combine(
 
     Formal guarantees:
         * The ρ of all releases add up to the total cost (``rho_charged``), whether they are
-          combined or not. * Estimates are unbiased with the stated deviations *if all releases are
-          of the same rows and their noises independent*. A release that is given twice is refused.
+          combined or not.
+        * Estimates are unbiased with the stated deviations *if all releases are of the same rows
+          and their noises are independent*. A release that is given twice is refused.
         * Whether the rows are the same is tested on the released numbers alone, which costs no
           privacy. If they are, differences between measurements of the same T are noise of known
           covariance, and their squared length in standard deviations is χ² distributed. Releases

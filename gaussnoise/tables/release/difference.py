@@ -61,7 +61,7 @@ def difference(
             ``on_outside="refuse"`` leaves no row out.
 
     Returns:
-        :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later less earlier,
+        :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later minus earlier,
         with intervals; so are ``proportions``, ``means``, ``sums``, ``answers`` and ``cdf``.
 
     Raises:
@@ -109,7 +109,7 @@ def difference(
 class Changes(PickledByArguments):
     """Changes from one release to another, safe to publish if both releases are.
 
-    ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later less earlier. Its
+    ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. Its
     ``as_ratio()`` is later over earlier, its ``relative()`` the relative change; its
     ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
     the tables that both releases have.

@@ -113,7 +113,7 @@ class _CallbackError(BaseException):
 
 @contextlib.contextmanager
 def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None]:
-    """Yield ``progress``; an error that the user's callback raises leaves the block unchanged."""
+    """Yield ``progress``; an error of the user's callback is raised again after the block."""
 
     def call(done: int, total: int) -> None:
         try:
@@ -241,7 +241,7 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
 
 
 def _has_noise(plan: "Plan") -> bool:
-    """Return whether the noise of a plan can be stored, and is faster to verify than to find."""
+    """Return whether the plan's noise can be stored, and is verified faster than it is computed."""
     if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES or plan.privacy.scales:
         return False  # with budgets that grow with numbers, solving is fast
     try:
@@ -457,13 +457,11 @@ def listed(name: str, entries: list[dict[str, object]]) -> object:
     """Return the entries, or if there are many, the name of the file that has them."""
     if len(entries) <= MOST_FILES:
         return entries
-    return {"file": f"{name}.parquet", "count": len(entries)}
+    return {"file": f"{name}.jsonl", "count": len(entries)}
 
 
 def write_listed(folder: Path, name: str, entries: list[dict[str, object]]) -> None:
-    """Write a file of the entries if there are many."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    """Write a file of the entries, in JSON lines, if there are many."""
     if len(entries) > MOST_FILES:
-        parquet.write_table(pa.Table.from_pylist(entries), folder / f"{name}.parquet")
+        with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(entry)}\n" for entry in entries)

@@ -53,7 +53,7 @@ class Rows(NamedTuple):
     Attributes:
         base: the base with the queries.
         axis: the axis along which each label has its query; None if one query is for all cells.
-        query: the index of this one query.
+        query: the index in ``base`` of the query for all cells, if there is one.
     """
 
     base: AbstractBase

@@ -53,7 +53,7 @@ _MOST_SHOWN = 1000  # most categories of an attribute whose power is computed
 
 
 class _Ends(NamedTuple):
-    """The least and the largest Q that pass, and what unknown choices can add to √Q."""
+    """The least and the largest ``Q_T`` that pass, and the most that choices add to its root."""
 
     low: float
     high: float
@@ -166,7 +166,7 @@ def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
 
 
 def _growth(release: AbstractRelease) -> float:
-    """Return the deviations of tables relative to those of the query: 1, or |row t of C⁻¹|."""
+    """Return the deviations of tables relative to the query's: 1, or for a tick |row of C⁻¹|."""
     if release.over is None or not release.query.multipliers:
         return 1.0
     T = next(iter(release.query.multipliers))
@@ -176,7 +176,7 @@ def _growth(release: AbstractRelease) -> float:
 def _square(
     difference: Array, S: Subset, T: Subset, query: ResidualQuery, growth: float = 1.0
 ) -> float:
-    """Return Q_T, computed from the difference x of a table of S."""
+    """Return the squared length Q_T of the error on T, from the difference of a table of S."""
     values = part_of(difference, S, T)
     for axis, i in enumerate(T):
         values = query.strategies[i].contrast(values, axis)
@@ -281,6 +281,6 @@ def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return bounds of Q for noise alone, beyond which unknown choices cannot explain it."""
+    """Return bounds on the noise's own Q, beyond which it fails for any choice of records."""
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

@@ -99,8 +99,8 @@ class AbstractRelease(PickledByArguments):
         Queries can be cumulative counts, ranges, bins, moments, or the rows of any query matrix.
 
         Args:
-            entry: attribute names, with their own bases, or a mapping from names to
-                bases, as in :func:`plan`.
+            entry: attribute names, with their own bases, or a mapping from names to bases, as in
+                :func:`plan`.
 
         Returns:
             A :class:`QueryTable`, axes in the order of ``entry``.

@@ -45,7 +45,7 @@ class Noun(NamedTuple):
 
 
 def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
-    """Return {noun: facts} for nouns that may stand for what the tables count, the best first.
+    """Return {noun: its properties} for nouns that may name what the tables count, the best first.
 
     Args:
         plan: the plan of a release, of a stream, or of combined releases.

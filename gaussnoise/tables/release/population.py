@@ -22,7 +22,7 @@ from .tidy import LEVEL, level_text
 
 Array = NDArray[np.float64]
 
-# weights of virtual cells: count, sum of t in −1 … 1, sum of squares, count and sum together
+# rows of weights of virtual cells: count, sum of t in [−1, 1], sum of squares, count plus sum
 _ROWS = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [0.0, 1.0, 2.0]])
 _FEWEST = 0.5  # smaller counts are taken for zero, however small the noise is
 _MOST_FEW = 6  # most groups without a mean in a message

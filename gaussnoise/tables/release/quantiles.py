@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class QuantileTable:
-    """Quantiles of a numeric attribute within groups: biased, with intervals that cover.
+    """Quantiles of a numeric attribute within groups: biased, with intervals of valid coverage.
 
     A quantile at p is in a bin only if the rows below the bin are at most the share p of all rows,
     and the rows below its upper edge are at least that share. Both conditions are tested, each at

@@ -102,7 +102,7 @@ class _LeastSquares:
 
 
 def law_of(moments: Moments, variance: float) -> Law:
-    """Return the distribution of least squares; ``variance`` is that of rows about expectations."""
+    """Return the law of least squares; ``variance`` is that of rows about their expectations."""
     center = np.linalg.solve(moments.gram, moments.products)
     return Law(_LeastSquares(moments, variance), np.asarray(center, dtype=np.float64))
 
@@ -359,8 +359,8 @@ def _moments(
 def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]]) -> Array:
     """Return the matrix from coefficients of scaled numbers (0 … 1) to those of the numbers.
 
-    The scaled number is (x − low) / (high − low): its column contributes to the column of x, and to
-    the column without x, which exists, as :func:`_terms` has checked.
+    The scaled number is (x − low) / (high − low). So its coefficient adds to that of the column
+    with x, and to that of the column without x, which :func:`_terms` requires.
     """
     known = {(*own.cell.items(), frozenset(own.numbers)): k for k, own in enumerate(columns)}
     matrix = np.zeros((len(columns), len(columns)))
@@ -426,7 +426,7 @@ def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]
 
 
 def _bias(moments: Moments, beta: Array) -> Array:
-    """Return the bias of least squares to first order: noise of X'X times that of the residual."""
+    """Return the bias of least squares to first order, from products of noise in two moments."""
     inverse = np.linalg.inv(moments.gram)
     both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # axes (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

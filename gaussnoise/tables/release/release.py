@@ -100,8 +100,7 @@ class TableRelease(AbstractRelease):
     independence = _independence.independence
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
-        """Return whether the released numbers differ from a recount as noise should make them
-        differ.
+        """Return whether the released numbers differ from a recount as their noise should.
 
         NOT private: for the owner of the data alone. It counts the table again, by other code than
         that of releases, and compares the differences with the known distribution of their noise:

@@ -186,7 +186,7 @@ def _shares(
 def _forms_of(
     release: AbstractRelease, asked: Mapping[int, AbstractBase], groups: Mapping[int, AbstractBase]
 ) -> CellForms:
-    """Return shares as ratios of linear forms, with a query for each label in both."""
+    """Return shares as ratios of two linear forms, each with one query for each label."""
     axes, names = {i: axis for axis, i in enumerate(asked)}, release.plan.schema.names
     top, bottom = (
         {names[i]: Rows(base, axes[i]) for i, base in term.items()} for term in (asked, groups)

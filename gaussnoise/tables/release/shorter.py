@@ -33,7 +33,7 @@ _MOST = 60  # most questions with fewer conditions
 
 
 def shorter(asked: Question) -> Iterator[Question]:
-    """Yield questions without some of the conditions; first those that lack one, the last ones."""
+    """Yield the question without one condition, the last first; then without two, and so on."""
     waiting, seen = [asked], [asked]
     while waiting and len(seen) < _MOST:
         one = waiting.pop(0)

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from domains.errors import DomainTooLargeError
 
 from ...errors import OutputError
-from ...files.disk import opened
+from ...files.disk import opened, parsed
 from ...numerics.intervals import confidence_interval
 from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.residuals import Subset, part_of
 from ..schema.schema import Schema
 from .formats import FORMATS, FileFormat, format_of
 from .formats.format import UNSAID, AbstractBook, Notes
-from .formats.parquet import parquet_file, row_groups
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
@@ -33,9 +32,9 @@ Deviation = Callable[[Subset], Array]  # deviations of a table's cells, or one n
 MOST_READ = 2**28  # most cells of a table that one machine reads: 2 GB
 MOST_CHECKED = 2**22  # most cells of a table whose numbers are compared with the plan
 MOST_FILES = 1000  # for more marginals, there is one Parquet file per number of attributes
+MOST_OF_AN_ENTRY = 2**10  # most bytes of a line that lists a table, without attributes
 _ROWS_AT_ONCE = 2**17
 _ROUNDING = 1e-9  # relative to the sum of a number and its standard deviation
-_MOST_NAMES = 2**20  # most bytes of all names in the file that lists tables
 _NUMBERS_OF_A_ROW = 2**10  # most bytes of a row without its labels
 _TOTAL = "Total"
 _BYTES_OF_A_CHARACTER = 7  # if it is escaped
@@ -201,24 +200,18 @@ def _read_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
-def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
-    """Return the location of each of ``count`` tables, from the file that lists them."""
-    names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
-    # decode each distinct text once, as a long text in all rows is short in the file
-    with _read_errors(path), parquet_file(path, read_dictionary=texts) as file:
-        groups = row_groups(file, names, 0, count)
-        values = [
-            file.metadata.row_group(k).column(j).num_values
-            for k in groups
-            for j in range(len(names))
-        ]
-        if file.metadata.num_rows != count or max(values) > count * max(attributes, 1):
+def read_index(path: Path, count: int, longest: int) -> list[dict[str, Any]]:
+    """Return the location of each of ``count`` tables, from the JSON lines that list them.
+
+    ``longest``: the most bytes of a line.
+    """
+    names = ("attributes", "file", "first_row")
+    with _read_errors(path), opened(path) as file:
+        lines = (parsed(file.readline(longest + 1)) for _ in range(count))
+        entries = [{name: entry[name] for name in names} for entry in lines]
+        if file.read(1):
             raise ValueError
-        rows = file.read_row_groups(groups, columns=names)
-        parts = [*rows["file"].chunks, *(chunk.flatten() for chunk in rows["attributes"].chunks)]
-        if sum(part.dictionary.nbytes for part in parts) > _MOST_NAMES:
-            raise ValueError
-        return rows.to_pylist()
+    return entries
 
 
 class AbstractTableWriter(abc.ABC):

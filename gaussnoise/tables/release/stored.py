@@ -27,6 +27,7 @@ from .noisy import AbstractRelease
 from .record import ASSUMED, FORMAT, contrasts_of, most_bytes
 from .store import (
     MOST_CHECKED,
+    MOST_OF_AN_ENTRY,
     MOST_READ,
     Place,
     StoredTables,
@@ -274,9 +275,8 @@ def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Sub
     if isinstance(entries, dict):
         if entries["file"] not in record["files"]:
             raise ValueError
-        entries = read_index(
-            folder / entries["file"], len(plan.tables.subsets), len(plan.schema.names)
-        )
+        longest = len(json.dumps(plan.schema.names)) + MOST_OF_AN_ENTRY
+        entries = read_index(folder / entries["file"], len(plan.tables.subsets), longest)
     sizes, places = dict(zip(plan.schema.names, plan.schema.sizes, strict=True)), {}
     for entry in entries:
         S = tuple(sorted(plan.subset(tuple(entry["attributes"]))))

@@ -279,7 +279,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
     base = _clipped(release, i)
     t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
     rows = np.zeros((4, base.size))
-    # weights at the upper and the lower bound (half of a middle cell), their sum, difference
+    # weights at the upper bound, and at the lower (a middle cell: half each); their sum, difference
     rows[:, : len(t)] = t, 1 - t, np.ones_like(t), 2 * t - 1
     (_, _, counts, above), (upper, lower, count_variance, variance) = _rows(
         release, {i: rows}, group, S
@@ -314,7 +314,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
 
 def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
-    """Return the index of the only number in an entry with its count and sum; None if not one."""
+    """Return the index of the only number whose count and sum an entry has; None otherwise."""
     numbers = summed_numbers(term)
     return numbers[0] if len(numbers) == 1 else None
 

@@ -280,7 +280,7 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """Return B, the contrasts scaled to independent noise of variance one; None for counts.
+    """Return the contrasts, scaled to independent noise of variance one; None for counts.
 
     For counts, the projection of :class:`ZeroSumQuery` is used.
     """

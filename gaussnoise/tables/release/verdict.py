@@ -40,7 +40,7 @@ class Inspection:
         passed: the verdict.
         level: a bound on the probability that a correct release does not pass.
         power: the probability with which the differences below are noticed, at least.
-        rows_lost: so much is noticed, in rows or weight, if it is missing or counted twice; 1 if
+        rows_lost: the number of rows (or weight) that is noticed if missing or counted twice; 1 if
             the number of rows is public.
         rows_moved: {attribute that is measured alone: number of rows in wrong categories that is
             noticed}, as after swapping columns (for numbers, rows at the wrong bound).

@@ -129,7 +129,7 @@ def _inner(base: AbstractBase) -> AbstractBase:
 
 
 def _meant(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base for a value; if ordered and over the cells before the catch-all, extended."""
+    """Return the base for a value; an ordered base without the catch-all is extended to it."""
     base = _resolved(value, attribute)
     ahead = base.is_ordered and base.size == _numeric(attribute) < attribute.size
     return Leading(base, attribute.size) if ahead else base

@@ -134,7 +134,7 @@ def is_daily(edges: Sequence[Edge]) -> bool:
 def open_bins(edges: Sequence[Edge] | None) -> dict[int, str]:
     """Return {index: name} of the bins of dates that have an infinite edge.
 
-    Unexpected dates fall into these bins. Not for one or two bins, since they hold all dates.
+    Unexpected dates fall into these bins. One or two bins hold all dates, so they are not included.
     """
     last = len(edges or ()) - 2
     if edges is None or last < 2 or not is_dated(edges):

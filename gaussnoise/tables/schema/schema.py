@@ -504,11 +504,10 @@ class Schema:
         Text, booleans and integers of few values become categories. Other numbers become bins with
         round edges, which grow where most numbers are far below the largest, and which leave out
         numbers that may be codes for no answer, such as 999. Dates become bins of months, quarters
-        or years. A column with nulls gets a catch-all, and so does one of
-        numbers or dates with a few texts among them, like "N/A", where no type is declared: in CSV
-        and pandas. Identifiers, free text, and columns that seem to name the person of a row, or to
-        hold sample weights, are left out with a warning. `gaussnoise schema` writes the same with a
-        comment on every column.
+        or years. A column with nulls gets a catch-all, and so does one of numbers or dates with a
+        few texts among them, like "N/A", where no type is declared: in CSV and pandas. Identifiers,
+        free text, and columns that seem to name the person of a row, or to hold sample weights, are
+        left out with a warning. `gaussnoise schema` writes the same with a comment on every column.
 
         Args:
             table: a dataframe, or paths of files, as for :meth:`Plan.release`. It is read once, in
@@ -802,7 +801,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         first = error.errors(include_input=False, include_url=False)[0]
     else:
         return
-    # attributes, NAME, field; deeper parts are positions in a list
+    # the path of the entry: attributes, NAME, field; deeper parts are indices in a list
     where = tuple(map(str, first["loc"][:3]))
     if first["type"] == "extra_forbidden":
         message = _unknown_key(where)

@@ -60,7 +60,7 @@ class Work:
             # a driver holds the lock before it writes the key, so a free lock then means it died
             return os.path.lexists(self.key) and charged <= {f"{_CHARGED}{charge}"}
 
-        if unknown():  # before locking, or a starting driver would find its lock taken
+        if unknown():  # checked before locking: a starting driver must not find its lock taken
             with (
                 contextlib.suppress(OSError),  # another program removed it
                 exclusive_lock(self._lock, unknown=False) as free,

@@ -35,6 +35,7 @@ from domains import (
 from domains.algebra.differences import DifferenceBody
 from domains.algebra.members import magnitudes, near_members, projection
 from domains.algebra.products import Kronecker
+from domains.floats import EPS
 from domains.oracles.distance import bounding_box
 from gaussnoise.errors import (
     ConvergenceWarning,
@@ -48,6 +49,7 @@ from gaussnoise.mechanisms import body_lattice as _body_lattice
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.solvers.bodies import body as _body
+from gaussnoise.solvers.points.thinning import thinned
 
 RNG = np.random.default_rng(0)
 G, A, V = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 2)), np.array([1.0, -2.0, 0.5])
@@ -940,11 +942,12 @@ CANCELLING = hull(
 
 def test_rounding_inside_a_hull_is_charged(monkeypatch):
     # in real numbers the set is the disc of radius two; this noise is just enough for it
-    noise = gn.optimal_noise(CANCELLING, tol=0.1)
-    noise = dataclasses.replace(noise, covariance=FactorCovariance(np.eye(2), 4.0))
+    solved = gn.optimal_noise(CANCELLING, tol=0.1)
     x = np.array([[1.0340728759765625, 1.7119293212890625]])
 
     def excess():
+        # a noise of its own, since lattices of one noise share their geometry
+        noise = dataclasses.replace(solved, covariance=FactorCovariance(np.eye(2), 4.0))
         lattice = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=1)._lattice
         first, second = (lattice.sums(sign * x, "refuse") for sign in (1, -1))
         return (
@@ -1056,6 +1059,9 @@ FACTORS = {
     "nearly singular": lambda Q, sizes: Q * sizes[: Q.shape[1]] @ Q[: Q.shape[1]],
     "entries of all sizes": lambda Q, sizes: np.sign(Q) * sizes[(np.abs(Q) * 97).astype(int) % 16],
     "an empty coordinate": lambda Q, sizes: Q * (np.arange(16) > 0)[:, None],
+    "rows far apart": lambda Q, sizes: (sizes**20)[:, None] * Q,
+    # entries halfway between two numbers of leading bits, in rows of any exponent
+    "ties": lambda Q, sizes: (np.rint(Q * 2**23) + 0.5) * 2.0 ** np.arange(-40, -24)[:, None],
 }
 
 
@@ -1070,7 +1076,7 @@ def test_the_error_of_a_left_inverse_is_bounded_as_fractions_say(shape, far):
     exact = np.square(gap).sum()
     bound = Fraction(_body_lattice._left_error(W, L))
     assert exact <= bound**2 <= exact * Fraction(1.001)
-    if far == 0:  # the plain product does not know its own rounding
+    if far == 0 and exact < 1e-20:  # the plain product does not know its own rounding
         plain = Fraction(float(np.linalg.norm(W @ L - np.eye(9))))
         assert abs(plain**2 / exact - 1) > 0.001
 
@@ -1084,3 +1090,65 @@ def test_products_of_leading_bits_are_exact(d):
     full = np.random.default_rng(d).uniform(0.9, 1, size=(40, d))
     if d > 1:
         assert ((exactly(full) @ exactly(full[0])) != exactly(full @ full[0])).any()
+
+
+@pytest.mark.parametrize("name", ["l2", "triangle far away", "flat zonotope, moved"])
+def test_lattices_of_one_noise_share_what_does_not_depend_on_the_budget(name):
+    noise, budgets = NOISES[name, "replace"], (0.01, 3.0)
+    shared = [mechanism_for(noise, gn.zCDP(rho))._lattice for rho in budgets]
+    assert shared[0].whitening is shared[1].whitening
+    for rho, lattice in zip(budgets, shared, strict=True):
+        own = mechanism_for(dataclasses.replace(noise), gn.zCDP(rho))._lattice
+        assert own.whitening is not lattice.whitening
+        assert (own.bits, own.query) == (lattice.bits, lattice.query)
+        for name in ("whitening", "origin", "exponents", "live", "box", "radius", "bias", "size"):
+            np.testing.assert_array_equal(getattr(own, name), getattr(lattice, name))
+    assert shared[0].query.budget == 0.01
+
+
+def test_a_noise_with_another_covariance_has_a_lattice_of_its_own():
+    noise = NOISES["l2", "replace"]
+    wide = FactorCovariance(3 * np.eye(3), noise.covariance.scale)
+    first, second = (
+        _body_lattice.BodyLattice.build(noise, covariance, 0.5, lambda _: 20)
+        for covariance in (noise.covariance, wide)
+    )
+    assert first.unit_factor is noise.covariance.unit_factor
+    np.testing.assert_allclose(second.whitening, first.whitening / 3)
+
+
+def test_independent_noise_of_several_sizes_whitens_one_coordinate_at_a_time():
+    box = TwoConvex([[1.0, 1e-12, 9.0]])  # no two axes are alike
+    own = gn.Covariance(np.diag([7.0, 3e-6, 1 / 3]) ** 2)
+    lattice = gn.GaussianMechanism(own, gn.zCDP(0.5), n=8, domain=box)._lattice
+    assert np.count_nonzero(lattice.whitening) == 3
+    W = exactly(lattice.whitening) / Fraction(lattice.size)
+    grid = lattice.grid(members(box, 6))
+    steps = exactly(np.ldexp(1.0, lattice.exponents))
+    exact = exactly(grid) * steps @ W.T
+    np.testing.assert_allclose(lattice.whitened(grid), exact.astype(float), rtol=2 * EPS)
+    assert lattice.rounded(grid[0].tolist()) == exact_integers(lattice, grid[0])
+
+
+@pytest.mark.parametrize("entries", [(3.0, 7.0, 1 / 3), (1.0, 1e-8, 49.0)])
+def test_the_part_of_a_body_off_a_range_that_is_everything_is_its_rounding(entries):
+    L = np.diag(entries) @ np.array([[1.0, 0.2, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]])
+    W, reach = _body.left_inverse(L), np.array(entries)
+    ball = TwoConvex([reach**2])
+    left = _body_lattice._outside(ball, np.zeros(3), reach, L, W)
+    rounded = np.abs(exactly(np.eye(3)) - exactly(L) @ exactly(W)) @ exactly(reach)
+    # one rounding of each of three products, of the sums, and of the difference
+    blur = 4 * EPS * np.abs(L) @ (np.abs(W) @ reach)
+    assert (rounded <= exactly(left + blur)).all()
+    assert (left <= 64 * EPS * reach).all()
+
+
+@pytest.mark.parametrize("rank", [44, 45])
+def test_points_of_few_moments_are_thinned_and_others_kept(rank):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(1300, rank)) @ rng.normal(size=(rank, 100))
+    rows, weights = thinned(points, np.ones(1300), centered=False)
+    assert len(rows) == (1300 if rank == 45 else 991)  # 44 · 45/2 + 1
+    np.testing.assert_allclose(
+        points[rows].T @ (weights[:, None] * points[rows]), points.T @ points / 1300, atol=1e-6
+    )

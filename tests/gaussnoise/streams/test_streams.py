@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import stat
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -297,6 +298,25 @@ def test_no_person_with_corrections_moves_more_than_is_charged():
     assert charged * (1 - 1e-5) <= most <= charged
     more = moved[0, ("+F", "+F")] + moved[1, ("+F", "+F")] + moved[2, ("+F", "+F")]
     assert int(np.square(more).sum()) > charged  # a third tick would be seen
+
+
+def test_a_changed_row_of_persons_with_one_row_is_said_to_be_two(tmp_path):
+    """The plan warns and says it, and brute force finds no larger loss than it says."""
+    over = Ticks(3, 2, corrections="sign")
+    said = "that person's loss is up to four times this rho (rows_per_person=2 keeps it within rho)"
+    with pytest.warns(StreamWarning, match="comes again, changed, in the same tick"):
+        plan = planned(over, **SIGNED)
+    assert said in " ".join(str(plan).split())
+    assert said not in " ".join(str(planned(over, rows_per_person=2, **SIGNED)).split())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a stream that is read again was planned before
+        plan.start(tmp_path / "s")
+        assert said in " ".join(str(Stream.open(tmp_path / "s").plan).split())
+    empty, changed = signed(), signed("-F", "+M")
+    moved = [numbers(plan, [changed if s == t else empty for s in range(3)]) for t in range(3)]
+    most = max(int(np.square(moved[s] + moved[t]).sum()) for s, t in ((0, 1), (0, 2), (1, 2)))
+    once = plan.query.query.sensitivity_squared
+    assert once < most <= 4 * once
 
 
 def test_corrections_put_totals_right(tmp_path):
@@ -1003,7 +1023,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
 def test_a_plan_says_what_it_guarantees():
     text = str(planned(Ticks(12, 3, apart=2, period="week"), rows_per_person=2))
     assert "at most 3 ticks, each two at least 2 ticks apart" in text
-    assert "one person's at most 2 rows" in text
+    assert "one person with at most 2 rows more or less in each of at most 3 ticks" in text
     assert "charged once" in text
     assert "no Gaussian noise" in text
     assert "'week'" in text

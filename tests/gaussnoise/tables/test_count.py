@@ -365,8 +365,8 @@ def test_numbers_of_any_type_are_clipped_alike():
     ],
 )
 def test_several_passes_agree_with_a_counter(build, engine, cells, monkeypatch):
-    monkeypatch.setattr(_count, "_GROUP_CELLS", cells)
-    monkeypatch.setattr(_count, "PASS_CELLS", cells)
+    for most in ("_GROUP_CELLS", "_QUERY_CELLS", "PASS_CELLS"):
+        monkeypatch.setattr(_count, most, cells)
     rows = records(60)
     codes = [[v[x] for v, x in zip(VALUES.values(), row, strict=True)] for row in rows]
     check(build(columns(rows)), ATTRIBUTES, SUBSETS, codes)
@@ -422,6 +422,14 @@ def test_groups_are_few():
     pairs = list(itertools.combinations(range(10), 2))
     assert len(group_subsets(pairs, [2, 3, 4, 5, 6, 7, 8, 9, 10, 12], 2**16)) <= 7
     assert len(group_subsets(pairs, [2] * 10, 2**16)) == 1
+
+
+@pytest.mark.parametrize(("attributes", "size", "way"), [(2000, 3, 1), (100, 10, 2)])
+def test_wide_files_are_read_once(attributes, size, way):
+    """Groups of 2^16 cells took 4 and 26 passes over the rows of these tables."""
+    subsets = list(itertools.combinations(range(attributes), way))
+    groups = group_subsets(subsets, [size] * attributes, _count._GROUP_CELLS)
+    assert len(list(passes(groups, [size] * attributes))) == 1
 
 
 def said(error):

@@ -106,6 +106,7 @@ def cluster(faults):
     people().to_parquet(faults / "people.parquet")
     first = [sys.executable, __file__, str(faults), str(faults), "first"]
     subprocess.run(first, check=True, capture_output=True, timeout=300)
+    assert (faults / "out" / "release.png").stat().st_size > 10_000  # later ones are empty
     session = spark_session("local-cluster[2,1,512]", faults)
     yield session
     session.stop()

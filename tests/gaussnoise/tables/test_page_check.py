@@ -287,7 +287,7 @@ def test_a_reader_chooses_the_whole_folder(browser, page, tmp_path):
     saved(tmp_path / "other")
     assert "not the one that this page names" in chosen(browser, tmp_path / "other")
     assert "there is no release.json" in chosen(browser, folder / "tables")
-    # of other formats the record is checked, and not the numbers
+    # pages hold no workbooks, but a chosen folder may have one
     release = gn.plan(SCHEMA, 1, gn.zCDP(1)).release(people())
     release.save(tmp_path / "lines", format="xlsx")
     browser.open(page_at(tmp_path, release_page(gn.TableRelease.load(tmp_path / "lines"))))

@@ -165,7 +165,7 @@ def test_passes_over_the_rows_agree(monkeypatch, engines, tmp_path):
     """Files are read once for each batch of tables; one key makes the same choice every time."""
     from gaussnoise.tables.counting import count as _count
 
-    monkeypatch.setattr(_count, "_PASS_GROUPS", 1)
+    monkeypatch.setattr(_count, "PASS_CELLS", 1)
     monkeypatch.setattr(_count, "_GROUP_CELLS", 1)
     rng = np.random.default_rng(0)
     columns = {"who": rng.integers(0, 9, 300)} | {c: rng.integers(0, 2, 300) for c in "abc"}

@@ -62,7 +62,7 @@ def parts(S):
         (
             "replace",
             3,
-            "replace (one person's at most 3 rows exchanged for as many others; "
+            "replace (at most 3 rows of one person exchanged for as many others; "
             "the number of rows is public and exact)",
         ),
     ],

@@ -630,7 +630,18 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     clipped = gn.plan(schema, [("sex", "income")], gn.zCDP(1)).release(table)
     page = Page(release_page(clipped, "")).words
     assert "a number; one outside [0, 100] counts as the nearer end" in page
+    assert "A value of income below 0 counts as 0, and one above 100 as 100." in page
+    assert "the exact one" not in page  # the mean of the values as they are is no mean of these
     assert "weight at" not in page
+
+
+def test_a_page_says_what_a_catch_all_counts():
+    attributes = [gn.Attribute("sex", ["F", "M"], other="else"), gn.Attribute("age", [1, 2])]
+    table = pa.table({"sex": ["F", "M", "f", None], "age": [1, 2, 1, 2]})
+    said = "of sex has the rows with no value there, or with one that is not listed."
+    for workload, is_said in [("sex", True), ("age", False)]:
+        release = gn.plan(gn.Schema(attributes), [workload], gn.zCDP(1)).release(table)
+        assert (said in Page(release_page(release, "")).words) is is_said
 
 
 def paid(workload, rows=3000, **options):

@@ -98,8 +98,7 @@ class AbstractFormat(abc.ABC):
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
     ) -> NDArray[np.float64]:
-        """Return columns of numbers, one array row each, of a table that begins in some row of a
-        file.
+        """Return columns of numbers, one array row each, of a table from ``first_row`` of a file.
 
         A file of another format or length raises an error that is in ``_read_errors`` of
         :mod:`gaussnoise.tables.release.store`. Reading takes no more memory than these columns.

@@ -22,7 +22,7 @@ _LONGEST_LINE = 2**12  # bytes, enough for four numbers; the rest of a longer li
 
 @final
 class JsonStat(AbstractFormat):
-    """JSON-stat 2.0: a cube whose last dimension has the numbers of a cell; marks are the status.
+    """JSON-stat 2.0: a cube whose last dimension has a cell's numbers, and reliability as status.
 
     Values come first, in one line per cell, so that they can be read without the rest.
 

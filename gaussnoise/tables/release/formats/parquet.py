@@ -36,7 +36,7 @@ class Parquet(AbstractFormat):
         """Return columns; refuse row groups larger than those that are written here."""
         found, rest = [], cells
         while True:
-            with parquet_file(path) as file:
+            with _parquet_file(path) as file:
                 here = min(rest, file.metadata.num_rows - first_row)
                 if here <= 0:
                     raise ValueError
@@ -63,8 +63,8 @@ def _next_file(path: Path) -> Path:
 
 
 @contextmanager
-def parquet_file(path: Path, **options: Any) -> Iterator[Any]:
-    """Yield an open Parquet file, whose options are pyarrow's.
+def _parquet_file(path: Path) -> Iterator[Any]:
+    """Yield an open Parquet file.
 
     Where the system has a path for each open file, pyarrow opens that path itself: threads of its
     own may let go of a file later, and must not need Python for it, which may have ended.
@@ -75,7 +75,7 @@ def parquet_file(path: Path, **options: Any) -> Iterator[Any]:
     with opened(path) as stored:
         again = _OPEN_FILES / str(stored.fileno())
         source = pa.OSFile(str(again)) if again.exists() else stored
-        with parquet.ParquetFile(source, **options) as file:
+        with parquet.ParquetFile(source) as file:
             yield file
 
 

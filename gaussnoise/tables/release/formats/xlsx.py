@@ -77,7 +77,7 @@ _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
 
 @final
 class Xlsx(AbstractBook):
-    """A workbook: a cover with the privacy guarantee, and one sheet per table, with marks.
+    """A workbook: a cover with the privacy guarantee; a sheet per table, with reliability marks.
 
     Rows are numbered over all sheets, 2²⁰ per sheet, so that a number determines the sheet.
 

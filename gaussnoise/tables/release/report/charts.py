@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
     @property
     def is_heading(self) -> bool:
-        """Whether it has no number."""
+        """Whether this line is a heading, without a number."""
         return math.isnan(self.low)
 
 

@@ -15,7 +15,7 @@ from domains.tables.clipped import Clipped
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name, persons_text, unit_of
 from ...schema.numbers import interval_text
-from ...schema.schema import Category
+from ...schema.schema import Attribute, Category
 from ..comparison import ComparisonTable
 from ..marks import LOW_RELIABILITY, marks_of
 from ..noisy import AbstractRelease
@@ -53,7 +53,7 @@ class Crossed(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The largest and the smallest cell of a table, and how many other cells could be."""
+    """The largest and smallest cell of a table, and how many cells could be as large or small."""
 
     name: str
     attributes: tuple[str, ...]
@@ -310,7 +310,7 @@ class Entry:
         anchor: the anchor of its section.
         size: the number of its answers.
         is_cells: whether they are counts of disjoint groups.
-        over: the units over which means are taken; empty for rows or records.
+        notes: sentences for its readers: on what means are over, and on clipped values.
         read: a function that returns the tables of its numbers; for a clipped number means, and
             last the sums, counts and sums of squares.
     """
@@ -320,7 +320,7 @@ class Entry:
     anchor: str
     size: int
     is_cells: bool
-    over: str
+    notes: Sequence[str]
     read: Callable[[], list[Numbers]]
 
     @cached_property
@@ -349,21 +349,36 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
             continue
         is_cells, summed = all(base.is_identity for _, base in term), summed_in(term)
-        title, over = name, ""
+        title, notes = name, list[str]()
         if is_cells:
             title = marginal_name(tuple(said[i] for i, _ in term))
         elif summed is not None:
             title = mean_title(said[summed], [said[i] for i, _ in term if i != summed])
-            over = persons_text(plan, names[summed]).strip()
+            over = persons_text(plan, names[summed])
+            notes += [f"Means{over}."] * bool(over)
         elif several := summed_numbers(term):
             means_of = " and ".join(said[i] for i in several)
             groups = [said[i] for i, _ in term if i not in several]
             by = f" by {marginal_name(tuple(groups))}" if groups else ""
             title = f"Means of {means_of}{by}"
+        numbers = summed_numbers(term) if summed is None else [summed]
+        notes += [text for i in numbers if (text := _clipped_text(plan.schema.attributes[i]))]
         anchor = f"table-{k + 1}"
         read = partial(_parts, release, term, anchor, files.get(name))
-        found.append(Entry(name, title, anchor, size, is_cells, over, read))
+        found.append(Entry(name, title, anchor, size, is_cells, notes, read))
     return found
+
+
+def _clipped_text(number: Attribute) -> str:
+    """Return sentences on the values that a mean does not take as they are; "" if it takes all."""
+    if number.clip is None:
+        return ""
+    low, high = (f"{end:.15g}" for end in number.clip)
+    return (
+        f"A value of {shown(number.heading)} below {low} counts as {low}, and one above {high} as "
+        f"{high}. Where such values exist, the mean of the values as they are is another one, "
+        "which these tables do not tell."
+    )
 
 
 def mean_title(own: str, groups: Sequence[str]) -> str:
@@ -490,7 +505,7 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
 
 
 def lines_of(cells: Sequence[Cell], aside: Sequence[bool] = ()) -> list[Row]:
-    """Return the lines of a picture: one for each cell, under a heading of its other labels."""
+    """Return a line for each cell, under headings with the labels of all axes but the last."""
     rows: list[Row] = []
     last: list[str] = []
     for cell, apart in zip(cells, aside or [False] * len(cells), strict=True):

@@ -189,6 +189,7 @@ def tables_facts(
         "findings": findings,
         "said": [one for one in said if one[-1]],
         "marks": MARKS_TEXT,
+        "others": _others(release),
         "means": means if is_short else None,
         "population": population,
         "clipped": ranges_text(plan.ranges, plan.rho) if is_short else [],
@@ -197,6 +198,16 @@ def tables_facts(
         "stored": stored_facts(release),
         **_synthetic_facts(release, synthetic),
     }
+
+
+def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
+    """Return the name of each catch-all in the tables, with the headings of its attributes."""
+    found: dict[str, list[str]] = {}
+    used = {name for marginal in release for name in marginal}
+    for attribute in release.plan.schema.attributes:
+        if attribute.name in used and attribute.other is not None and not attribute.is_summed:
+            found.setdefault(attribute.other, []).append(attribute.heading)
+    return list(found.items())
 
 
 def _findings(parts: Sequence[Numbers]) -> str:
@@ -313,8 +324,9 @@ def named(names: Sequence[str]) -> str:
 
 
 def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
-    """Return the libraries that made a stored release, the digest of its record, and whether it
-    has a signature, which no page can check.
+    """Return a stored release's libraries, the digest of its record, and whether it is signed.
+
+    No page can check the signature.
     """
     tables = release.tables
     if not isinstance(tables, StoredTables):

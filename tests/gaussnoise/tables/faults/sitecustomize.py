@@ -8,6 +8,7 @@ is about to link the first file of ``measured/``, ``after-measured-kill`` one th
 ``no-links`` lasts: while it is there, nothing can be linked.
 """
 
+import functools
 import os
 import signal
 import sys
@@ -54,12 +55,26 @@ def _watch(event, arguments):
 
 
 if FAULTS:
+    import gc
     import importlib
 
+    # Spark's copy of itself has no compiled files, and every task reads its table of contents
+    # again: workers take what is installed
+    for path in [path for path in sys.path if path.endswith(".zip")]:
+        sys.path.remove(path)
+        sys.path_importer_cache.pop(path, None)
     # once, before workers are forked: to import these takes longer than their work
-    for name in ("pandas_compat", "parquet"):
-        importlib.import_module(f"pyarrow.{name}")
-    for name in ("sql.conversion", "sql.pandas.types"):
-        importlib.import_module(f"pyspark.{name}")
-    importlib.import_module("gaussnoise.streams.spark.tasks")
+    for name in (
+        *("matplotlib.figure", "opendp.prelude", "pandas", "pyarrow.pandas_compat"),
+        *("pyarrow.parquet", "pyspark.sql.conversion", "pyspark.sql.pandas.types"),
+        *("pyspark.worker", "scipy.special", "gaussnoise.streams.spark.tasks"),
+        *("gaussnoise.tables.release.release_plot", "gaussnoise.tables.spark.pieces"),
+    ):
+        importlib.import_module(name)
+    gc.freeze()  # Spark collects garbage after every task, and would look through these, too
+    if os.path.exists(f"{FAULTS}/classes.jsa"):
+        # the first program, which writes this file, has drawn a picture; later ones draw empty
+        # ones, as the other tests of tables do
+        empty = functools.partial(sys.modules["matplotlib.figure"].Figure, figsize=(1, 1))
+        sys.modules["gaussnoise.tables.release.release_plot"].plot_release = lambda _: empty()
     sys.addaudithook(_watch)

@@ -87,6 +87,11 @@ const verifier = (() => {
       return x * 2 ** e;
     }
   }
+  function numeric(x) { // a number of a record as a double
+    need(typeof x === "number" || typeof x === "bigint", "a number was expected");
+    return Number(x);
+  }
+
   // A number exactly as it is written in decimals.
   function written(x) {
     const [found, whole, places = "", power = "0"] = /^(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/.exec(String(x)) ?? [];
@@ -263,8 +268,126 @@ const verifier = (() => {
     }
   }
 
-  // The rows of a table in CSV or JSON lines as texts, below these heads.
-  function* rowsIn(bytes, name, heads) {
+  // The parts of a zip file, and where each of them is.
+  function partsOf(bytes) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length), parts = new Map(), end = bytes.length - 22;
+    const short = (place) => view.getUint16(place, true), long = (place) => view.getUint32(place, true);
+    need(end >= 0 && long(end) === 0x06054b50, "a workbook cannot be read");
+    for (let k = 0, place = long(end + 16); k < short(end + 10); k++) {
+      const name = decoded(bytes.subarray(place + 46, place + 46 + short(place + 28))), local = long(place + 42);
+      const start = local + 30 + short(local + 26) + short(local + 28);
+      const again = decoded(bytes.subarray(local + 30, local + 30 + short(local + 26)));
+      need(long(place) === 0x02014b50 && long(local) === 0x04034b50 && again === name && !parts.has(name), "the parts of a workbook");
+      parts.set(name, { packed: bytes.subarray(start, start + long(place + 20)), method: short(place + 10), size: long(place + 24) });
+      place += 46 + short(place + 28) + short(place + 30) + short(place + 32);
+    }
+    return parts;
+  }
+
+  // The bytes of a part of a zip file (RFC 1951).
+  function inflated({ packed, method, size }) {
+    if (method === 0) return packed;
+    need(method === 8, "a workbook cannot be read");
+    const found = new Uint8Array(size);
+    let place = 0, bit = 0;
+    const bits = (count) => {
+      let x = 0;
+      for (let k = 0; k < count; k++, bit++) x |= ((packed[bit >> 3] >> (bit & 7)) & 1) << k;
+      return x;
+    };
+    const codes = (lengths) => { // how many codes have each length, and their symbols in order
+      const counts = Array.from({ length: 16 }, (_, n) => (n ? lengths.filter((own) => own === n).length : 0));
+      return [counts, counts.flatMap((_, n) => lengths.flatMap((own, symbol) => (n && own === n ? [symbol] : [])))];
+    };
+    const next = ([counts, symbols]) => {
+      for (let n = 1, code = 0, first = 0, before = 0; n < 16; n++) {
+        code |= bits(1);
+        if (code - counts[n] < first) return symbols[before + code - first];
+        [before, first, code] = [before + counts[n], (first + counts[n]) << 1, code << 1];
+      }
+      return undefined;
+    };
+    const put = (byte) => {
+      need(place < size && bit <= 8 * packed.length, "a workbook cannot be read");
+      found[place++] = byte;
+    };
+    for (let last = 0; !last;) {
+      last = bits(1);
+      const kind = bits(2);
+      need(bit <= 8 * packed.length && kind < 3, "a workbook cannot be read");
+      if (kind === 0) {
+        bit = (bit + 7) & ~7;
+        for (let left = bits(16) + 0 * bits(16); left; left--) put(bits(8));
+        continue;
+      }
+      let lengths = Array.from({ length: 288 }, (_, k) => (k < 144 ? 8 : k < 256 ? 9 : k < 280 ? 7 : 8)), count = 288;
+      if (kind === 1) lengths.push(...Array(30).fill(5));
+      else {
+        const [more, far, many] = [(count = bits(5) + 257), bits(5) + 1, bits(4) + 4], first = Array(19).fill(0);
+        [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15].slice(0, many).forEach((k) => (first[k] = bits(3)));
+        const own = codes(first);
+        for (lengths = []; lengths.length < more + far;) {
+          const x = next(own);
+          need(x !== undefined, "a workbook cannot be read");
+          if (x < 16) lengths.push(x);
+          else lengths.push(...Array(x === 16 ? 3 + bits(2) : x === 17 ? 3 + bits(3) : 11 + bits(7)).fill(x === 16 ? lengths.at(-1) : 0));
+        }
+      }
+      const literals = codes(lengths.slice(0, count)), distances = codes(lengths.slice(count));
+      for (let x = next(literals); x !== 256; x = next(literals)) {
+        if (x < 256) put(x);
+        else { // a copy of earlier bytes: lengths and distances double every four, and every two, symbols
+          const k = x - 257, extra = k < 8 || k > 27 ? 0 : (k >> 2) - 1, length = k > 27 ? 258 : k < 8 ? k + 3 : (((k & 3) + 4) << extra) + 3 + bits(extra);
+          const d = next(distances), more = d < 4 ? 0 : (d >> 1) - 1, back = d < 4 ? d + 1 : (((d & 1) + 2) << more) + 1 + bits(more);
+          need(x < 286 && d < 30 && back <= place, "a workbook cannot be read");
+          for (let left = length; left; left--) put(found[place - back]);
+        }
+      }
+    }
+    need(place === size, "a workbook cannot be read");
+    return found;
+  }
+
+  // The rows of a sheet before its totals, of a workbook that has these sheets and no others.
+  function* sheetOf(bytes, sheet, sheets) {
+    const parts = partsOf(bytes), links = "xl/_rels/workbook.xml.rels", textOf = (name) => decoded(inflated(parts.get(name)));
+    const own = [...Array.from({ length: sheets }, (_, k) => `xl/worksheets/sheet${k + 1}.xml`), "xl/styles.xml"];
+    const all = ["[Content_Types].xml", "_rels/.rels", "xl/workbook.xml", links, ...own];
+    need(same([...parts.keys()].sort(), all.sort()), "the parts of a workbook");
+    const found = textOf(links).split("<Relationship ").slice(1).map((x) => /^Id="(\w+)" Type="[^"]*" Target="([^"]*)"\/>/.exec(x)?.slice(1));
+    need(same(found, own.map((name, k) => [`rId${k + 1}`, name.slice(3)])), "the links of a workbook");
+    const from = reader(textOf(own[sheet - 1]), "a sheet"), letter = (k) => String.fromCharCode(65 + k);
+    from.must(/[^]*?<sheetData>/y);
+    for (let k = 1, row; (row = from.take(/<row r="(\d+)">/y)); k++) {
+      const cells = [], places = [];
+      for (let cell; (cell = from.take(/<c r="([A-Z]+\d+)" s="\d+"(?: t="(inlineStr|b)")?(?:\/>|>(?:<is><t xml:space="preserve">([^<]*)<\/t><\/is>|<v>([^<]*)<\/v>)<\/c>)/y));) {
+        const [, place, kind, text = "", number = ""] = cell, marks = { "&lt;": "<", "&gt;": ">", "&amp;": "&" };
+        const plain = kind === "b" ? String(number === "1") : number + text.replace(/&(lt|gt|amp);/g, (x) => marks[x]);
+        cells.push(plain.replace(/_x([0-9A-F]{4})_/g, (_, digits) => String.fromCharCode(parseInt(digits, 16))));
+        places.push(place);
+      }
+      from.must(/<\/row>/y);
+      const expected = cells.map((_, j) => `${j < 26 ? "" : letter(Math.floor(j / 26) - 1)}${letter(j % 26)}${k}`);
+      need(row[1] === String(k) && same(places, expected), "a row of a workbook is hidden or has other cells");
+      yield cells;
+    }
+    from.must(/<\/sheetData>|<row r="\d+" s="\d+" customFormat="1">/y);
+  }
+
+  // The rows of a table as texts, below these heads; in a workbook, of a sheet.
+  function* rowsIn(bytes, name, heads, sheet, sheets) {
+    if (name.endsWith(".xlsx")) {
+      const rows = sheetOf(bytes, sheet, sheets), marked = same(heads.slice(-4), NUMBERS);
+      need(same(rows.next().value ?? [], marked ? [...heads, "mark"] : heads), `the columns of ${name}`);
+      for (const row of rows) {
+        if (marked) {
+          const mark = row.pop(), [x, sd] = row.slice(-4).map(double), level = sd ? [0.1, 0.25, 0.5].filter((part) => sd >= part * Math.abs(x)).length : 0;
+          need(mark === ["", "^", "*", "**"][level], `a mark in ${name}`);
+        }
+        yield row;
+      }
+      return;
+    }
     const text = decoded(bytes);
     if (!name.endsWith(".jsonl")) {
       const rows = csv(text);
@@ -567,13 +690,25 @@ const verifier = (() => {
     return entry;
   }
 
-  const isRead = (name) => /\.(csv|jsonl)$/.test(name) && !name.endsWith("+sdmx.csv");
+  const isRead = (name) => /\.(csv|jsonl|xlsx)$/.test(name) && !name.endsWith("+sdmx.csv");
   const isInside = (T, S) => T.every((i) => S.includes(i));
   const isTrue = (x) => x instanceof Map ? x.size > 0 : Array.isArray(x) ? x.length > 0 : Boolean(x);
 
   // ---- a folder
-  const needLists = (record) => ["marginals", "measurements", "workload"].forEach((key) =>
-    need(Array.isArray(record.get(key) ?? []), `more than 1000 ${key}, whose list is in Parquet`, Unknown));
+  // Read lists of more than 1000 entries; returns the names of their files, which are JSON lines.
+  function readLists(record, files) {
+    const names = [];
+    for (const key of ["marginals", "measurements"]) {
+      const listed = record.get(key), name = `${key}.jsonl`;
+      if (!(listed instanceof Map)) continue;
+      need(at(listed, "file") === name, "a list in Parquet", Unknown);
+      need(files.has(name), `${name} is not there`, Unknown);
+      record.set(key, decoded(files.get(name)).split(/\r?\n/).filter(Boolean).map(json));
+      need(at(listed, "count") === BigInt(record.get(key).length), `the number of ${key}`);
+      names.push(name);
+    }
+    return names;
+  }
 
   class Folder {
     // ``files`` are bytes by path; some may be missing unless ``whole``
@@ -620,14 +755,15 @@ const verifier = (() => {
     *open(record) {
       this.record = record;
       need(at(record, "private") === true, "a simulation, which is not private");
+      this.lists = readLists(record, this.files);
       this.entries = at(record, "marginals");
+      need(Array.isArray(at(record, "domain")), "the domain");
       yield* this.openPlan();
       this.sets = this.entries.map((entry) => this.inOrder(at(entry, "attributes")));
     }
 
     // What the record of a release, or of a stream, has of the plan and of its noise.
     *openPlan() {
-      needLists(this.record);
       const { record } = this;
       [this.plan, this.noise] = [at(record, "plan"), at(record, "noise")];
       const schema = toml(at(this.plan, "schema")).get("attributes");
@@ -671,7 +807,7 @@ const verifier = (() => {
 
     // The files, and the privacy of what they hold; then words, numbers and optimality.
     *check() {
-      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "noise.npz", "answers/", "verifier/"]));
+      this.sayFiles(yield* this.checkFiles("release.json", [...this.lists, ...this.entries.map((e) => at(e, "file"))], ["release.png", "noise.npz", "answers/", "verifier/"]));
       yield* this.checkPrivacy();
       yield* this.checkRequest();
       yield* this.checkTables();
@@ -694,7 +830,7 @@ const verifier = (() => {
       need(!others.length, `not of such a folder: ${others.join(", ")}`);
       for (const name of names) {
         const found = yield* sha256(files.get(name));
-        need(found === listed.get(name), `${quote(name)} has another sha256 than the record states`);
+        need(found === listed.get(name), `${quote(name)} has another sha256 than the record says`);
       }
       if (files.has("summary.txt")) need(!decoded(files.get("summary.txt")).includes("NOT PRIVATE"), "a simulation");
       this.unchecked.push(...names.filter((name) => name.startsWith("answers/") || name.startsWith("verifier/")));
@@ -702,7 +838,7 @@ const verifier = (() => {
     }
 
     sayFiles({ names, missing }) {
-      const only = this.whole ? ", and there is no other file" : ", of those that this page holds";
+      const only = this.whole ? ", and no other" : ", of those that this page holds";
       this.say(`${names.length} files: each has the stated sha256${only}`);
       if (missing.length) this.unchecked.push(`files that this page does not hold: ${missing.join(", ")}`);
     }
@@ -711,8 +847,8 @@ const verifier = (() => {
     // Which tables are neighbours: by one row, or by all rows of a person.
     *checkUnit() {
       const { record, plan } = this, k = at(record, "rows_per_person"), relation = at(record, "neighbors");
-      const agree = ["neighbors", "rows_per_person", "person", "per_person"].every((key) =>
-        same(record.get(key) ?? null, plan.get(key) ?? null));
+      const agree = ["neighbors", "rows_per_person", "person"].every((key) => same(at(record, key), at(plan, key)))
+        && same(record.get("per_person") ?? null, plan.get("per_person") ?? null);
       need(agree && typeof k === "bigint" && k > 0n && ["add-remove", "replace"].includes(relation), "unit");
       const weight = this.noise.get("unit")?.get("weight") ?? null;
       need(same(this.weight, weight) && this.most.above > 0n, "weight");
@@ -778,7 +914,8 @@ const verifier = (() => {
     paid(grows) {
       const scales = at(this.plan, "privacy").get("scale") ?? new Map(), names = grows.map((i) => this.names[i]);
       const rows = at(this.record, "rows_per_person"); // a person's rows cost k^2 rho_of_one_row
-      need(!this.exchanged && !this.plan.has("per_person") && !this.weight, "the budget");
+      const isPlain = !this.exchanged && !this.plan.has("per_person") && !this.weight && this.growth === 1n;
+      need(isPlain && at(this.plan, "privacy", "definition") === "PerRecord", "the budget");
       need(names.every((name) => scales.has(name)), "a number that no budget grows with");
       need(grows.every((i) => same(this.own[i].matrix, [[0n, 1n]])) && this.unit === 1n << 20n, "sums are not measured apart from counts");
       const squares = [new Fraction(1n), ...grows.map((i, k) => {
@@ -921,14 +1058,15 @@ const verifier = (() => {
         return null;
       }
       const first = name.endsWith(".xlsx") ? (BigInt(k + 1) << 20n) + 1n : 0n; // a sheet for each table, below its heads
-      const packed = name.endsWith(".parquet") && this.record.has("executors");
+      const several = this.record.has("executors") || this.sets.length > 1000; // in one file
+      const packed = name.endsWith(".parquet") && several;
       need(packed || at(entry, "first_row") === first, `the first row of ${name}`);
       const expected = (yield* this.deviations(S)).map((sd) => sd * spread), tolerance = S.some((i) => this.own[i].solved) ? 1e-9 : close;
       const smallest = least(expected), largest = most(expected);
       need(!largest || smallest > 2 ** -96 * largest, "variances are too small to be checked");
-      if (!isTable) this.skip(`numbers in ${name}`);
+      if (!isTable) this.skip(`numbers in ${name.replace(/[^/]+?(?=(\+sdmx)?\.\w+$)/, "*")}`);
       else need(this.files.has(path), `${path} is not there`, Unknown);
-      const table = isTable ? yield* this.rowsOf(path, name, S) : null;
+      const table = isTable ? yield* this.rowsOf(path, name, S, k + 2) : null;
       need(!table || table.deviations.every((sd, cell) => isClose(sd, expected[cell], tolerance)),
         `a standard deviation in ${name} is not that of its noise`);
       this.checkStated(entry, name, table?.deviations ?? expected, table ? 0 : tolerance);
@@ -940,12 +1078,15 @@ const verifier = (() => {
       return { ...table, bits, values: exact.map(([m, e]) => m << BigInt(bits + e)) };
     }
 
-    // The columns of a table in CSV or JSON lines, with the labels and intervals that it must have.
-    *rowsOf(path, name, S) {
+    // The columns of a table, with the labels and intervals that it must have.
+    *rowsOf(path, name, S, sheet) {
       const own = S.map((i) => this.own[i]), size = this.cells(S), columns = NUMBERS.map(() => []);
       const heads = [...S.map((i) => this.names[i]), ...NUMBERS];
       let count = 0;
-      for (const row of rowsIn(this.files.get(path), name, heads)) {
+      const answers = (this.record.get("workload") ?? []).filter((entry) => entry.get("file") === name);
+      const sheets = 1 + this.sets.length + answers.length;
+      if (name.endsWith(".xlsx")) this.skip(`totals, answers, cover and styles of ${name}`);
+      for (const row of rowsIn(this.files.get(path), name, heads, sheet, sheets)) {
         let place = count++;
         need(count <= size && row.length === heads.length, `the rows of ${name}`);
         for (let k = S.length - 1; k >= 0; k--) {
@@ -976,7 +1117,7 @@ const verifier = (() => {
     checkStated(entry, name, deviations, tolerance) {
       const given = at(entry, "standard_deviation"), stated = Array.isArray(given) ? given : [given, given];
       const ends = [least(deviations), most(deviations)];
-      need(stated.length === 2 && ends.every((sd, i) => isClose(Number(stated[i]), sd, tolerance)), `the deviation that is stated of ${name}`);
+      need(stated.length === 2 && ends.every((sd, i) => isClose(numeric(stated[i]), sd, tolerance)), `the deviation that is stated of ${name}`);
     }
 
     // ---- 8. Estimates
@@ -1154,7 +1295,8 @@ const verifier = (() => {
     *check() {
       const parts = new Set([...this.files.keys()].map((name) => name.split("/")[0]));
       const usual = ["stream.json", "ticks", "private", "verifier", "signature.json"];
-      need([...parts].every((name) => usual.includes(name)), "files of no stream");
+      const odd = [...this.files.keys()].some((name) => name.startsWith("signature.json/"));
+      need(!odd && [...parts].every((name) => usual.includes(name)), "files of no stream");
       const folders = new Set([...this.files.keys()].filter((name) => name.startsWith("ticks/")).map((name) => name.split("/")[1]));
       const expected = Array.from({ length: folders.size }, (_, t) => String(t + 1).padStart(4, "0"));
       need(same([...folders].sort(), expected) && expected.length <= this.rows.length, "a tick missing");
@@ -1168,7 +1310,7 @@ const verifier = (() => {
       for (const [k, own] of this.ticksRead.entries()) yield* this.checkTick(k + 1, `ticks/${expected[k]}/`, own);
       this.say(`${folders.size} ticks from 1 on: that tables are added up`);
       this.sayIntegers(this.slacks);
-      this.unchecked.push("time_lower and certified_gap, which have no witness; ledger");
+      this.unchecked.push("time_lower and certified_gap, which have no witness; ledger; reports of a person");
     }
 
     // ---- 1. Files
@@ -1208,15 +1350,15 @@ const verifier = (() => {
     // Who takes part when, in words.
     takingPart() {
       const person = at(this.plan, "person"), k = this.reports, rows = at(this.record, "rows_per_person");
-      const one = person !== null ? `all rows of one value of ${quote(person)}`
-        : rows === 1n ? "one row" : `one person's at most ${rows} rows`;
+      const own = rows === 1n ? "one row" : `at most ${rows} rows`;
+      const one = person !== null ? `all rows of one value of ${quote(person)}` : rows === 1n ? own : `${own} of one person`;
       const change = this.moving ? "more or less" : `exchanged ${rows === 1n ? "for another" : "for as many others"}`;
       const apart = k > 1 && this.apart > 1 ? `, each two at least ${this.apart} ticks apart` : "";
       if (this.ticks.get("enforced") === true && person !== null) {
         return `${one} ${change}, in any ticks; a registry lets at most ${k} count${apart}`;
       }
       if (k === 1) return `${one} ${change}, in one tick`;
-      return `one person with ${person === null ? one : "any number of rows"} ${change} in each of at most ${k} ticks${apart}`;
+      return `one person with ${person === null ? own : "any number of rows"} ${change} in each of at most ${k} ticks${apart}`;
     }
 
     *checkRequest() {
@@ -1285,7 +1427,7 @@ const verifier = (() => {
 
     checkStated(entry, name, deviations, tolerance) {
       const expected = Math.sqrt(deviations.reduce((a, sd) => a + sd * sd, 0) / deviations.length);
-      need(isClose(Number(at(entry, "rms_standard_deviation")), expected, tolerance || 1e-12), `the deviation that is stated of ${name}`);
+      need(isClose(numeric(at(entry, "rms_standard_deviation")), expected, tolerance || 1e-12), `the deviation that is stated of ${name}`);
     }
   }
 
@@ -1298,7 +1440,7 @@ const verifier = (() => {
     *open(record) {
       this.record = record;
       need(at(record, "private") === true, "a simulation, which is not private");
-      needLists(this.record);
+      this.lists = readLists(record, this.files);
       this.entries = at(record, "marginals");
       this.sources = [];
       const known = new Map(), used = new Map();
@@ -1327,7 +1469,7 @@ const verifier = (() => {
 
     *check() {
       const { record, sources } = this, listed = at(record, "combined_from");
-      this.sayFiles(yield* this.checkFiles("release.json", this.entries.map((e) => at(e, "file")), ["release.png", "answers/", "releases/", "verifier/"]));
+      this.sayFiles(yield* this.checkFiles("release.json", [...this.lists, ...this.entries.map((e) => at(e, "file"))], ["release.png", "answers/", "releases/", "verifier/"]));
       const there = new Set([...this.files.keys()].filter((name) => name.startsWith("releases/")).map((name) => name.split("/")[1]));
       need(same([...there].sort(), [...new Set(sources.map(([name]) => name))].sort()), "releases that are not combined");
       need(sources.length === there.size && sources.length > 1, "a release twice");
@@ -1565,10 +1707,9 @@ const verifier = (() => {
       need(whole === null || (alike && fits(spent, Fraction.of(whole))), "rho_of_both");
       this.say(`rho_of_both = ${said(whole)}: ${whole === null ? "no sum" : "the sum of both"}`);
       let read = 0;
-      for (const entry of at(record, "tables")) read += yield* this.checkTable(entry);
+      for (const [k, entry] of at(record, "tables").entries()) read += yield* this.checkTable(entry, k);
       this.say(`${read} tables: later less earlier, per cent, and intervals from both`);
-      if (record.get("population_means")) this.unchecked.push("population_means");
-      this.unchecked.push("names, notes, findings, tables that are left out");
+      this.unchecked.push("names, notes, findings, population_means, tables that are left out");
     }
 
     // Both numbers of a table by labels, from the releases; null without both.
@@ -1579,7 +1720,8 @@ const verifier = (() => {
       return found.every(Boolean) ? found : null;
     }
 
-    *checkTable(entry) {
+    *checkTable(entry, k) {
+      const { record } = this;
       const [kind, names, number, name] = [at(entry, "statistic"), at(entry, "attributes"), at(entry, "number"), at(entry, "files", "changes")];
       need(["count", "answer", "sum", "mean"].includes(kind), "the statistic");
       const how = kind === "mean" ? "to first order (Zou & Donner 2008)" : "exact";
@@ -1596,7 +1738,7 @@ const verifier = (() => {
         while (heads.includes(column)) column += "_";
         heads.push(column);
       }
-      for (const row of rowsIn(this.files.get(name), name, heads)) {
+      for (const row of rowsIn(this.files.get(name), name, heads, k + 2, 1 + at(record, "tables").length)) {
         need(row.length === heads.length, `the rows of ${name}`);
         const key = JSON.stringify(row.slice(0, names.length)), found = row.slice(names.length).map((x) => (x === "" ? NaN : double(x)));
         need(!seen.has(key), `a row of ${name} occurs twice`);
@@ -1645,8 +1787,8 @@ const verifier = (() => {
       const unknown = error instanceof Unknown;
       return { lines: [`${unknown ? "UNKNOWN: no check of such a folder" : "FAILED"}: ${error.message}`], folder: null };
     }
-    const left = [...new Set(folder.unchecked), "epsilon_delta, lower_bound, targets, on_outside, texts, pictures",
-      "noise.npz, signature.json, metadata", "other fields; who wrote it, and how it was drawn"];
+    const left = [...new Set(folder.unchecked), "summary.txt, method.txt, ddi.xml, metadata of tables, pictures, noise.npz, signature.json",
+      "epsilon_delta, lower_bound, targets, on_outside, disclaimers", "other fields; who wrote it, and how it was drawn"];
     const lines = [...folder.checked.map((x) => `checked    ${x}`), ...left.map((x) => `unchecked  ${x}`)];
     return { lines, folder };
   }
