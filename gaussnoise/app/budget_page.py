@@ -10,6 +10,7 @@ from domains.tables.clipped import Clipped
 
 from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
+from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
 from ..tables.planning.facts import Facts, facts_of, marginal_name, percent_text
 from ..tables.planning.stated import BUDGET
@@ -19,6 +20,7 @@ from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
 from ..text import SHOWN_DELTA
 from .parts import frame, go, handled, head, output, refusal, words
+from .project import LEDGER
 from .state import State
 
 _START = 0.1  # ρ that is shown if a project states no budget; it is stated once the user chooses it
@@ -29,6 +31,7 @@ _ENDS = (
     "choose them no further apart than most values need; values beyond count as the nearer end."
 )
 _MOST_MEANS = 12  # largest number of means that are described
+_OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
 _SHOWN = 8  # largest number of counts in the picture
 
 
@@ -70,6 +73,9 @@ class _Panel:
             self.number = ui.number("ρ (rho)", value=rho, min=0, format="%.6g")
             self.note = ui.label("" if has_own or planned.targets is not None else "Not kept yet.")
             self.note.props('role="status"')
+            if (ledger := state.project.budget()) is not None:
+                _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
+                ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
             with ui.row():
                 ui.button("Keep this budget", on_click=handled(self.keep))
                 if planned.targets is not None:
@@ -78,7 +84,9 @@ class _Panel:
         with ui.card():
             head("What it tells of one person, at most", 2)
             self.person = ui.label()
-            self.best = ui.html("", sanitize=False)
+            self.others = ui.label()
+            with ui.expansion("For specialists: the guarantee, and the proof").classes("w-full"):
+                self.best = ui.html("", sanitize=False)
         with ui.card():
             head("Such a table looks like this", 2)
             self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
@@ -142,6 +150,7 @@ class _Panel:
         ]
         self.table.update()
         self.person.text = _risk(planned, facts)
+        self.others.text = _compared(facts)
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in facts.verdict)
         self.best.content = f"<p>{html.escape(facts.budget)}</p><ul>{lines}</ul>"
         self.draw(planned)
@@ -164,6 +173,17 @@ def _risk(planned: Plan, facts: Facts) -> str:
         f"The budget protects {facts.unit}. Someone who knows all else, and thinks it 50 % likely "
         f"that such a row or person {what}, is at most {sure} sure after seeing all that is "
         f"published, except with probability {SHOWN_DELTA:g}."
+    )
+
+
+def _compared(facts: Facts) -> str:
+    """Return a sentence with other budgets, beside which a user can judge one."""
+    known = ", ".join(f"{percent_text(facts.surest(rho))} at ρ = {rho:g}" for rho in _OTHERS)
+    return (
+        f"For comparison: at most {known}. The redistricting tables of the 2020 Census of the "
+        "United States spent a ρ of 2.56 on persons. It is the limit for a reader who knows "
+        "everything but this one fact; others learn less. No number is right for all data: who "
+        "answers for the data decides, and says why."
     )
 
 

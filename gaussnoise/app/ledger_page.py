@@ -98,7 +98,7 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
         ui.label("What else will be published of these data, ever?")
         what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')
         most = ui.number("ρ of all releases together", min=0)
-        most.props('format="%.6g"')
+        most.props('format="%.6g"').classes("w-full")
         rest = ui.label().props('role="status"')
 
         def choose() -> None:

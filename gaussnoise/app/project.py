@@ -150,6 +150,11 @@ class Project:
         kept = {name: value for name, value in stated.items() if value}
         self.change(lambda file: file.stating("file", stated_toml(file=kept)))
 
+    def state_about(self, **lines: str) -> None:
+        """Set lines about the tables in the ``[about]`` table; an empty line removes it."""
+        stated = {name: line.strip() or None for name, line in lines.items()}
+        self._state("about", lambda path: {**Schema.load(path).about.stated}, stated)
+
     def _state(
         self,
         table: str,

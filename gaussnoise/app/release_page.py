@@ -9,7 +9,7 @@ from ..errors import GaussNoiseError, ParameterError, SchemaError
 from ..files.disk import save_text
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import spent_and_left
-from ..tables import Plan
+from ..tables import Plan, Schema
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_plan
 from .jobs import Job
@@ -31,6 +31,11 @@ from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
 from .state import State
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
+_ABOUT = {
+    "title": "Title, like Census of Grünau: income and age",
+    "period": "Date or period of the data, like 2026",
+    "publisher": "Publisher, like Town of Grünau",
+}
 _BEGUN = {
     "written": "was drawn, and then interrupted: release it under this name with the same "
     "questions and budget to publish it; it is not charged again.",
@@ -103,6 +108,17 @@ def _form(state: State, budget: float, first: str, accepted: Callable[[], bool])
     project = state.project
     with ui.card():
         head("The release", 2)
+        ui.label("The public page begins with these lines; they are kept, and may be empty.")
+        about = {}
+        for part, label in _ABOUT.items():
+            own = getattr(Schema.load(project.schema).about, part) or ""
+            about[part] = ui.input(label, value=own).classes("w-full")
+
+        def keep() -> None:
+            project.state_about(**{part: line.value or "" for part, line in about.items()})
+
+        for line in about.values():
+            line.on("change", handled(keep))
         name = ui.input("Name of the release", value=first)
         format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes("w-48")
         purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
@@ -114,6 +130,7 @@ def _form(state: State, budget: float, first: str, accepted: Callable[[], bool])
                 return go("/release")  # the file, or the schema, was changed
             if not accepted():
                 raise ParameterError("Read the warnings above, and say that you accept them.")
+            keep()
             button.disable()
             wish = Wish(
                 str(name.value or ""), str(format.value), purpose.value or "", by.value or ""

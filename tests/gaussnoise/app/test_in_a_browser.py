@@ -3,6 +3,7 @@
 import re
 import signal
 import socket
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -42,6 +43,14 @@ def checks(tab):
     tab.get_by_role("button", name="Check the rows").click()
     expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible(timeout=60_000)
     connected(tab)
+
+
+def kept(folder, text):
+    """Wait until the schema file has this text."""
+    end = time.monotonic() + 60
+    while text not in (folder / SCHEMA).read_text(encoding="utf-8"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
@@ -240,10 +249,19 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     assert ledger.charges == 0
     checks(tab)
     expect(tab.locator("pre.out")).not_to_contain_text("WARNING")  # 10 of 101 are less than a tenth
+    tab.get_by_label("Title, like").fill("Town census")
+    tab.get_by_label("Title, like").blur()
+    kept(folder, '[about]\ntitle = "Town census"')
+    tab.reload()
+    connected(tab)
+    expect(tab.get_by_label("Title, like")).to_have_value("Town census")
+    tab.get_by_label("Publisher, like").fill("Town")
     with tab.expect_navigation():
         tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=60_000)
     assert ledger.charges == 1
+    about = gn.TableRelease.load(folder / RELEASES / "release-1").plan.schema.about
+    assert about.stated == {"title": "Town census", "publisher": "Town"}
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["server", "server and task"])

@@ -191,3 +191,16 @@ def test_examples_are_of_kinds_that_the_tables_answer(tables):
 def test_a_question_that_is_none_is_refused_with_others_that_can_be_asked():
     with pytest.raises(GaussNoiseError, match="this folder answers 'count by sex'"):
         names_in("how is the weather", gn.Schema.loads(ATTRIBUTES))
+
+
+def test_lines_about_the_tables_are_kept_one_by_one(project):
+    stated(project, "counts")
+    before = gn.Schema.load(project.schema)
+    project.state_about(title=" Town census ", period="2026")
+    project.state_about(period="", publisher="Town")
+    after = gn.Schema.load(project.schema)
+    assert after.about == gn.About(title="Town census", publisher="Town")
+    assert (after.attributes, asked_of(project.schema).privacy) == (before.attributes, gn.zCDP(0.1))
+    with pytest.raises(SchemaError, match="expected title to be one line"):
+        project.state_about(title="a\nb")
+    assert gn.Schema.load(project.schema) == after
