@@ -70,8 +70,8 @@ def _file(state: State, schema: Schema | None) -> None:
     chosen = [os.path.relpath(path, project.folder) for path in stated]
     with ui.card():
         head("The file", 2)
+        own = schema.file.stated if schema else {}
         if chosen:
-            own = schema.file.stated if schema else {}
             said = "; ".join(f"{name} {value}" for name, value in own.items())
             ui.label(f"Chosen: {', '.join(chosen)}" + f" ({said})" * bool(said))
         if not names:
@@ -82,7 +82,6 @@ def _file(state: State, schema: Schema | None) -> None:
         file.classes("w-full")
         marks: dict[str, ui.input] = {}
         with ui.expansion(f"{WRITTEN} (found from the file where you change nothing)"):
-            own = schema.file.stated if schema else {}
             for name, label in DIALECT.items():
                 marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
 
@@ -111,12 +110,11 @@ def _file(state: State, schema: Schema | None) -> None:
 
                 async def take() -> None:
                     path = project.inside(file.value)
-                    before = schema.file.stated
                     given = {name: mark.value or "" for name, mark in marks.items()}
-                    changed = {x: own for x, own in given.items() if own != before.get(x, "")}
+                    changed = {x: said for x, said in given.items() if said != own.get(x, "")}
                     # dates stay as stated: rows do not always distinguish day and month
-                    known = {x: own for x, own in before.items() if x == "date_format"} | changed
-                    known = {x: {"tab": "\t"}.get(own, own) for x, own in known.items() if own}
+                    known = {x: said for x, said in own.items() if x == "date_format"} | changed
+                    known = {x: {"tab": "\t"}.get(mark, mark) for x, mark in known.items() if mark}
                     if is_csv(path) and not is_office(str(path)):
                         found = await run.io_bound(sniffed, path, Dialect(**known))
                         project.state_file(found.stated)

@@ -130,7 +130,7 @@ def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Category | fl
     """
     codes = codes_of(attribute)
     if category_type(attribute) is not int:
-        return dict(codes)
+        return {**codes}
     cells = {c: k for c, k in codes.items() if isinstance(c, int)}
     if dtype.is_float():
         return {float(c): k for c, k in cells.items() if abs(c) < 2**1000 and float(c) == c}

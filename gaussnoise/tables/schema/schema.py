@@ -580,7 +580,7 @@ class Schema:
             if attribute.categories is not None:
                 lines.append(f"categories = [{', '.join(map(_toml, attribute.categories))}]")
             if attribute.spellings:
-                spelt = {name: list(own) for name, own in attribute.spellings}
+                spelt: dict[str, Toml] = {name: list(own) for name, own in attribute.spellings}
                 lines.append(f"spellings = {_toml(spelt)}")
             if attribute.edges is not None:
                 lines.append(f"edges = [{', '.join(map(_edge, attribute.edges))}]")
