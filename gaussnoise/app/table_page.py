@@ -117,7 +117,8 @@ def _file(state: State, schema: Schema | None) -> None:
                     known = {x: {"tab": "\t"}.get(mark, mark) for x, mark in known.items() if mark}
                     if is_csv(path) and not is_office(str(path)):
                         found = await run.io_bound(sniffed, path, Dialect(**known))
-                        project.state_file(found.stated)
+                        if found is not None:  # None when the server stops
+                            project.state_file(found.stated)
                     project.state(table=file.value)
                     go("/")
 
