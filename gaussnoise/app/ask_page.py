@@ -4,8 +4,10 @@ from urllib.parse import quote
 
 from nicegui import run, ui
 
+from ..streams.tables import StreamTables
 from ..tables import TableRelease
-from .parts import frame, go, handled, head, lines, outcome, refusal, words
+from ..tables.release.suggestion import examples
+from .parts import frame, go, handled, head, lines, offered, outcome, refusal, words
 from .project import RELEASES, STREAMS, Project
 from .state import State
 from .streaming import opened
@@ -23,8 +25,17 @@ def ask_page(state: State, folder: str = "") -> None:
             first = folder if folder in places else places[-1]
             chosen = ui.select(places[::-1], value=first, label="Release or stream")
             chosen.classes("w-full")
-            question = ui.input("Question", placeholder="share of employed=yes given sex")
-            question.classes("w-full")
+            question = ui.input("Question").classes("w-full")
+            known = ui.column()
+
+            async def offer() -> None:
+                found = await run.io_bound(_examples, project, chosen.value)
+                known.clear()
+                with known:
+                    offered(question, found or [])
+
+            chosen.on_value_change(handled(offer))
+            ui.timer(0, handled(offer), once=True)
             words("Answers come from released tables alone, with exact intervals; *unbiased*.")
             answer = ui.html("", sanitize=False).props('role="status"')
 
@@ -50,9 +61,19 @@ def ask_page(state: State, folder: str = "") -> None:
                 outcome(job)
 
 
-def _answer(project: Project, place: str, question: str) -> str:
-    """Return the answer of a release or a stream to a question, as text."""
+def _examples(project: Project, place: str) -> list[str]:
+    """Return questions that a release or a stream answers."""
+    plan = _published(project, place).plan
+    return examples(plan.schema, plan.marginals)
+
+
+def _published(project: Project, place: str) -> TableRelease | StreamTables:
     kind, _, name = place.partition("/")
     if kind == STREAMS:
-        return str(opened(project, name).tables.ask(question))
-    return str(TableRelease.load(project.folder / place).ask(question))
+        return opened(project, name).tables
+    return TableRelease.load(project.folder / place)
+
+
+def _answer(project: Project, place: str, question: str) -> str:
+    """Return the answer of a release or a stream to a question, as text."""
+    return str(_published(project, place).ask(question))

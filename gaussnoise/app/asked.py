@@ -1,7 +1,9 @@
 """The request in a project's schema file: tables, budget and targets; and tables as text."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from ..tables import Schema
 from ..tables.planning.stated import Asked
 from ..tables.planning.targets import goals_of
 from ..tables.release.grammar import parsed
+from ..tables.release.question import Question
+from ..tables.release.suggestion import answer_or_hint
 from ..tables.schema.planned import load_plan
 from ..tables.schema.schema import stated_toml
 from ..tables.schema.workload import Wanted, load_workload
@@ -66,6 +70,22 @@ def names_in(question: str, schema: Schema) -> tuple[str, ...]:
     Raises:
         ParameterError: the question is not understood.
     """
+    tables = tables_of(schema)
+    read = partial(parsed, schema=schema)
+    return answer_or_hint(question, schema, None, tables, read, partial(_names, schema))
+
+
+def tables_of(schema: Schema) -> list[tuple[str, ...]]:
+    """Return all tables of one or two columns, at most one of which is a number to be summed."""
+    plain = [a.name for a in schema.attributes if not a.is_summed]
+    numbers = [(a.name,) for a in schema.attributes if a.is_summed]
+    ones = [(name,) for name in plain]
+    groups = [*ones, *itertools.combinations(plain, 2)]
+    return [*groups, *numbers, *(one + number for one in ones for number in numbers)]
+
+
+def _names(schema: Schema, asked: Question, _: str) -> tuple[str, ...]:
+    """Return the attributes of the table that answers a parsed question."""
     found: set[int] = set()
 
     def walk(part: Any, field: str = "") -> None:
@@ -79,9 +99,7 @@ def names_in(question: str, schema: Schema) -> tuple[str, ...]:
             for name, inner in part._asdict().items():
                 walk(inner, name)
 
-    walk(parsed(question, schema))
+    walk(asked)
     if not found:
-        raise ParameterError(
-            "expected a question that names a column; hint: share of employed=yes given sex"
-        )
+        raise ParameterError("expected a question that names a column")
     return tuple(schema.names[i] for i in sorted(found))

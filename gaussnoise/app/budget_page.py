@@ -3,7 +3,6 @@
 import asyncio
 import html
 import math
-from dataclasses import replace
 
 from nicegui import ui
 
@@ -11,6 +10,7 @@ from domains.tables.clipped import Clipped
 
 from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
+from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
 from ..tables.planning.facts import Facts, facts_of, marginal_name, percent_text
 from ..tables.planning.stated import BUDGET
@@ -20,6 +20,7 @@ from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
 from ..text import SHOWN_DELTA
 from .parts import frame, go, handled, head, output, refusal, words
+from .project import LEDGER
 from .state import State
 
 _START = 0.1  # ρ that is shown if a project states no budget; it is stated once the user chooses it
@@ -30,6 +31,7 @@ _ENDS = (
     "choose them no further apart than most values need; values beyond count as the nearer end."
 )
 _MOST_MEANS = 12  # largest number of means that are described
+_OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
 _SHOWN = 8  # largest number of counts in the picture
 
 
@@ -71,6 +73,9 @@ class _Panel:
             self.number = ui.number("ρ (rho)", value=rho, min=0, format="%.6g")
             self.note = ui.label("" if has_own or planned.targets is not None else "Not kept yet.")
             self.note.props('role="status"')
+            if (ledger := state.project.budget()) is not None:
+                _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
+                ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
             with ui.row():
                 ui.button("Keep this budget", on_click=handled(self.keep))
                 if planned.targets is not None:
@@ -79,7 +84,9 @@ class _Panel:
         with ui.card():
             head("What it tells of one person, at most", 2)
             self.person = ui.label()
-            self.best = ui.html("", sanitize=False)
+            self.others = ui.label()
+            with ui.expansion("For specialists: the guarantee, and the proof").classes("w-full"):
+                self.best = ui.html("", sanitize=False)
         with ui.card():
             head("Such a table looks like this", 2)
             self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
@@ -143,6 +150,7 @@ class _Panel:
         ]
         self.table.update()
         self.person.text = _risk(planned, facts)
+        self.others.text = _compared(facts)
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in facts.verdict)
         self.best.content = f"<p>{html.escape(facts.budget)}</p><ul>{lines}</ul>"
         self.draw(planned)
@@ -168,6 +176,17 @@ def _risk(planned: Plan, facts: Facts) -> str:
     )
 
 
+def _compared(facts: Facts) -> str:
+    """Return a sentence with other budgets, beside which a user can judge one."""
+    known = ", ".join(f"{percent_text(facts.surest(rho))} at ρ = {rho:g}" for rho in _OTHERS)
+    return (
+        f"For comparison: at most {known}. The redistricting tables of the 2020 Census of the "
+        "United States spent a ρ of 2.56 on persons. It is the limit for a reader who knows "
+        "everything but this one fact; others learn less. No number is right for all data: who "
+        "answers for the data decides, and says why."
+    )
+
+
 def means_of(planned: Plan, total: float) -> list[str]:
     """Return a line for each mean, with its half-width in groups that share ``total`` rows."""
     lines, attributes = list[str](), planned.schema.attributes
@@ -175,17 +194,22 @@ def means_of(planned: Plan, total: float) -> list[str]:
         numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
         if len(numbers) != 1 or len(lines) == _MOST_MEANS:
             continue
-        ((i, base),) = numbers
+        i = numbers[0][0]
         groups = {attributes[k].name: other for k, other in term if k != i}
         name = attributes[i].name
-        sums = planned.answer_deviations(groups | {name: replace(base, degrees=(1,))})
-        rows = total * sums.shape[-1] / sums.size
-        half = quantile(LEVEL) * math.sqrt((sums**2).mean()) / rows
         low, high = attributes[i].interval
+        # of the sum less the mean times the count; it is largest for a mean at one of the ends
+        less = [{"kind": "moments", "degrees": [1], "about": end} for end in (low, high)]
+        squares = [planned.answer_deviations(groups | {name: own}) ** 2 for own in less]
+        rows = total * squares[0].shape[-1] / squares[0].size
+        half = quantile(LEVEL) * math.sqrt(max(square.mean() for square in squares)) / rows
         given = f" given {marginal_name(tuple(groups))}" if groups else ""
         shown = f"{float(f'{half:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
         ends = f"ends: {low:,.15g} and {high:,.15g}"
-        lines.append(f"Mean of {name}{given}: ± {shown} in a group of {rows:,.0f} rows ({ends})")
+        lines.append(
+            f"Mean of {name}{given}: at most about ± {shown} in a group of {rows:,.0f} rows "
+            f"({ends})"
+        )
     return [*lines, *[_ENDS] * bool(lines)]
 
 

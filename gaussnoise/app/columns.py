@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections.abc import Collection
 
 from ..errors import SchemaError
 from ..tables import Attribute
 from ..tables.schema.bases import base_value
+from ..tables.schema.spellings import joined
 
 KINDS = {
     "texts": "categories: words",
@@ -16,8 +18,8 @@ KINDS = {
     "unit": "the same, without an upper end",
 }
 HELP = {
-    "texts": "one category a line, as it stands in the file; blanks at its ends count inside "
-    'quotes, like "F "',
+    "texts": "one category a line, as it stands in the file; F = f, Female counts these as F; "
+    'blanks at the ends and commas count inside quotes, like "F "',
     "integers": "one number a line",
     "truths": "true and false, one a line",
     "edges": "the ends in order, with commas: 0, 18, 65, 120 or 2020-01-01, 2020-07-01; with "
@@ -46,7 +48,12 @@ def typed(attribute: Attribute) -> str:
     """Return the text that a user types for an attribute: its categories, edges or numbers."""
     kind = kind_of(attribute)
     if kind == "texts":
-        return "\n".join(map(_line, map(str, attribute.categories or ())))
+        spelt = dict(attribute.spellings)
+        own = [(c, spelt.get(c, ())) for c in map(str, attribute.categories or ())]
+        return "\n".join(
+            _shown(one) + " = " * bool(others) + ", ".join(map(_shown, others))
+            for one, others in own
+        )
     if kind in ("integers", "truths"):
         return "\n".join(json.dumps(value) for value in attribute.categories or ())
     if kind == "unit":
@@ -55,10 +62,27 @@ def typed(attribute: Attribute) -> str:
     return ", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ())
 
 
-def _line(text: str) -> str:
-    """Return a category on one line; in JSON if it has line breaks, or would be read otherwise."""
+def _shown(text: str) -> str:
+    """Return a category or spelling; in JSON if it has line breaks, or would be read otherwise."""
     plain = text.strip() == text and text.isprintable() and text and text[0] != '"'
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if plain and not re.search("[,=]", text) else json.dumps(text, ensure_ascii=False)
+
+
+def join(name: str, text: str, like: Attribute | None = None) -> tuple[str, str] | None:
+    """Return categories as typed, but joined where they differ in case or blanks only; and these.
+
+    None if there are no such categories. The first of them becomes the category.
+    """
+    lines = _categories(name, text, like)
+    last = len(lines)
+    pairs = joined({one: last - k for k, (one, _) in enumerate(lines)})
+    more = {one: [x for own in others for x in (own, *dict(lines)[own])] for one, others in pairs}
+    gone = {own for _, others in pairs for own in others}
+    kept = [(one, [*own, *more.get(one, ())]) for one, own in lines if one not in gone]
+    if not pairs:
+        return None
+    attribute = Attribute(name, [c for c, _ in kept], spellings={c: s for c, s in kept if s})
+    return typed(attribute), ", ".join("/".join((one, *own)) for one, own in pairs)
 
 
 def attribute_of(
@@ -84,7 +108,7 @@ def attribute_of(
     """
     kept = {}
     if like is not None and kind_of(like) == kind:
-        # as a file states it: without the ends that it had
+        # by its name, since the base itself holds the ends or the number of cells before the change
         base = None if like.base is None else base_value(like.base, like)
         kept = {"base": base, "groups": like.groups}
     given = {
@@ -92,17 +116,22 @@ def attribute_of(
         "missing": [_code(code) for code in re.split(r"\s*,\s*", missing.strip()) if code],
         **kept,
     }
-    if kind in ("texts", "integers", "truths"):
-        read = {"texts": _category, "integers": _integer, "truths": _truth}[kind]
-        lines = [line for line in text.splitlines() if line.strip()]
-        if kind == "texts":
-            _check_apart(name, lines, like)
-        return Attribute(name, [read(name, line) for line in lines], **given)
-    parts = _parts(name, text.strip().removeprefix("[").removesuffix("]"), one=kind == "unit")
+    if kind == "texts":
+        read = _categories(name, text, like)
+        spelt = {one: own for one, own in read if own}
+        return Attribute(name, [one for one, _ in read], spellings=spelt, **given)
+    if kind in ("integers", "truths"):
+        one = {"integers": _integer, "truths": _truth}[kind]
+        return Attribute(name, [one(name, x) for x in text.splitlines() if x.strip()], **given)
+    parts = _parts(name, text, one=kind == "unit")
     if kind == "edges":
         return Attribute(name, edges=[_edge(part) for part in parts], **given)
     numbers = [_number(name, part) for part in parts]
     if kind == "clip":
+        if len(numbers) != 2 or not numbers[0] < numbers[1]:
+            raise SchemaError(
+                f"attribute {name!r}: expected the lowest and the highest value, like 0, 100000"
+            )
         return Attribute(name, clip=numbers, **given)
     if len(numbers) != 1:
         raise SchemaError(f"attribute {name!r}: expected one number, like 0.01")
@@ -118,6 +147,7 @@ def _parts(name: str, text: str, *, one: bool) -> list[str]:
     A comma is a decimal mark if semicolons or line breaks separate the numbers, or if one number is
     expected. A comma that could also separate numbers is refused.
     """
+    text = text.strip().removeprefix("[").removesuffix("]")  # as schema files have it
     if one or re.search(r"[;\n]", text.strip()):
         parts = [part.strip() for part in re.split(r"[;\n]|,\s" if one else r"[;\n]", text)]
         parts = [part.replace(",", ".") if _COMMA.fullmatch(part) else part for part in parts]
@@ -131,29 +161,55 @@ def _parts(name: str, text: str, *, one: bool) -> list[str]:
     return [part for part in parts if part]
 
 
-def _check_apart(name: str, lines: list[str], like: Attribute | None) -> None:
-    """Refuse a new line with commas, of which a part is a category already."""
-    known = set(map(str, (like and like.categories) or ()))
-    for line in lines:
-        parts = {part.strip() for part in line.split(",")}
-        if line not in known and line[0] != '"' and len(parts) > 1 and parts & known:
+_ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^",=][^,=]*|)\s*([,=]|$)')
+
+
+def _categories(name: str, text: str, like: Attribute | None) -> list[tuple[str, list[str]]]:
+    """Return the categories of a typed text, each with its other spellings."""
+    known = {*map(str, (like and like.categories) or ())}
+    known |= {own for _, spelt in (like.spellings if like else ()) for own in spelt}
+    return [_category(name, line, known) for line in text.splitlines() if line.strip()]
+
+
+def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[str]]:
+    """Return a category and its other spellings; ``known`` values of the file may have commas."""
+    if line in known:
+        return line, []
+    items, marks, at = [], [], 0
+    while at < len(line):
+        found = _ITEM.match(line, at)
+        if found is None:
             raise SchemaError(
-                f"attribute {name!r}: expected one category on each line, as the file has it, got "
-                f"{line!r}; hint: each spelling is a category of its own until the file is "
-                "changed; a category with commas stands in quotes"
+                f"attribute {name!r}: expected a category in quotes to end with one, like "
+                '"so-called \\"expert\\""'
             )
-
-
-def _category(name: str, line: str) -> str:
-    if not line.startswith('"'):
-        if line != line.strip():
+        items.append(_unquoted(name, found[1].strip()))
+        marks.append(found[2])
+        at = found.end()
+    if marks[0] == "," or "=" in marks[1:]:
+        first, *others = (_shown(item) for item in items)
+        raise SchemaError(
+            f"attribute {name!r}: expected one category a line, got {line.strip()!r:.80}; "
+            f"hint: if these are spellings of one category, {first} = {', '.join(others)}; if "
+            "they are several categories, a line for each; if all of it is one category, "
+            f"{json.dumps(line.strip(), ensure_ascii=False)}"
+        )
+    if marks[0] != "=":
+        if line != line.strip() and line[0] != '"':
             raise SchemaError(
                 f"attribute {name!r}: expected no blanks at the ends of a category; hint: if the "
                 f"file has them, write {json.dumps(line, ensure_ascii=False)} with quotes"
             )
-        return line
+        return items[0], []
+    one, *spelt = items
+    if not one:
+        raise SchemaError(f"attribute {name!r}: expected a category before =, like F = f, Female")
+    return one, [own for own in spelt if own]
+
+
+def _unquoted(name: str, text: str) -> str:
     try:
-        return json.loads(line)
+        return json.loads(text) if text.startswith('"') else text
     except ValueError:
         raise SchemaError(
             f"attribute {name!r}: expected a category in quotes to end with one, like "

@@ -2,7 +2,7 @@
 
 from nicegui import ui
 
-from ..errors import GaussNoiseError
+from ..errors import GaussNoiseError, ParameterError
 from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
@@ -21,10 +21,11 @@ _COLUMNS = {
 }
 
 _MOST_NAMED = 3  # names of releases in a refusal
-_NOTHING = (
-    "Nothing is left for later ones: for a stream or more tables of the same data, say more now, "
-    "for example three times as much."
-)
+_ELSE = {  # factors from the budget of this one to that of all
+    1: "nothing: this release or stream alone",
+    2: "one more of the same size, like next year's report",
+    4: "several: a monthly stream, more tables, corrections",
+}
 
 
 def ledger_page(state: State) -> None:
@@ -79,12 +80,14 @@ def _epsilon(ledger: Ledger) -> str:
 def begin_ledger(state: State, rho: float, page: str) -> None:
     """Draw a field and button that create the ledger and then open ``page`` again."""
     project = state.project
-    if known := [*project.published(), *project.streams()]:
+    known = [*project.published(), *project.streams()][-_MOST_NAMED:]
+    # a charge leaves this folder beside its ledger, also if nothing was published
+    if known or project.ledger.with_name(f"{LEDGER}.releases").exists():
+        was = f"{', '.join(known)} of this folder was published" if known else "It was charged"
         return refusal(
-            f"{', '.join(known[-_MOST_NAMED:])} of this folder was published, and {LEDGER}, which "
-            "knows what that cost, is missing. Put it back: budgets of all releases of the same "
-            "data add up, and a new ledger would not count what is public already. For other data, "
-            "take another folder."
+            f"{was}, and {LEDGER}, which knows what that cost, is missing. Put it back: budgets of "
+            "all releases of the same data add up, and a new ledger would not count what was "
+            "charged already. For other data, take another folder."
         )
     with ui.card():
         head("Begin the ledger", 2)
@@ -92,21 +95,26 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             "The *ledger* holds the *budget* of ALL releases and streams of this data set, and "
             "cannot be changed later. Decide it without the data."
         )
-        enough = float(no_less(rho, 6))  # the budget of the plan, rounded up
-        most = ui.number("ρ of all releases together", value=enough, min=0)
-        most.props('format="%.6g"')
+        ui.label("What else will be published of these data, ever?")
+        what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')
+        most = ui.number("ρ of all releases together", min=0)
+        most.props('format="%.6g"').classes("w-full")
         rest = ui.label().props('role="status"')
+
+        def choose() -> None:
+            most.value = float(no_less((what.value or 1) * rho, 6))  # rounded up
 
         def look() -> None:
             left = float(most.value or 0) - rho
-            rest.text = f"This release or stream takes {rho:.6g}. " + (
-                f"{left:.6g} is left for all later ones." if left > rho / 1000 else _NOTHING
-            )
+            kept = f"{left:.6g}" if left > rho / 1000 else "nothing"
+            rest.text = f"This one takes {rho:.6g}; {kept} is left for all others."
 
+        what.on_value_change(choose)
         most.on_value_change(look)
-        look()
 
         def create() -> None:
+            if most.value is None:
+                raise ParameterError("Say what else will be published of these data.")
             Ledger.create(state.project.ledger, zCDP(float(most.value or 0)))
             go(page)
 

@@ -19,9 +19,7 @@ from nicegui import app, ui
 
 from ..errors import GaussNoiseError
 from ..privacy.ledger_results import NOT_SAID
-from ..tables.schema.planned import load_plan
 from .jobs import Job
-from .project import SCHEMA
 from .state import State
 from .wording import in_page
 
@@ -35,8 +33,13 @@ PAGES = {
     "/ask": "Ask",
 }
 _NAMES = {address: name.lstrip("1234 ") for address, name in PAGES.items()}
-# the page that shows a task's result; for other tasks, the first page
-_HOME = {"release": "/release", "stream": "/streams", "verify": "/ask"}
+# the pages that show a task's result; for other tasks, the first page
+_HOMES = {
+    "release": ("/release",),
+    "stream": ("/streams",),
+    "verify": ("/ask",),
+    "check": ("/", "/release"),
+}
 _CHARGED = ("release",), ("stream", "start")  # tasks that have a charge of their own in the ledger
 WORDS = {
     "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
@@ -112,6 +115,9 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
         head(heading)
         task(state, page)
         yield
+        later = [*PAGES][[*PAGES].index(page) + 1 :] if page in PAGES else []
+        if later:
+            ui.link("Go on to the next page", later[0])
 
 
 def head(text: str, level: int = 1) -> None:
@@ -209,17 +215,26 @@ def task(state: State, page: str) -> None:
     def look() -> None:
         if not state.jobs.is_busy:
             timer.cancel()
-            home = _HOME.get(job.words[0], "/")
-            if home == page:
+            homes = _HOMES.get(job.words[0], ("/",))
+            if page in homes:
                 ui.navigate.reload()
             else:
                 card.clear()
                 with card:
-                    ui.link(f"{job.name} has ended: its result", home)
+                    ui.link(f"{job.name} has ended: its result", homes[0])
             return
         line.text = f"{job.name}: {time.time() - job.begun:.0f} s"
 
     timer = ui.timer(0.5, look)
+
+
+def answer(job: Job) -> None:
+    """Show the answer of a finished check, also if rows do not fit."""
+    ui.label(f"{job.name}:")
+    if job.said:
+        output(in_page(job.said))
+    else:
+        outcome(job)
 
 
 def outcome(job: Job) -> None:
@@ -245,11 +260,26 @@ def _unsaid(job: Job) -> None:
         ui.link(name, f"#{CHECK}" if tick else f"/?at={AT_CHECK}")
 
 
-def check_rows(state: State) -> None:
-    """Check the rows that a release would count; the page Table shows the answer."""
-    files = ", ".join(path.name for path in load_plan(state.project.schema).get("table", ()))
-    state.jobs.start(f"check of {files}", "check", "-s", SCHEMA)
-    go(f"/?at={AT_CHECK}")
+def check_rows(state: State, page: str) -> None:
+    """Draw a button that checks the rows that a release would count, and opens ``page`` again."""
+
+    def check() -> None:
+        state.check()
+        go(page)
+
+    ui.button("Check the rows", on_click=handled(check)).props("outline")
+
+
+def offered(field: ui.input, questions: Sequence[str]) -> None:
+    """Draw questions as buttons, each of which is then the text of a field."""
+    with ui.row().classes("items-center"):
+        ui.label("For example:")
+        for one in questions:
+
+            def fill(one: str = one) -> None:
+                field.value = one
+
+            ui.button(one, on_click=handled(fill)).props("flat dense no-caps")
 
 
 def scroll_here() -> None:

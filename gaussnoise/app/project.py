@@ -112,10 +112,14 @@ class Project:
                 os.replace(scratch, self.schema)
 
     def replace_schema(self, draft: Path, table: str) -> None:
-        """Replace the schema file by a draft that was made from the rows of ``table``."""
+        """Replace the schema file by a draft that was made from the rows of ``table``.
+
+        Decisions of a person stay: see :meth:`SchemaFile.keeping`.
+        """
         with self._lock:
-            text = SchemaFile.of(draft.read_text(encoding="utf-8"))
-            stated = text.stating("plan", stated_toml(plan={"table": table}))
+            text = SchemaFile.of(draft.read_text(encoding="utf-8")).keeping(self.read())
+            plan = (_stated(self.schema) if self.schema.exists() else {}) | {"table": table}
+            stated = text.stating("plan", stated_toml(plan=plan))
             draft.write_text(stated.text, encoding="utf-8")
             check(draft)
             draft.chmod(0o600)  # a draft is as confidential as the rows
@@ -145,6 +149,11 @@ class Project:
         """Replace the ``[file]`` table by these parts of a dialect; empty ones are left out."""
         kept = {name: value for name, value in stated.items() if value}
         self.change(lambda file: file.stating("file", stated_toml(file=kept)))
+
+    def state_about(self, **lines: str) -> None:
+        """Set lines about the tables in the ``[about]`` table; an empty line removes it."""
+        stated = {name: line.strip() or None for name, line in lines.items()}
+        self._state("about", lambda path: {**Schema.load(path).about.stated}, stated)
 
     def _state(
         self,

@@ -10,10 +10,11 @@ from nicegui import ui
 
 from ..errors import GaussNoiseError, ParameterError
 from ..tables import Schema
+from ..tables.release.suggestion import examples
 from ..tables.schema.entries import entry_term, term_name
 from ..tables.schema.workload import Wanted, load_workload
-from .asked import names_in, same_table, workload_toml
-from .parts import frame, go, handled, head, refusal, words
+from .asked import names_in, same_table, tables_of, workload_toml
+from .parts import frame, go, handled, head, offered, refusal, words
 from .state import State
 
 _BASES = {
@@ -149,7 +150,8 @@ def _question(state: State, schema: Schema, wanted: list[Wanted]) -> None:
     with ui.card():
         head("A question in words", 2)
         ui.label("The table that answers it is added. After the release, ask it on the page Ask.")
-        text = ui.input("Question", placeholder="share of employed=yes given sex").classes("w-full")
+        text = ui.input("Question").classes("w-full")
+        offered(text, examples(schema, tables_of(schema)))
 
         def add() -> None:
             _more(state, wanted, [Wanted(names_in(text.value or "", schema))])

@@ -1,23 +1,41 @@
 """The fourth page: the charge, the release, and its results."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from nicegui import ui
 
-from ..errors import GaussNoiseError, SchemaError
+from ..errors import GaussNoiseError, ParameterError, SchemaError
 from ..files.disk import save_text
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import spent_and_left
-from ..tables import Plan
+from ..tables import Plan, Schema
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_plan
+from .jobs import Job
 from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
-from .parts import check_rows, frame, go, handled, head, mine, outcome, published_files, refusal
+from .parts import (
+    answer,
+    check_rows,
+    frame,
+    go,
+    handled,
+    head,
+    mine,
+    outcome,
+    published_files,
+    refusal,
+)
 from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
 from .state import State
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
+_ABOUT = {
+    "title": "Title, like Census of Grünau: income and age",
+    "period": "Date or period of the data, like 2026",
+    "publisher": "Publisher, like Town of Grünau",
+}
 _BEGUN = {
     "written": "was drawn, and then interrupted: release it under this name with the same "
     "questions and budget to publish it; it is not charged again.",
@@ -66,35 +84,61 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         if ledger.remaining < 0.999 * planned.rho_charged:
             ui.label(
                 "That is more than is left, so it would be refused: the ledger cannot be changed. "
-                "Choose a smaller budget on the page Budget, if something is left."
+                + (
+                    "Choose a smaller budget on the page Budget."
+                    if 1000 * ledger.remaining > planned.rho_charged
+                    else "Nothing more can be released of these data; other data take another "
+                    "folder. What is published can be asked, at no cost, on the page Ask."
+                )
             )
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
-        mine(
-            "Values that are in no category count as others, or their rows count nowhere, and no "
-            "release can be taken back. See it before: the answer is for you alone."
-        )
-
-        def check() -> None:
-            check_rows(state)
-
-        ui.button("Check the rows", on_click=handled(check)).props("outline")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")
-        name = ui.input("Name of the release", value=next(iter(begun), free_name("release", known)))
+    accepted = _before(state)
+    if accepted is not None:
+        _form(state, ledger.rho, next(iter(begun), free_name("release", known)), accepted)
+    job = state.jobs.last
+    if job is not None and job.words[0] == "release" and (job.status or job.warned):
+        outcome(job)
+        ui.label("The page Ledger shows the charges.")
+
+
+def _form(state: State, budget: float, first: str, accepted: Callable[[], bool]) -> None:
+    """Draw the choices for a release, whose name is ``first`` if the user types no other."""
+    project = state.project
+    with ui.card():
+        head("The release", 2)
+        ui.label("The public page begins with these lines; they are kept, and may be empty.")
+        about = {}
+        for part, label in _ABOUT.items():
+            own = getattr(Schema.load(project.schema).about, part) or ""
+            about[part] = ui.input(label, value=own).classes("w-full")
+
+        def keep() -> None:
+            project.state_about(**{part: line.value or "" for part, line in about.items()})
+
+        for line in about.values():
+            line.on("change", handled(keep))
+        name = ui.input("Name of the release", value=first)
         format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes("w-48")
         purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
         by = ui.input("Requested by (may be empty)").classes("w-full")
         button = ui.button("Release")
 
         def start() -> None:
+            if state.checked is None:
+                return go("/release")  # the file, or the schema, was changed
+            if not accepted():
+                raise ParameterError("Read the warnings above, and say that you accept them.")
+            keep()
             button.disable()
             wish = Wish(
                 str(name.value or ""), str(format.value), purpose.value or "", by.value or ""
             )
             try:
                 check_name("release", wish.id)
-                parts = cells(project.folder, wish, ledger.rho)
-                kept = {"sh": commands(wish, ledger.rho), "py": script(parts)}
+                parts = cells(project.folder, wish, budget)
+                kept = {"sh": commands(wish, budget), "py": script(parts)}
                 kept["ipynb"] = notebook(parts)
                 for folder in (SCRIPTS, RELEASES):
                     project.inside(folder).mkdir(exist_ok=True)
@@ -108,10 +152,37 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
             go("/release")
 
         button.on_click(handled(start))
-        job = state.jobs.last
-        if job is not None and job.words[0] == "release" and (job.status or job.warned):
-            outcome(job)
-            ui.label("The page Ledger shows the charges.")
+
+
+def _before(state: State) -> Callable[[], bool] | None:
+    """Draw the check of the rows; None without an answer, else whether its warnings are accepted.
+
+    Nothing is charged for it, and a release that was made cannot be taken back.
+    """
+    job, last = state.checked, state.jobs.last
+    with ui.card():
+        head("Before the charge: would all rows count?", 2)
+        mine(
+            "Values that the schema does not name count as others, or their rows count nowhere, "
+            "and no release can be taken back. The answer is for you alone, and costs nothing."
+        )
+        if job is not None:
+            answer(job)
+        elif last is not None and last.words[0] == "check" and last.status and not last.said:
+            outcome(last)
+        if not state.jobs.is_busy:
+            check_rows(state, "/release")
+        if job is None:
+            return None
+        if not warns(job):
+            return lambda: True
+        box = ui.checkbox("I have read the warnings: the rows are to count so")
+        return lambda: bool(box.value)
+
+
+def warns(job: Job) -> bool:
+    """Return whether the answer of a check has a warning."""
+    return any(line.startswith("WARNING: ") for line in job.said.splitlines())
 
 
 def _published(state: State) -> None:

@@ -136,6 +136,17 @@ class SchemaFile:
         kept = [p for p in self.parts if (p.table, p.name) != ("attributes", attribute.name)]
         return SchemaFile((*kept, _alone(_apart(comment)))).spaced()
 
+    def keeping(self, before: "SchemaFile") -> "SchemaFile":
+        """Return a new draft with what a person decided in the file ``before``.
+
+        Confirmed columns and columns that are left out stay as they were, if the draft has them,
+        and so do all tables but ``[file]``.
+        """
+        decided = {p.name: p for p in before.parts if p.name and not (p.table and p.comment)}
+        parts = [decided.get(part.name, part) if part.name else part for part in self.parts]
+        stated = [p for p in before.parts if p.table not in ("", "attributes", "file")]
+        return SchemaFile((*parts, *stated)).spaced()
+
     def no_draft(self) -> "SchemaFile":
         """Return the file without the line that forbids releases, and the comment before it."""
         parts = [p if p.table else replace(p, text=_DRAFT.sub("", p.text)) for p in self.parts]
@@ -163,6 +174,7 @@ def _without_groups(attribute: Attribute) -> Attribute:
         edges=attribute.edges,
         other=attribute.other,
         missing=attribute.missing,
+        spellings=attribute.spellings,
     )
 
 

@@ -1,26 +1,31 @@
-"""The state that all pages of one server share: the project, its running task, and its plan."""
+"""The state that all pages of one server share: the project, its task, its plan and its check."""
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import final
 
 from nicegui import run
 
 from ..errors import ParameterError
-from ..tables import Plan
-from ..tables.planning.stated import Asked
+from ..tables import Plan, Schema
+from ..tables.planning.stated import BUDGET, Asked
+from ..tables.schema.planned import load_plan
+from ..tables.schema.workload import load_workload
 from .asked import asked_of
-from .jobs import Jobs
-from .project import Project
+from .jobs import Job, Jobs
+from .project import SCHEMA, Project
 
 
 @final
 @dataclass
 class State:
-    """A server's project, with the last plan that was computed for it."""
+    """A server's project, with the last plan that was computed for it, and the last check."""
 
     project: Project
     jobs: Jobs = field(init=False)
     _solved: tuple[object, Plan] | None = field(default=None, init=False)
+    _checked: tuple[object, Job] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.project.folder)
@@ -41,6 +46,47 @@ class State:
         if self._solved is None or self._solved[0] != key:
             self._solved = key, await _solve(asked.at(1.0))
         return self._solved[1].with_budget(privacy)
+
+    def check(self) -> None:
+        """Start the check of the rows that a release would count.
+
+        Raises:
+            ParameterError: another job is running.
+        """
+        what, files = _counted(self.project.schema)
+        names = ", ".join(os.path.basename(name) for name, *_ in files)
+        job = self.jobs.start(f"check of {names}", "check", "-s", SCHEMA)
+        self._checked = (what, files), job
+
+    @property
+    def checked(self) -> Job | None:
+        """The finished check of the present files under the present schema; None if there is none.
+
+        Only the server remembers it, since it has values of the data.
+        """
+        if self._checked is None or self._checked[0] != _counted(self.project.schema):
+            return None
+        job = self._checked[1]
+        return job if job.said and job.status is not None else None
+
+
+def _counted(schema: Path) -> tuple[str, list[tuple[str, int, int]]]:
+    """Return all that the rows which a release counts depend on, with the state of their files."""
+    stated = {name: value for name, value in load_plan(schema).items() if name not in BUDGET}
+    files = stated.get("table", [])
+    marks = [(str(file), *_mark(file)) for file in files]
+    entries = [one.entry for one in load_workload(schema)]
+    own = Schema.load(schema)
+    return repr((own.attributes, own.impossible, own.file, entries, stated)), marks
+
+
+def _mark(file: Path) -> tuple[int, int]:
+    """Return the size of a file, and the time when it was last changed; zeros without a file."""
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 async def _solve(asked: Asked) -> Plan:

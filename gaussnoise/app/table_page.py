@@ -1,18 +1,25 @@
 """The first page: the file, its columns, and who is protected."""
 
+import contextlib
+import functools
 import os
+import re
 import secrets
 from collections.abc import Callable
 
-from nicegui import ui
+from nicegui import run, ui
 
 from ..errors import GaussNoiseError, SchemaError
-from ..tables import Attribute, Schema
+from ..tables import Attribute, Dialect, Schema
+from ..tables.reading.files import is_csv
+from ..tables.reading.office import is_office
+from ..tables.reading.sniff import sniffed
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, kind_of, typed
+from .columns import HELP, KINDS, attribute_of, join, kind_of, typed
 from .jobs import Job
 from .parts import (
     AT_CHECK,
+    answer,
     check_rows,
     frame,
     go,
@@ -21,7 +28,6 @@ from .parts import (
     mine,
     note,
     outcome,
-    output,
     refusal,
     scroll_here,
     words,
@@ -64,8 +70,10 @@ def _file(state: State, schema: Schema | None) -> None:
     chosen = [os.path.relpath(path, project.folder) for path in stated]
     with ui.card():
         head("The file", 2)
+        own = schema.file.stated if schema else {}
         if chosen:
-            ui.label(f"Chosen: {', '.join(chosen)}")
+            said = "; ".join(f"{name} {value}" for name, value in own.items())
+            ui.label(f"Chosen: {', '.join(chosen)}" + f" ({said})" * bool(said))
         if not names:
             ui.label("There is no table in the folder yet: put a CSV, Parquet or Excel file there.")
             return
@@ -73,8 +81,7 @@ def _file(state: State, schema: Schema | None) -> None:
         file = ui.select(names, value=start, label="File with one row for each record")
         file.classes("w-full")
         marks: dict[str, ui.input] = {}
-        with ui.expansion(f"{WRITTEN} (found from the file if left empty)"):
-            own = schema.file.stated if schema else {}
+        with ui.expansion(f"{WRITTEN} (found from the file where you change nothing)"):
             for name, label in DIALECT.items():
                 marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
 
@@ -97,33 +104,36 @@ def _file(state: State, schema: Schema | None) -> None:
             go("/")
 
         with ui.row():
-            if schema is None:
-                ui.button("Read the file", on_click=handled(draft))
-            else:
-                with ui.dialog() as sure, ui.card():
-                    ui.label("All columns are replaced, also those that you changed or confirmed.")
-                    ui.button("Replace them", on_click=handled(draft))
-                    ui.button("Keep them", on_click=sure.close).props("outline")
-                again = ui.button("Read the file again, and replace all columns")
-                again.on_click(sure.open)
+            again = "Read the file again: confirmed columns stay" if schema else "Read the file"
+            ui.button(again, on_click=handled(draft))
             if schema is not None and file.value is not None:
 
-                def take() -> None:
-                    project.inside(file.value)
-                    project.state(table=file.value)
+                async def take() -> None:
+                    path = project.inside(file.value)
                     given = {name: mark.value or "" for name, mark in marks.items()}
-                    project.state_file({x: {"tab": "\t"}.get(own, own) for x, own in given.items()})
+                    changed = {x: said for x, said in given.items() if said != own.get(x, "")}
+                    # dates stay as stated: rows do not always distinguish day and month
+                    known = {x: said for x, said in own.items() if x == "date_format"} | changed
+                    known = {x: {"tab": "\t"}.get(mark, mark) for x, mark in known.items() if mark}
+                    if is_csv(path) and not is_office(str(path)):
+                        found = await run.io_bound(sniffed, path, Dialect(**known))
+                        if found is not None:  # None when the server stops
+                            project.state_file(found.stated)
+                    project.state(table=file.value)
                     go("/")
 
-                ui.button("Only choose this file, written so", on_click=handled(take)).props(
-                    "outline"
-                )
+                ui.button("Only choose this file", on_click=handled(take)).props("outline")
         job = state.jobs.last
         if job is not None and job.words[0] == "schema":
             if job.status:
                 outcome(job)
+            elif (said := _READ.search(job.said)) is not None:
+                ui.label(f"Read: {said[1]}.")
             _left(state, job)
         mine("Reading proposes columns. What it proposes is as confidential as the file.")
+
+
+_READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
 
 
 def _left(state: State, job: Job) -> None:
@@ -136,7 +146,7 @@ def _left(state: State, job: Job) -> None:
             state.project.replace_schema(scratch, job.words[-1])
             go("/")
 
-        ui.button("Take its columns, in place of all columns", on_click=handled(take))
+        ui.button("Take its columns: confirmed columns stay", on_click=handled(take))
 
 
 def _option(name: str, value: str) -> tuple[str, str]:
@@ -164,9 +174,11 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
 
                 def confirm() -> None:
                     state.project.change(SchemaFile.no_draft)
-                    go("/")
+                    go(f"/?at={_RESULT}")
 
                 ui.button("Confirm the schema: releases are possible", on_click=handled(confirm))
+        else:
+            ui.label("All of them are confirmed as public knowledge: releases are possible.")
         places = [k for k, name in enumerate(schema.names) if name in reasons]
         later = [k for k in places if at is not None and k >= at] or places
         for k, attribute in enumerate(schema.attributes):
@@ -174,6 +186,9 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
             if is_next:
                 scroll_here()
             _column(state, k, attribute, reasons.get(attribute.name), is_next and bool(later))
+
+
+_ANSWERS = {"All of this is public knowledge": True, "Keep, and confirm later": False}
 
 
 def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_open: bool) -> None:
@@ -185,6 +200,11 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
     ).classes("w-full"):
         if reason:
             ui.label(f"Why: {in_words(reason)}")
+            mine(
+                "This is read off the file: a rare value here tells readers that a person has it. "
+                "Keep only what a questionnaire, a code book or a law lists; with a catch-all, "
+                "other values count there."
+            )
         form = _form(attribute)
 
         def read() -> Attribute:
@@ -202,10 +222,11 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 
         with ui.row():
             if reason:
-                ui.button("All of this is public knowledge", on_click=handled(lambda: save(True)))
-                ui.button("Keep, and confirm later", on_click=handled(lambda: save(False))).props(
-                    "outline"
-                )
+                # neither is the usual answer: a person decides
+                for heading, confirmed in _ANSWERS.items():
+                    ui.button(heading, on_click=handled(functools.partial(save, confirmed))).props(
+                        "outline"
+                    )
             else:
                 ui.button("Keep", on_click=handled(lambda: save(True)))
             ui.button("Leave this column out", on_click=handled(leave_out)).props("flat")
@@ -243,10 +264,31 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
         text.update()
         text.validate()
 
+    with ui.row().classes("items-center") as near:
+        pairs = ui.label()
+
+        def rewrite() -> None:
+            if found := join("column", text.value or "", attribute):
+                text.value = found[0]
+
+        ui.button("Join them", on_click=handled(rewrite)).props("outline")
+
+    def show_near() -> None:
+        found = None
+        if kind.value == "texts":
+            with contextlib.suppress(GaussNoiseError):  # shown beside the text
+                found = join("column", text.value or "", attribute)
+        near.set_visibility(found is not None)
+        if found is not None:
+            pairs.text = f"These differ in case or blanks only: {found[1]}."
+
     text.props["hint"] = HELP[start]
     text.validation = problem
     for field in (kind, other, missing):
         field.on_value_change(look)
+    for field in (kind, text):
+        field.on_value_change(show_near)
+    show_near()
     return read
 
 
@@ -400,14 +442,7 @@ def _check(state: State, at: int | None) -> None:
         head("Would all rows count?", 2)
         mine("The answer has exact counts of your data, and values of it: for you alone.")
 
-        def check() -> None:
-            check_rows(state)
-
-        ui.button("Check the rows", on_click=handled(check)).props("outline")
+        check_rows(state, f"/?at={_RESULT}")
         job = state.jobs.last
         if job is not None and job.words[0] == "check" and job.status is not None:
-            ui.label(f"{job.name}:")
-            if job.said:
-                output(job.said)
-            else:
-                outcome(job)
+            answer(job)

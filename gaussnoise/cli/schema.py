@@ -59,7 +59,9 @@ def draft_schema(
         # TOML's escapes stay, so that the printed schema is the same
         say_toml(text)
     else:
-        say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
+        columns = len(drafted.attributes) + len(drafted.left_out)
+        of = f"of {number_of(columns, 'column')} and {number_of(drafted.rows, 'row')}"
+        say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')} {of}")
         if drafted.left_out:
             say(f"left out, for reasons that stand there: {', '.join(map(str, drafted.left_out))}")
     say(

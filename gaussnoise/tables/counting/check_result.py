@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 from ...layout import on_screen
@@ -94,7 +94,7 @@ class CheckResult:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Signs that the table, the schema or the date format is not the one that was meant."""
-        return (*_elsewhere(self), *_unread_dates(self))
+        return (*_elsewhere(self), *_many_odd(self), *_unread_dates(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, labelled as not private."""
@@ -160,10 +160,40 @@ _ODD = {
     "in the last bin": "are in the last bin, which has no end",
 }
 _NEARLY_ALL = 0.9  # least share of the values of a column
+_MANY = 0.1  # least share of all rows: more than a few errors of typing
 
 
 def _elsewhere(found: CheckResult) -> Iterator[str]:
     """Yield a warning for each column of which nearly all values are not of the expected kind."""
+    for column, present, reasons in _odd(found):
+        rows = sum(reasons.values())
+        if rows >= _NEARLY_ALL * present:
+            yield (
+                f"{rows:,} of {present:,} values of {printable(column)} {_how(reasons)}; is this "
+                "the table, and this the schema, that you mean?"
+            )
+
+
+def _many_odd(found: CheckResult) -> Iterator[str]:
+    """Yield a warning for each column with many values that no table separates."""
+    caught = {case.column for case in found.caught}
+    lost = replace(found, clipped=(), boundless=())
+    for column, present, reasons in _odd(lost):
+        rows = sum(reasons.values())
+        if _MANY * found.rows <= rows < _NEARLY_ALL * present:
+            end = "count in its catch-all" if column in caught else "are left out"
+            yield (
+                f"{rows:,} of {present:,} values of {printable(column)} {_how(reasons)}: their "
+                f"rows {end}; does the schema name every value, as the table writes it, and every "
+                "code for missing?"
+            )
+
+
+def _odd(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
+    """Yield columns with unexpected values, their numbers of values, and reasons with their rows.
+
+    Values that are missing, or that the schema names as codes for missing, are not unexpected.
+    """
     cases = [*found.failure_cases, *found.caught, *found.clipped, *found.boundless]
     missing: Counter[str] = Counter()
     odd: dict[str, Counter[str]] = {}
@@ -173,13 +203,11 @@ def _elsewhere(found: CheckResult) -> Iterator[str]:
         elif case.reason in _ODD:
             odd.setdefault(case.column, Counter())[_ODD[case.reason]] += case.rows
     for column, reasons in odd.items():
-        present, rows = found.rows - missing[column], sum(reasons.values())
-        if rows >= _NEARLY_ALL * present:
-            how = " or ".join(reason for reason, _ in reasons.most_common())
-            yield (
-                f"{rows:,} of {present:,} values of {printable(column)} {how}; is this the table, "
-                "and this the schema, that you mean?"
-            )
+        yield column, found.rows - missing[column], reasons
+
+
+def _how(reasons: Counter[str]) -> str:
+    return " or ".join(reason for reason, _ in reasons.most_common())
 
 
 def _unread_dates(found: CheckResult) -> Iterator[str]:

@@ -28,7 +28,7 @@ from ..reading.office import is_office
 from ..reading.opened import Opened
 from ..reading.plain import Plain
 from ..reading.types import is_wide
-from ..reading.values import finder, person_of, step_of
+from ..reading.values import codes_of, finder, person_of, step_of
 from ..schema.numbers import STEPS, PerPerson, Weight, joined_numbers, sets_of_numbers
 from ..schema.schema import Attribute
 from .count import CHANGED, number_of_rows
@@ -129,7 +129,7 @@ def _rows(
         form = source.form(person)
         finds.append(lambda value: person_of(value, form))
     # Python's module does not distinguish an empty quoted text from an empty field, which is null
-    empty = any("" in (a.categories or ()) for a in read)
+    empty = any("" in codes_of(a) for a in read)
     if is_csv(table) and not empty and not any(map(is_office, table_files(table))):
         known: list[dict[str, Any]] = [{} for _ in names]
         for texts in _texts(table, source, names):

@@ -5,8 +5,7 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import narwhals as nw
@@ -30,17 +29,19 @@ from ..reading.sniff import date_columns, decimal_columns, sniffed
 from ..reading.values import Form
 from ..schema.dates import ZONELESS, is_dated
 from ..schema.dialect import USUAL, Dialect, Files, hint
-from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
+from ..schema.schema import RESERVED_NAMES, Attribute, Category, Schema, stated_toml
+from ..schema.spellings import Spelt, joined
 from .calendar_names import in_order
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .like_dates import like_dates
 from .roles import may_be_person, role_of
-from .seen import MOST_CATEGORIES, Seen
+from .seen import MOST_CATEGORIES, NEARLY_ALL, Seen
 from .suspects import months_apart
 
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # numbers are skewed if the largest is at least this many times the median
-_MOST_PAIRS = 3  # groups of nearly equal values in a comment, at most
+_FEW_OF, _MOST_RARE = 1000, 5  # share of rows of rare categories, and how many a comment names
+_MOST_GROUPS = 3  # groups of joined values in a comment, at most
 
 
 class Draft(NamedTuple):
@@ -52,6 +53,7 @@ class Draft(NamedTuple):
         reasons: {name: why it has these categories or bins}; also for those in ``instead``.
         instead: {name: possible attribute of a column that was left out}.
         file: the dialect in which the table was read.
+        rows: the number of rows.
     """
 
     attributes: list[Attribute]
@@ -59,6 +61,7 @@ class Draft(NamedTuple):
     reasons: dict[str, str]
     instead: dict[str, Attribute]
     file: Dialect = USUAL
+    rows: int = 0
 
     @property
     def schema(self) -> Schema:
@@ -112,13 +115,16 @@ def draft(table: object) -> Draft:
         else:
             drafted.left_out[name] = f"column {name!r}: {problem}"
 
-    def read() -> None:
+    def read() -> int:
+        rows = 0
         for piece in pieces(frame, list(columns)) if columns else ():
+            rows += len(piece)
             for name, column in columns.items():
                 column.add(piece[name])
+        return rows
 
     hint = FORM if is_csv(table) else ""
-    guarded("read the table's values", read, hint, engine=frame.implementation)
+    rows = guarded("read the table's values", read, hint, engine=frame.implementation)
     for name, column in columns.items():
         role = role_of(name, column)
         try:
@@ -138,7 +144,7 @@ def draft(table: object) -> Draft:
             drafted.attributes.append(attribute)
         else:
             drafted.left_out[name], drafted.instead[name] = role, attribute
-    return drafted
+    return drafted._replace(rows=rows)
 
 
 def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
@@ -161,7 +167,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
     """Return an attribute for a column, and the reason for its categories or bins."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
-    catch_all = _catch_all(column)
+    catch_all, spelt = _catch_all(column), ()
     if column.kind == "dates":
         return _dates(name, column, catch_all)
     if column.kind == "truths":
@@ -169,7 +175,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         values = sorted(word == "true" for word in found & {"true", "false"})
         said = "truth values"
     elif column.kind == "texts":
-        values = in_order(column.words.rows)
+        spelt = joined(column.words.rows)
+        values = in_order(column.words.rows.keys() - {text for _, own in spelt for text in own})
         said = "values" + (", of several kinds" if column.is_mixed else "")
         said += ", numbers written like 007" if column.coded else ""
     elif column.is_integer and 0 < len(column.numbers) <= _MOST_INTEGERS:
@@ -199,8 +206,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             f"column {name!r}: expected 1 to {MOST_CATEGORIES} distinct values, got more; hint: "
             "leave out identifiers and free text"
         )
-    free = ("other" + "_" * k for k in range(len(values) + 1))
-    other = next(o for o in free if o not in values) if catch_all else None
+    free = ("other" + "_" * k for k in range(len(column.words) + 1))
+    other = next(o for o in free if o not in column.words.rows) if catch_all else None
     reason = f"{len(values)} distinct {said}: categories{catch_all}"
     if column.is_separated:
         reason += (
@@ -209,7 +216,23 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         )
     if like := like_dates(column):
         reason += f"; most are like dates: {like}"
-    return Attribute(name, values, other=other), reason + _near(column.words.rows, column.kind)
+    reason += _rare(column, values)
+    if spelt:
+        reason += f"; joined, as they differ in case, blanks or Unicode form only: {_shown(spelt)}"
+    return Attribute(name, values, other=other, spellings=spelt), reason
+
+
+def _rare(column: Seen, values: Sequence[Category]) -> str:
+    """Return a remark on categories of few rows, or ""."""
+    rows = column.words.rows | {str(number): n for number, n in column.numbers.rows.items()}
+    rare = [v for v in map(str, values) if _FEW_OF * rows.get(v, column.rows) < column.rows]
+    if not rare:
+        return ""
+    more = [f"{len(rare) - _MOST_RARE} more"] if len(rare) > _MOST_RARE else []
+    return (
+        f"; in fewer than 1 of {_FEW_OF} rows: {', '.join(rare[:_MOST_RARE] + more)}: perhaps "
+        "errors, and a rare value may point to a person"
+    )
 
 
 def _catch_all(column: Seen) -> str:
@@ -225,31 +248,11 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _near(values: Iterable[str], kind: str) -> str:
-    """Return a note that lists nearly equal values, or ""."""
-    if kind != "texts":
-        return ""
-    said, left = "", sorted(values)
-    for what, same in _SAME.items():
-        groups: dict[str, list[str]] = {}
-        for value in left:
-            groups.setdefault(same(value), []).append(value)
-        left = [group[0] for group in groups.values()]
-        if pairs := [group for group in groups.values() if len(group) > 1]:
-            shown = ["/".join(map(_quoted, group)) for group in pairs[:_MOST_PAIRS]]
-            more = [f"{len(pairs) - len(shown)} more"] if len(pairs) > len(shown) else []
-            said += f"; differ in {what} only: {', '.join(shown + more)}"
-    return said
-
-
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
-
-
-_SAME = {
-    "Unicode normal form": _composed,
-    "case or blanks": lambda text: "".join(_composed(text).split()).casefold(),
-}
+def _shown(spelt: tuple[Spelt, ...]) -> str:
+    """Return the first groups of joined values as text."""
+    shown = ["/".join(map(_quoted, (name, *own))) for name, own in spelt[:_MOST_GROUPS]]
+    more = [f"{len(spelt) - len(shown)} more"] if len(spelt) > len(shown) else []
+    return ", ".join(shown + more)
 
 
 def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
@@ -264,8 +267,11 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
         else "bins of one width, with round edges"
     )
     kind = f"more than {_MOST_INTEGERS} integers" if column.is_integer else "numbers"
-    ends = round_ends(low, high, inner, skewed=skewed)
-    clip = "" if ends is None else f"[{ends[0]:.15g}, {ends[1]:.15g}]"
+    most = column.nearly_most
+    clip = ""
+    if ends := round_ends(low, inner, most):
+        clip = f"; for sums and means, clip = [{ends[0]:.15g}, {ends[1]:.15g}] in place of edges"
+        clip += "" if most is None else f": {NEARLY_ALL:.0%} of the numbers above 0 are below"
     code = ", ".join(map(str, column.suspects))
     if code:
         what = "a code" if len(column.suspects) == 1 else "codes"
@@ -274,8 +280,7 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
         code += f": if so, add {added}"
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
-        f"{kind}, {shape}{catch_all}{code}"
-        f"{f'; for sums and means, clip = {clip} in place of edges' if clip else ''}",
+        f"{kind}, {shape}{catch_all}{code}{clip}",
     )
 
 

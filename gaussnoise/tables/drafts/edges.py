@@ -46,13 +46,17 @@ def round_edges(low: float, high: float) -> list[float]:
     return sorted(set(multiples)) or [low]
 
 
-def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> list[float] | None:
-    """Return a lower and upper bound to clip sums and means to, or None if there are none."""
+def round_ends(low: float, inner: list[float], most: float | None) -> list[float] | None:
+    """Return a lower and upper bound to clip sums and means to, or None if there are none.
+
+    The upper one is ``most`` rounded up to one digit, so that it does not depend on the few largest
+    numbers; the last inner edge without ``most``.
+    """
     first, last = 0.0 if low >= 0 else inner[0], inner[-1]
-    if skewed:  # the last edge may be ten times too small, so find a closer bound
-        decade = math.floor(math.log10(high))
-        ends = [float(f"{digit}e{decade}") for digit in (1, 2, 5)]
-        last = max([end for end in ends if end <= high], default=last)
+    if most is not None:
+        power = math.floor(math.log10(most))
+        ends = (float(f"{digit}e{power}") for digit in range(1, 11))
+        last = next((end for end in ends if end >= most), last)
     return [first, last] if -1e100 <= first < last <= 1e100 else None
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_CATEGORIES = 100
+NEARLY_ALL = 0.99  # share of numbers that an upper end for sums and means leaves as they are
 _MOST_NAMES = 2**16  # most persons, or values of an identifier, that are remembered
 _FEW_TEXTS = 5  # most distinct texts among numbers or dates
 # largest share of rows with texts that do not usually stand for a missing value
@@ -168,6 +169,24 @@ class Seen:
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
         return below > sum(self._sizes.values()) / 2
+
+    @property
+    def nearly_most(self) -> float | None:
+        """A number that 99 % of the numbers above 0 do not exceed, with relative error 1/16.
+
+        Codes for no answer are not counted. None if no number is above 0, or some are below.
+        """
+        low, high = self.ends
+        if not 0 <= low <= high or high == 0:
+            return None
+        last = int(_leading(np.array([high]))[0])
+        sizes = sorted((size, rows) for size, rows in self._sizes.items() if 0 < size <= last)
+        below = np.cumsum([rows for _, rows in sizes])
+        if not sizes:
+            return high
+        size, _ = sizes[int(np.searchsorted(below, NEARLY_ALL * below[-1]))]
+        end = np.array([size + 1], dtype=np.uint64) << np.uint64(48)
+        return min(high, float(end.view(np.float64)[0]))
 
     @property
     def suspects(self) -> list[int]:

@@ -203,6 +203,7 @@ def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -
             other=a.other,
             clip=a.clip,
             missing=a.missing,
+            spellings=a.spellings,
             unit=a.unit,
         )
         plain.append(with_infinite(own) if a.has_infinite else own)

@@ -20,7 +20,7 @@ from .dates import text_moments, ticks_between
 from .frames import Arrow, Column
 from .steps import steps_of
 from .types import NUMPY, category_type, cells_in, edges_in, is_wide, width_of
-from .values import Form, Instant, bins_of_codes, finder, key_of, number_of
+from .values import Form, Instant, bins_of_codes, codes_of, finder, key_of, number_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,13 +131,10 @@ class Untyped:
         if self.text is None or attribute.categories is None:
             return self.of_rows(self.looked_up(find, 0, np.int64), 0)
         # a category that can only be text is compared by its characters
-        texts = {
-            category: k
-            for k, category in enumerate(attribute.categories, 1)
-            if key_of(category) == ("text", category)
-        }
+        known = codes_of(attribute)
+        texts = {value: k for value, k in known.items() if key_of(value) == ("text", value)}
         codes = _index_in(self.text, texts)
-        if len(texts) == len(attribute.categories):
+        if len(texts) == len(known):
             return codes
         return np.maximum(codes, self.of_rows(self.looked_up(find, 0, np.int64), 0))
 
@@ -353,7 +350,7 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
         return _binned_doubles(numbers, attribute, nw.Float64())
     import pyarrow as pa
 
-    keys = {key_of(category): k for k, category in enumerate(attribute.categories or (), 1)}
+    keys = {key_of(value): k for value, k in codes_of(attribute).items()}
     cells = {float(key[1]): k for key, k in keys.items() if key and key[0] == "number"}  # pyright: ignore[reportArgumentType]
     return _index_in(pa.array(numbers + 0.0), cells)  # turns -0.0 into 0.0
 

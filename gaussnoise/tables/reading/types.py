@@ -13,7 +13,7 @@ from ..schema.dates import AS_EDGES, AS_NUMBERS, NO_ZONE, Edge, is_dated, place
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute, Category
 from .frames import is_zoned, type_name
-from .values import moments_between
+from .values import codes_of, moments_between
 
 WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
 Width: TypeAlias = type[nw.Int8 | nw.Int16 | nw.Int32 | nw.Int64]
@@ -124,14 +124,14 @@ def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
 
 
 def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Category | float, int]:
-    """Return {category: code} for the categories that a column of this type can hold.
+    """Return {value: code} for the categories and spellings that a column of this type can hold.
 
     Categories are doubles for floats, and text for decimals.
     """
-    categories = attribute.categories or ()
+    codes = codes_of(attribute)
     if category_type(attribute) is not int:
-        return {c: k for k, c in enumerate(categories, 1)}
-    cells = {c: k for k, c in enumerate(categories, 1) if isinstance(c, int)}
+        return {**codes}
+    cells = {c: k for c, k in codes.items() if isinstance(c, int)}
     if dtype.is_float():
         return {float(c): k for c, k in cells.items() if abs(c) < 2**1000 and float(c) == c}
     if dtype == nw.Decimal:

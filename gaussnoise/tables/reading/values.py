@@ -37,7 +37,7 @@ import numpy as np
 
 from ..schema.dates import ISO, Edge, is_daily, is_dated, place
 from ..schema.numbers import MOST_UNITS, STEPS
-from ..schema.schema import Attribute
+from ..schema.schema import Attribute, Category
 
 Key = tuple[str, Hashable]
 INEXACT = 2**53  # doubles cannot hold every integer with at least this absolute value
@@ -324,6 +324,12 @@ def finder(attribute: Attribute, form: Form) -> Find:
     return lambda value: 0 if (code(value) or 0) % 2 else find(value) or 0
 
 
+def codes_of(attribute: Attribute) -> dict[Category, int]:
+    """Return {value: code} of the categories and of their other spellings; code is 1 + cell."""
+    cells: dict[Category, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
+    return cells | {text: cells[name] for name, own in attribute.spellings for text in own}
+
+
 def bins_of_codes(attribute: Attribute) -> Attribute | None:
     """Return bins that separate codes for no answer from other numbers; None without such codes.
 
@@ -353,8 +359,8 @@ def _finder(attribute: Attribute, form: Form) -> Find:
     key = {Form.TEXT: _text_key, Form.TYPED: _typed_key, Form.UNTYPED: _untyped_key}[form]
     kind = type((attribute.categories or ("",))[0])
     cells: dict[object, int] = {}
-    for k, category in enumerate(attribute.categories or (), 1):
-        if (own := key_of(category) if form is Form.UNTYPED else category) is not None:
+    for known, k in codes_of(attribute).items():
+        if (own := key_of(known) if form is Form.UNTYPED else known) is not None:
             cells[own] = k
     return lambda value: cells.get(key(value, kind), 0)
 
@@ -451,13 +457,13 @@ def confused(attribute: Attribute) -> tuple[str | None, bool]:
 
     The second value is whether no row can have any of these categories.
     """
-    keys = [key_of(category) for category in attribute.categories or ()]
-    known = [key for key in keys if key is not None]
-    if len(set(known)) < len(known):
+    codes = codes_of(attribute)
+    known = {(key, code) for value, code in codes.items() if (key := key_of(value)) is not None}
+    if len({key for key, _ in known}) < len(known):
         return "categories that are one value, like 1 and 01", False
-    if NULL_WORDS.intersection(attribute.categories or ()):
+    if NULL_WORDS.intersection(codes):
         return "words that it may read as nulls, like NA", False
-    unknown = len(known) < len(keys)
+    unknown = any(key_of(value) is None for value in codes)
     return ("numbers from 2**53 on, or NaN, which floats cannot tell" if unknown else None), True
 
 

@@ -127,7 +127,8 @@ def _values(attribute: Attribute) -> object:
         return (*kinds, *ends, _codes(attribute))
     if attribute.is_summed:
         return "numbers", _codes(attribute)
-    return frozenset(map(repr, attribute.labels))
+    spelt = (text for _, own in attribute.spellings for text in own)
+    return frozenset(map(repr, (*attribute.labels, *spelt)))
 
 
 def _codes(attribute: Attribute) -> frozenset[object]:

@@ -205,9 +205,12 @@ def class_text(attribute: Attribute) -> str:
     more = len(labels) - _MOST_SHOWN
     shown = "; ".join(labels[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     codes = ", ".join(map(str, attribute.missing))
+    spelt = "; ".join(f"{', '.join(own)} as {name}" for name, own in attribute.spellings)
     own = attribute.name
     said = own if attribute.heading == own else f"{attribute.heading}, in the column {own}"
-    return f"{said}: {shown}" + (f" (codes for no answer: {codes})" if codes else "")
+    notes = [f" (codes for no answer: {codes})"] if codes else []
+    notes += [f" (counted as one: {spelt})"] if spelt else []
+    return "".join([f"{said}: {shown}", *notes])
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:

@@ -9,7 +9,7 @@ from ...errors import GaussNoiseError, ParameterError
 from ..schema.schema import Schema
 from .dropped import is_kept, turns_round
 from .question import HELD, ByTick, Change, Question, RefusedError, Trend, quoted
-from .shorter import question_text, shorter
+from .shorter import conditions_text, question_text, shorter
 
 T = TypeVar("T")
 
@@ -117,6 +117,24 @@ def _asked(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterat
         groups = ", ".join(quoted(name) for name in own if name not in clipped)
         what = f"mean of {quoted(numbers[0])}" if numbers else "count"
         yield f"{what} by {groups}" if groups else what
+
+
+def examples(schema: Schema, tables: Sequence[Sequence[str]]) -> list[str]:
+    """Return a few questions of different kinds that these tables answer, the shortest last."""
+    counts, means = list[str](), list[str]()
+    for one in _asked("", schema, tables):
+        (means if one.startswith("mean") else counts).append(one)
+    return [*itertools.islice(_shares(schema, tables), 1), *means[-1:], *counts[:2]]
+
+
+def _shares(schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a question for the share of the first category in every table of two attributes."""
+    for own in tables:
+        attributes = [schema.names.index(name) for name in own]
+        if len(own) == 2 and not any(schema.attributes[i].is_summed for i in attributes):
+            yield (
+                f"share of {conditions_text(schema, {attributes[0]: (0,)})} given {quoted(own[1])}"
+            )
 
 
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:

@@ -386,10 +386,13 @@ class Reader:
         if place not in self._texts and level is not None:
             self._texts[place] = dict(zip(map(str, level.labels), level.cells, strict=True))
         elif place not in self._texts:
-            labels = list(enumerate(self.schema.attributes[i].labels))
+            attribute = self.schema.attributes[i]
+            labels = list(enumerate(attribute.labels))
             # booleans also in lower case, as files have them
             lower = {str(one).lower(): (k,) for k, one in labels if isinstance(one, bool)}
-            self._texts[place] = lower | {str(one): (k,) for k, one in reversed(labels)}
+            cells = {str(one): (k,) for k, one in reversed(labels)}
+            spelt = {text: cells[name] for name, own in attribute.spellings for text in own}
+            self._texts[place] = lower | spelt | cells
         return self._texts[place]
 
     def _value(self, at: int) -> Cells | None:

@@ -34,7 +34,7 @@ def code_problems(
     ):
         yield "missing: expected distinct codes, got one twice"
     elif {*map(str, codes)} & {*map(str, categories)}:
-        yield "missing: expected codes that are no categories, got one that is"
+        yield "missing: expected codes that are no categories or spellings, got one that is"
     elif is_number and any(map(_NUMBER.fullmatch, texts)):
         yield "missing: expected numbers without quotes, in a column of numbers"
     elif not (is_number or categories) and any(re.fullmatch(ISO, text) for text in texts):

@@ -44,6 +44,8 @@ from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
 from .numbers import STEPS, as_clip, as_unit, cell_labels
+from .spellings import EXPECTED_SPELLINGS, Spelt, spelling_problems
+from .spellings import settled as settled_spellings
 
 Category: TypeAlias = str | int | bool
 # the action for a value outside the schema: refuse the release, or leave out the row
@@ -99,6 +101,9 @@ class Attribute:
             value is treated like a null, even inside the edges or the interval, in every engine;
             :meth:`Plan.check` counts it separately. Numbers are compared as doubles. Kept as a
             tuple.
+        spellings: ``{"F": ["f", "Female"]}``: other texts that count as a category, where
+            categories are text. Like categories, they are compared by their characters: case and
+            blanks matter. Kept as nested tuples.
         title: the name that readers see instead of the column's, like "Length of stay": on pages,
             in pictures and tables, and in formats that can hold it. Questions accept it as another
             name. Like all of the schema, it is public knowledge.
@@ -125,6 +130,7 @@ class Attribute:
     clip: tuple[float, float] | None = None
     groups: tuple[Level, ...] | None = None
     missing: tuple[Code, ...] = field(default=(), repr=False)
+    spellings: tuple[Spelt, ...] = field(default=(), repr=False)
     unit: float | None = None
     title: str | None = field(default=None, repr=False)
     measured_in: str | None = field(default=None, repr=False)
@@ -143,6 +149,7 @@ class Attribute:
         | tuple[Level, ...]
         | None = None,
         missing: Iterable[Code] = (),
+        spellings: Mapping[str, Iterable[str]] | tuple[Spelt, ...] = (),
         unit: float | None = None,
         title: str | None = None,
         measured_in: str | None = None,
@@ -158,6 +165,7 @@ class Attribute:
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
         object.__setattr__(self, "unit", None if unit is None else as_unit(name, unit))
         object.__setattr__(self, "missing", _listed(name, "codes", missing))
+        object.__setattr__(self, "spellings", settled_spellings(spellings))
         object.__setattr__(self, "title", title)
         object.__setattr__(self, "measured_in", measured_in)
         object.__setattr__(self, "base", None)
@@ -185,9 +193,8 @@ class Attribute:
     def _problems(self) -> Iterable[str]:
         if any(isinstance(c, int) and c.bit_length() > _MOST_BITS for c in self.categories or ()):
             yield f"expected integers of at most {_MOST_BITS} bits"
-        if not all(
-            _is_text(t) for t in (self.name, self.other or "", *map(str, self.categories or ()))
-        ):
+        labels = (self.name, self.other or "", *map(str, self.categories or ()))
+        if not all(map(_is_text, labels)):
             yield "expected names and labels that are valid text"
         if not self.name:
             yield "expected a name of at least one character, got an empty one"
@@ -224,8 +231,12 @@ class Attribute:
                 yield f"expected {EXPECTED_EDGES}"
         if self.other is not None and self.other in map(_label, self._own_labels()):
             yield f"expected other={self.other!r} to differ from every category"
+        if self.spellings != ():
+            yield from spelling_problems(self.spellings, self.categories or (), self.other)
+            if not all(_is_text(text) for _, own in self.spellings for text in own):
+                yield "spellings: expected valid text"
         if self.missing:
-            cells = self.categories or ()
+            cells = (*(self.categories or ()), *(text for _, own in self.spellings for text in own))
             is_number = self.is_summed or not (cells or is_dated(self.edges))
             yield from code_problems(self.missing, cells, is_number)
 
@@ -432,6 +443,7 @@ class Schema:
                 ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
                 ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``, and
                 ``[attributes.NAME.groups.LEVEL]`` tables with lines like ``North = ["a", "b"]``.
+                ``spellings = {F = ["f", "Female"]}`` joins spellings of categories.
                 ``title = "Length of stay"`` and ``measured_in = "days"`` are for readers.
                 Tables ``[[workload]]`` say what the shell asks for where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
@@ -501,7 +513,8 @@ class Schema:
         It is a private document until every category and edge is public knowledge. No release can
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
-        Text, booleans and integers of few values become categories. Other numbers become bins with
+        Text, booleans and integers of few values become categories; texts that differ in case,
+        blanks or Unicode form only become one, with ``spellings``. Other numbers become bins with
         round edges, which grow where most numbers are far below the largest, and which leave out
         numbers that may be codes for no answer, such as 999. Dates become bins of months, quarters
         or years. A column with nulls gets a catch-all, and so does one of numbers or dates with a
@@ -566,6 +579,9 @@ class Schema:
             lines = [f"[attributes.{_key(attribute.name)}]"]
             if attribute.categories is not None:
                 lines.append(f"categories = [{', '.join(map(_toml, attribute.categories))}]")
+            if attribute.spellings:
+                spelt: dict[str, Toml] = {name: list(own) for name, own in attribute.spellings}
+                lines.append(f"spellings = {_toml(spelt)}")
             if attribute.edges is not None:
                 lines.append(f"edges = [{', '.join(map(_edge, attribute.edges))}]")
             if attribute.clip is not None:
@@ -716,6 +732,7 @@ def _structure() -> Any:
         measured_in: str | None = None
         other: str | None = None
         missing: list[bool | int | float | str] = []
+        spellings: dict[str, list[str]] = {}
         base: str | dict[str, Any] | list[list[float]] | None = None
         groups: (
             dict[
@@ -823,8 +840,8 @@ _TABLES = (
 )
 _KEYS = {
     "about": "title, source, period, publisher or contact",
-    "attributes": "categories, edges, clip, unit, other, missing, base, groups, title or "
-    "measured_in",
+    "attributes": "categories, spellings, edges, clip, unit, other, missing, base, groups, title "
+    "or measured_in",
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person or weight",
@@ -843,6 +860,8 @@ def _unknown_key(where: Sequence[str]) -> str:
     hint = near(key, re.split(", | or ", _KEYS[table])) or _BASE * (table == "workload")
     if table == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", key):
         hint = f"; hint: {_CODES}"
+    if table == "attributes" and re.match(r"alias|synonym|variant|spell|map|replace|same", key):
+        hint = '; hint: spellings = {F = ["f", "Female"]} counts other spellings as a category'
     return f"unknown key; expected {_KEYS[table]}{hint}"
 
 
@@ -883,6 +902,7 @@ _EXPECTED = {
     "unit": "expected a number, like 0.01",
     "other": "expected a string",
     "missing": f"expected {EXPECTED_CODES}",
+    "spellings": EXPECTED_SPELLINGS,
     "base": EXPECTED_BASE,
     "groups": EXPECTED_GROUPS,
 }

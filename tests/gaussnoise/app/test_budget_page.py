@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
 from gaussnoise.app import budget_page
 from gaussnoise.app.budget_page import made_up, means_of
 
+RNG = np.random.default_rng(0)
 SCHEMA = gn.Schema([gn.Attribute("age", list(range(12)))])
 
 
@@ -43,6 +46,13 @@ def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows()
     assert far == pytest.approx(10 * near, rel=0.01)  # three digits are shown
     (said,) = re.findall(r"95 % ± ([\d,.]+)", str(plans[1]))
     assert far == pytest.approx(float(said.replace(",", "")) / 1000, rel=0.01)
+    # between ends far from zero, a mean varies less than the sum of all numbers
+    far_off = gn.Schema([gn.Attribute("pay", clip=[20_000, 50_000])])
+    planned = gn.plan(far_off, ["pay"], gn.zCDP(0.5))
+    half = float(re.search(r"± ([\d.]+)", means_of(planned, 1000)[0])[1])
+    table = pa.table({"pay": [49_000.0] * 1000})
+    means = [planned.simulate(table, RNG).ask("mean of pay").estimate.item() for _ in range(300)]
+    assert half == pytest.approx(1.96 * np.std(means), rel=0.25)  # six of its standard errors
     assert means_of(gn.plan(SCHEMA, ["age"], gn.zCDP(0.5)), 12_000) == []
 
 

@@ -6,11 +6,12 @@ import math
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.app.columns import HELP, KINDS, attribute_of, kind_of, typed
+from gaussnoise.app.columns import HELP, KINDS, attribute_of, join, kind_of, typed
 from gaussnoise.errors import SchemaError
 
 ATTRIBUTES = [
     gn.Attribute("x", ["F", "M, of men", 'so-called "X"', '"quoted"', "two\nlines", " blank "]),
+    gn.Attribute("x", ["F", "a = b", "M"], spellings={"F": ["f", "F ", "a, b"], "a = b": ["c=d"]}),
     gn.Attribute("x", [1, -2, 3], other="else", missing=[999, "refused", 0.5]),
     gn.Attribute("x", [True, False]),
     gn.Attribute("x", edges=[-math.inf, 0, 0.1, 1e300, math.inf], base="prefix"),
@@ -34,29 +35,57 @@ def test_every_kind_has_words():
     assert KINDS.keys() == HELP.keys() == {kind_of(attribute) for attribute in ATTRIBUTES}
 
 
+@pytest.mark.parametrize(
+    ("text", "categories", "spellings"),
+    [
+        ("F = f, Female, female\nM", ["F", "M"], {"F": ["f", "Female", "female"]}),
+        ('F=f,"Fem, ale"\n"a, b" = c', ["F", "a, b"], {"F": ["f", "Fem, ale"], "a, b": ["c"]}),
+        ("nurse, night\nF", ["nurse, night", "F"], {}),  # as it stands in the file
+        ("F =\nM", ["F", "M"], {}),
+    ],
+)
+def test_spellings_are_typed_behind_their_category(text, categories, spellings):
+    like = gn.Attribute("x", ["nurse, night"])
+    assert attribute_of("x", "texts", text, like=like) == gn.Attribute(
+        "x", categories, spellings=spellings
+    )
+
+
+def test_categories_that_differ_in_case_or_blanks_can_be_joined():
+    joined = join("x", 'M\n"F "\nfemale\nF = w\nf\nMale')
+    assert joined == ('M\n"F " = F, w, f\nfemale\nMale', "F /F/f")
+    assert join("x", joined[0]) is None
+    assert join("x", "F\nM") is None
+
+
 def test_a_column_of_another_kind_loses_its_questions():
     bins = attribute_of("x", "clip", "0, 9", like=ATTRIBUTES[3])
     assert bins == gn.Attribute("x", clip=[0, 9])
 
 
-@pytest.mark.parametrize("base", ["sum", {"kind": "moments", "degrees": [0, 1, 2]}])
-def test_the_ends_of_a_number_and_of_bins_change_though_tables_ask_for_them(base):
-    """A question about a number, or about all bins, has no ends and no number of bins."""
-    pay = gn.Attribute("x", clip=[0, 500_000], base=base)
-    typed_again = attribute_of("x", "clip", "[0, 10000]", like=pay)  # brackets as in a message
-    assert typed_again == gn.Attribute("x", clip=[0, 10_000], base=base)
-    more = attribute_of("x", "edges", "0, 1, 2, 3, inf", like=ATTRIBUTES[3])
-    assert more == gn.Attribute("x", edges=[0, 1, 2, 3, math.inf], base="prefix")
-
-
-def test_several_categories_on_one_line_are_not_one_category():
-    like = gn.Attribute("x", ["F", "f", "M, of men"])
-    with pytest.raises(SchemaError, match="one category on each line"):
-        attribute_of("x", "texts", "F, f, female\nM", like=like)
-    for text in ("F\nM, of men", "F\nx, y", 'F\n"F, f"'):  # known; of no known part; quoted
-        assert attribute_of("x", "texts", text, like=like).categories[0] == "F"
-    with pytest.raises(SchemaError, match="for 7 and more, choose “intervals of numbers"):
-        attribute_of("x", "integers", "6\n7+")
+@pytest.mark.parametrize(
+    ("kind", "before", "text", "after"),
+    [
+        ("clip", {"clip": [0, 500000]}, "0, 10000", {"clip": [0, 10000]}),
+        (
+            "clip",
+            {"clip": [0, 9], "base": {"kind": "moments", "degrees": [0, 1, 2]}},
+            "0; 5",
+            {"clip": [0, 5], "base": {"kind": "moments", "degrees": [0, 1, 2]}},
+        ),
+        (
+            "edges",
+            {"edges": [0, 1, 2], "base": "prefix"},
+            "0, 1, 2, 3",
+            {"edges": [0, 1, 2, 3], "base": "prefix"},
+        ),
+        ("unit", {"unit": 1}, "0.01", {"unit": 0.01}),
+    ],
+)
+def test_a_column_keeps_its_questions_when_its_ends_change(kind, before, text, after):
+    """Also as a schema file states it: it names the base of a number, ``base = "sum"``."""
+    like = gn.Schema.loads(gn.Schema([gn.Attribute("x", **before)]).to_toml()).attributes[0]
+    assert attribute_of("x", kind, text, like=like) == gn.Attribute("x", **after)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +97,7 @@ def test_several_categories_on_one_line_are_not_one_category():
         ("-2,5;inf", [-2.5, math.inf]),
         ("0\n2,5\n10", [0, 2.5, 10]),
         ("0; 18; 65", [0, 18, 65]),
+        ("[0, 18, 65]", [0, 18, 65]),
     ],
 )
 def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
@@ -83,7 +113,13 @@ def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
         ("texts", "F\nF", "distinct"),
         ("texts", '"F', "in quotes"),
         ("texts", "F\nM ", 'write "M " with quotes'),
+        ("texts", "F, f, Female", "spellings of one category, F = f, Female; if they are several"),
+        ("texts", "F = f\nf", "got 'f'; hint: take it out of the categories"),
+        ("texts", "a = b = c", "one category a line"),
+        ("texts", "= f", "a category before ="),
+        ("texts", 'F = "f', "in quotes"),
         ("integers", "1.5", "one whole number a line"),
+        ("integers", "7+", "for 7 and more, choose “intervals of numbers or dates”: 1, 2"),
         ("truths", "yes", "true or false"),
         ("edges", "0, x", "edges"),
         ("edges", "5, 0", "increasing"),
@@ -92,7 +128,8 @@ def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
         ("edges", "0; 2,5 10", "edges"),
         ("edges", "0; 1.000,5", "edges"),
         ("clip", "0, 99,5", "semicolons between"),
-        ("clip", "0", "clip"),
+        ("clip", "0", "the lowest and the highest value, like 0, 100000"),
+        ("clip", "9, 3", "the lowest and the highest value"),
         ("clip", "a, b", "expected numbers"),
         ("unit", "1, 2", "one number"),
     ],

@@ -3,6 +3,7 @@
 import re
 import signal
 import socket
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -34,6 +35,24 @@ def column(tab, name):
     return tab.locator(".q-expansion-item").filter(has_text=re.compile(rf"^(help|check)\s*{name}"))
 
 
+def checks(tab):
+    """Let the page Release check the rows, without which it releases nothing."""
+    expect(tab.get_by_role("heading", name="Before the charge")).to_be_visible()
+    connected(tab)
+    expect(tab.get_by_role("button", name="Release", exact=True)).to_have_count(0)
+    tab.get_by_role("button", name="Check the rows").click()
+    expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible(timeout=60_000)
+    connected(tab)
+
+
+def kept(folder, text):
+    """Wait until the schema file has this text."""
+    end = time.monotonic() + 60
+    while text not in (folder / SCHEMA).read_text(encoding="utf-8"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     folder = tmp_path / "project"
     rows(folder, 600)
@@ -61,6 +80,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(wrong).to_be_hidden()  # buttons below it have moved
     tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
     expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
+    connected(tab)
     # the next column that is not confirmed is open
     tab.get_by_role("button", name="Leave this column out").locator("visible=true").click()
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
@@ -79,7 +99,11 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
 
     tab.get_by_role("link", name="2 Questions").click()
     connected(tab)
-    tab.get_by_label("Question").fill("share of sex=F given age")
+    tab.get_by_label("Question").fill("household sizes in the town")
+    tab.get_by_label("Question").press("Enter")
+    expect(tab.get_by_role("alert")).to_contain_text("hint: this folder answers 'count by ")
+    tab.get_by_role("button", name="share of sex=F given age").click()  # an example
+    expect(tab.get_by_label("Question")).to_have_value("share of sex=F given age")
     tab.get_by_label("Question").press("Enter")
     expect(tab.get_by_text("sex × age")).to_be_visible()
 
@@ -108,7 +132,16 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(tab.get_by_text("Kept: rho = 0.4")).to_be_visible()
 
     tab.get_by_role("link", name="4 Release").click()
+    expect(tab.get_by_role("radio", name="several")).to_be_visible()
+    connected(tab)
     tab.get_by_role("button", name="Begin the ledger").click()
+    expect(tab.get_by_role("alert")).to_contain_text("Say what else will be published")
+    tab.get_by_role("radio", name="several").click()
+    expect(tab.get_by_text("This one takes 0.4; 1.2 is left for all others.")).to_be_visible()
+    tab.get_by_role("radio", name="nothing: this release or stream alone").click()
+    expect(tab.get_by_label("ρ of all releases together")).to_have_value("0.4")
+    tab.get_by_role("button", name="Begin the ledger").click()
+    checks(tab)
     tab.get_by_role("button", name="Release", exact=True).dblclick()
     expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=60_000)
     (entry,) = gn.Ledger.open(folder / LEDGER).entries()  # two clicks, one charge
@@ -132,17 +165,17 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     opened.value.close()
 
     tab.goto(f"{server.root}/ask?folder=releases/release-1")
-    tab.get_by_label("Question").fill("count of sex=F")
-    tab.get_by_role("button", name="Ask").click()
+    tab.get_by_role("button", name="share of sex=F given age").click()
+    tab.get_by_role("button", name="Ask", exact=True).click()
     expect(tab.locator("pre")).to_contain_text("estimate")
     tab.get_by_role("button", name="Verify").click()
     expect(tab.get_by_text("gaussnoise verify releases/release-1")).to_be_visible(timeout=60_000)
 
     tab.set_viewport_size({"width": 390, "height": 800})
     tab.goto(f"{server.root}/release")  # its table is wider than a phone, and scrolls by itself
-    expect(tab.locator("pre.out")).to_contain_text("sex × age")
+    expect(tab.locator("pre.out").first).to_contain_text("sex × age")
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert tab.locator("pre.out").evaluate("x => x.scrollWidth > x.clientWidth")
+    assert tab.locator("pre.out").first.evaluate("x => x.scrollWidth > x.clientWidth")
 
     kept = "[{...localStorage}, {...sessionStorage}, document.title]"
     stored = tab.evaluate(f"JSON.stringify({kept})")
@@ -180,18 +213,55 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     wrong = tab.get_by_text("'cp1252' in the field Encoding under How the file is written")
     expect(wrong).to_be_visible(timeout=60_000)
     connected(tab)
-    tab.get_by_text("How the file is written (").click()
-    tab.get_by_label("Encoding").fill("cp1252")
-    with tab.expect_navigation():
-        tab.get_by_role("button", name="Only choose this file, written so").click()
+    with tab.expect_navigation():  # which is found from the file
+        tab.get_by_role("button", name="Only choose this file").click()
     assert 'encoding = "cp1252"' in (folder / SCHEMA).read_text(encoding="utf-8")
     connected(tab)
-    tab.get_by_role("button", name="Read the file again, and replace all columns").click()
-    tab.get_by_role("button", name="Keep them").click()
     tab.get_by_role("button", name="Check the rows").click()
     counted = tab.get_by_text("100,000 rows, 50,000 counted")
     expect(counted).to_be_in_viewport(timeout=60_000)
     expect(tab.get_by_role("alert")).to_have_count(0)
+
+
+def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tmp_path):
+    """The owner sees what counts as others before the charge, and accepts a warning of it."""
+    folder = tmp_path / "project"
+    schema = READY.replace('["F", "M"]', '["F", "M"]\nother = "others"')
+    (folder / SCHEMA).write_text(schema, encoding="utf-8")
+    good, bad = "F,20\n" * 90, f"{CANARY},20\n" * 10
+    (folder / "rows.csv").write_text(f"sex,age\n{good}{bad}", encoding="utf-8")
+    ledger = gn.Ledger.create(folder / LEDGER, gn.zCDP(0.25))
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/release")
+    checks(tab)
+    expect(tab.locator("pre.out")).to_contain_text("10.0 %")
+    expect(tab.locator("pre.out")).to_contain_text("10 of 100 values of sex are no category")
+    tab.get_by_role("button", name="Release", exact=True).click()
+    expect(tab.get_by_role("alert")).to_contain_text("Read the warnings above")
+    assert ledger.charges == 0
+    tab.get_by_label("Purpose, one public line").fill("for the council")
+    tab.get_by_role("checkbox", name="I have read the warnings").click()
+
+    (folder / "rows.csv").write_text(f"sex,age\n{good}{bad}M,20\n", encoding="utf-8")  # other rows
+    with tab.expect_navigation():
+        tab.get_by_role("button", name="Release", exact=True).click()
+    assert ledger.charges == 0
+    checks(tab)
+    expect(tab.locator("pre.out")).not_to_contain_text("WARNING")  # 10 of 101 are less than a tenth
+    tab.get_by_label("Title, like").fill("Town census")
+    tab.get_by_label("Title, like").blur()
+    kept(folder, '[about]\ntitle = "Town census"')
+    tab.reload()
+    connected(tab)
+    expect(tab.get_by_label("Title, like")).to_have_value("Town census")
+    tab.get_by_label("Publisher, like").fill("Town")
+    with tab.expect_navigation():
+        tab.get_by_role("button", name="Release", exact=True).click()
+    expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=60_000)
+    assert ledger.charges == 1
+    about = gn.TableRelease.load(folder / RELEASES / "release-1").plan.schema.about
+    assert about.stated == {"title": "Town census", "publisher": "Town"}
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["server", "server and task"])
@@ -205,7 +275,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     server = started()
     tab.goto(server.address)
     tab.goto(f"{server.root}/release")
-    connected(tab)
+    checks(tab)
     tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_role("status")).to_contain_text("release of release-1")
     while not ledger.entries():
@@ -224,6 +294,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     if lost:
         expect(tab.get_by_text("Then the charge is lost")).to_be_visible()
     if whole:
+        checks(tab)  # a new server knows no check
         tab.get_by_label("Name of the release").fill("release-1")
         tab.get_by_role("button", name="Release", exact=True).click()
     published = tab.get_by_text("All files of releases/release-1")
@@ -309,13 +380,18 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
     tab.goto(f"{server.root}/release")
     connected(tab)
     expect(tab.get_by_role("button", name="Begin the ledger")).to_be_visible()
-    for _ in range(60):  # by Tab alone to the button, and Enter
+    for _ in range(60):  # by Tab alone to a choice, and to the button
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.getAttribute('role')") == "radio":
+            tab.keyboard.press("Space")
+            break
+    for _ in range(60):
         tab.keyboard.press("Tab")
         if "ledger" in tab.evaluate("document.activeElement.innerText || ''").lower() and (
             tab.evaluate("document.activeElement.tagName") == "BUTTON"
         ):
             break
     tab.keyboard.press("Enter")
-    expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible()
+    expect(tab.get_by_role("button", name="Check the rows")).to_be_visible()
     assert gn.Ledger.open(folder / LEDGER).rho == 0.25
     phone.close()

@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.app.asked import asked_of, names_in, workload_toml
+from gaussnoise.app.asked import asked_of, names_in, tables_of, workload_toml
 from gaussnoise.app.keep import Wish, cells, commands, notebook, script
 from gaussnoise.app.project import LEDGER, SCHEMA, Project
 from gaussnoise.cli.app import run
 from gaussnoise.errors import GaussNoiseError, ParameterError, SchemaError
+from gaussnoise.tables.release.suggestion import examples
 from gaussnoise.tables.schema.workload import load_workload
 
 ATTRIBUTES = """\
@@ -174,6 +175,32 @@ def test_the_table_of_a_question_answers_it(question, names):
         assert str(release.ask(question))
 
 
-def test_a_question_that_is_none_is_refused():
-    with pytest.raises(GaussNoiseError):
+@pytest.mark.parametrize("tables", [None, [("sex",)], [("age", "sex")], [("pay",)]])
+def test_examples_are_of_kinds_that_the_tables_answer(tables):
+    schema = gn.Schema.loads(ATTRIBUTES.replace("[attributes.wage]\nunit = 1\n", ""))
+    rows = {"sex": ["F", "M"] * 50, "age": list(range(100)), "pay": list(range(100))}
+    offered = examples(schema, tables or tables_of(schema))
+    assert len({one.split()[0] for one in offered}) == (3 if tables is None else len(offered))
+    for one in offered:
+        names_in(one, schema)
+        asked = tables or tables_of(schema)
+        release = gn.plan(schema, asked, gn.zCDP(1e5)).release(pd.DataFrame(rows))
+        assert str(release.ask(one))
+
+
+def test_a_question_that_is_none_is_refused_with_others_that_can_be_asked():
+    with pytest.raises(GaussNoiseError, match="this folder answers 'count by sex'"):
         names_in("how is the weather", gn.Schema.loads(ATTRIBUTES))
+
+
+def test_lines_about_the_tables_are_kept_one_by_one(project):
+    stated(project, "counts")
+    before = gn.Schema.load(project.schema)
+    project.state_about(title=" Town census ", period="2026")
+    project.state_about(period="", publisher="Town")
+    after = gn.Schema.load(project.schema)
+    assert after.about == gn.About(title="Town census", publisher="Town")
+    assert (after.attributes, asked_of(project.schema).privacy) == (before.attributes, gn.zCDP(0.1))
+    with pytest.raises(SchemaError, match="expected title to be one line"):
+        project.state_about(title="a\nb")
+    assert gn.Schema.load(project.schema) == after

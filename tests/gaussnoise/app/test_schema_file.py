@@ -92,6 +92,29 @@ def test_columns_come_and_go(drafted):
     assert set(gn.Schema.loads(again.text).names) == set(gn.Schema.loads(drafted).names)
 
 
+def test_a_new_draft_keeps_what_a_person_decided(drafted):
+    """Confirmed columns, columns left out or taken by hand, and all that the plan states."""
+    first = SchemaFile.of(drafted)
+    sex = gn.Attribute("sex", ["F", "M", "X"], other="else", groups={"g": {"all": ["F", "M"]}})
+    age = gn.Schema.loads(drafted).attributes[1]
+    person = first.instead("person")
+    assert age.name == "age"
+    assert person is not None
+    before = first.with_attribute(sex).without(age, "by hand").with_attribute(person)
+    before = before.stating("plan", ["[plan]\nrho = 0.1\n"]).stating("file", ["[file]\n"])
+    again = SchemaFile.of(first.keeping(SchemaFile.of(before.text)).text)
+    schema = gn.Schema.loads(again.text)
+    assert schema.is_draft
+    assert {"sex", "person"} <= {*schema.names}
+    assert schema.attributes[schema.names.index("sex")] == sex
+    assert {"sex", "person"}.isdisjoint(again.reasons())  # still confirmed
+    assert again.reasons().keys() == first.reasons().keys() - {"sex", "age"}
+    assert again.left_out()["age"].endswith("by hand")
+    assert "rho = 0.1" in again.text
+    assert "[file]" not in again.text  # that of the new draft
+    assert first.keeping(SchemaFile()).text == first.spaced().text
+
+
 def test_names_and_reasons_of_any_text_stay_in_their_comment():
     name = 'it\'s "a"\n[attributes.x]'
     schema = gn.Schema([gn.Attribute(name, ["a\n[b]", "c"]), gn.Attribute("y", ["d"])])

@@ -401,6 +401,40 @@ def test_codes_for_no_answer_are_counted_apart_from_other_values(engine, engines
     assert sum(case.rows for case in found.clipped) == 1
 
 
+def test_spellings_count_as_their_category_and_are_saved(tmp_path):
+    sex = gn.Attribute("sex", ["F", "M"], spellings={"F": ["f", "Fem, ale"], "M": ["m"]})
+    schema = gn.Schema([sex])
+    assert (
+        gn.Schema.loads(schema.to_toml()) == schema != gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    )
+    rows = pa.table({"sex": ["F", "f", "Fem, ale"] * 100 + ["m"] * 300})
+    plan = gn.plan(schema, 1, gn.zCDP(10))
+    assert plan.check(rows).passed
+    plan.release(rows, out=tmp_path / "out")
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    assert loaded.plan.schema == schema
+    assert loaded["sex"].estimate == pytest.approx(300, abs=20)
+    assert run(["verify", str(tmp_path / "out")]) == 0
+    method = (tmp_path / "out" / "method.txt").read_text()
+    assert "sex: F; M (counted as one: f, Fem, ale as F; m as M)" in method
+    for question in ("count of sex=f", 'count of sex="Fem, ale"'):
+        assert loaded.ask(question).estimate == loaded.ask("count of sex=F").estimate
+    unlike = pa.table({"sex": ["F ", "m"]})
+    (case,) = plan.check(unlike).failure_cases
+    assert (case.reason, case.rows) == ("not a category", 1)
+
+
+def test_spellings_that_pandas_reads_as_one_value_belong_to_one_category():
+    """Otherwise a row would count in one or the other, by the type that pandas gives its column."""
+    rows = pd.DataFrame({"v": ["1", "01", "a", "b"]})
+    known = gn.Attribute("v", ["a", "b"], spellings={"a": ["1", "01"]})
+    assert gn.plan(gn.Schema([known]), 1, gn.zCDP(1.0)).check(rows).passed
+    for spellings in ({"a": ["1"], "b": ["01"]}, {"a": ["NA"]}):
+        confused = gn.Attribute("v", ["a", "b"], spellings=spellings)
+        with pytest.raises(DataError, match="categories that pandas can tell apart"):
+            gn.plan(gn.Schema([confused]), 1, gn.zCDP(1.0)).check(rows)
+
+
 def test_codes_for_no_answer_leave_rows_out_or_refuse_them_and_are_saved(tmp_path):
     pay = gn.Attribute("pay", clip=[0, 1000], missing=[999])
     schema = gn.Schema([pay])
@@ -439,7 +473,8 @@ def test_a_file_of_another_year_is_named_loudly(kind, engine, engines, tmp_path)
         return plan.check(engines[engine](rows, tmp_path)).warnings
 
     assert warned([2023] * 24) == ()
-    assert warned([2023] * 3 + [2025] * 21) == ()  # 7 of 8 values, less than nine in ten
+    less = warned([2023] * 3 + [2025] * 21)  # 7 of 8 values, less than nine in ten
+    assert not any("is this the table" in said for said in less)
     (said,) = warned([2023] * 2 + [2025] * 22)
     how = {
         "categories": "are no category of the schema",
@@ -450,6 +485,31 @@ def test_a_file_of_another_year_is_named_loudly(kind, engine, engines, tmp_path)
     assert said == (
         f"22 of 24 values of m {how}; is this the table, and this the schema, that you mean?"
     )
+
+
+@pytest.mark.parametrize(
+    ("other", "end"), [("?", "count in its catch-all"), (None, "are left out")]
+)
+def test_a_tenth_of_all_rows_in_no_category_is_a_warning(other, end):
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"], other=other, missing=["-"])])
+
+    def warned(few):
+        rows = [*["female"] * few, "-", "-", None, *"F" * (97 - few)]
+        return gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"sex": rows})).warnings
+
+    assert warned(9) == ()
+    (said,) = warned(10)
+    assert said == (
+        f"10 of 97 values of sex are no category of the schema: their rows {end}; does the schema "
+        "name every value, as the table writes it, and every code for missing?"
+    )
+
+
+def test_a_warning_of_values_at_the_nearer_end_needs_nearly_all_of_them():
+    """Ends are chosen so that they cut some values."""
+    schema = gn.Schema([gn.Attribute("pay", clip=[0, 9])])
+    table = pa.table({"pay": [5.0, 5.0, 50.0, 50.0]})
+    assert gn.plan(schema, 1, gn.zCDP(1.0)).check(table).warnings == ()
 
 
 def test_columns_that_are_mostly_empty_are_no_reason_to_warn():

@@ -192,17 +192,50 @@ def test_objects_that_pandas_cannot_tell_from_nulls_are_nulls():
 # Values that are nearly the same.
 
 
-def test_values_that_differ_in_case_blanks_or_unicode_form_are_pointed_out(untyped):
-    reason = of(untyped(["Yes", "yes", "ye s", "no", "e\u0301", "\u00e9"]))[1]
-    assert 'differ in case or blanks only: "Yes"/"ye s"/"yes"' in reason
-    assert 'differ in Unicode normal form only: "e\u0301"/"\u00e9"' in reason
+def test_values_that_differ_in_case_blanks_or_unicode_form_are_joined(untyped):
+    """The most frequent spelling is the category; of equally frequent ones, the first."""
+    attribute, reason = of(untyped(["Yes", "yes", "ye s", "no", "yes", "\u00e9", "e\u0301"]))
+    assert attribute.categories == ("e\u0301", "no", "yes")
+    assert dict(attribute.spellings) == {"yes": ("Yes", "ye s"), "e\u0301": ("\u00e9",)}
+    assert "3 distinct values: categories" in reason
+    assert (
+        'joined, as they differ in case, blanks or Unicode form only: "e\u0301"/"\u00e9", '
+        '"yes"/"Yes"/"ye s"'
+    ) in reason
     assert "differ" not in of(untyped(["yes", "no", "maybe"]))[1]
+
+
+def test_rare_categories_are_pointed_out(untyped):
+    """A draft takes them in, since only a person knows which values are public."""
+    sizes = [*["1"] * 700, *["2"] * 700, *["3"] * 3, "17", "250"]
+    attribute, reason = of(untyped(sizes))
+    assert attribute.categories == (1, 2, 3, 17, 250)
+    assert "; in fewer than 1 of 1000 rows: 17, 250: perhaps errors" in reason
+    words = of(untyped([*["yes"] * 700, *["no"] * 700, "maybe"]))[1]
+    assert "rows: maybe: perhaps" in words
+    assert "fewer than" not in of(untyped(sizes[:-2]))[1]
+
+
+def test_a_catch_all_of_a_draft_is_no_spelling(tmp_path):
+    attribute, _ = of(as_file(["Other", "Other", "other", ""], tmp_path))
+    assert attribute.spellings == (("Other", ("other",)),)
+    assert attribute.other == "other_"
+
+
+def test_a_drafted_column_with_spellings_counts_all_its_rows(untyped):
+    table = untyped(["Yes", "yes", "YES", "no", "No ", "maybe"])
+    schema = gn.Schema([of(table)[0]]).confirmed()
+    assert gn.Schema.loads(draft(table).to_toml()).attributes[0] == schema.attributes[0]
+    found = gn.plan(schema, 1, gn.zCDP(1.0)).check(table)
+    assert found.passed
+    assert schema.attributes[0].categories == ("No ", "YES", "maybe")
 
 
 def test_a_schema_file_shows_few_of_many_such_values(tmp_path):
     lines = [word + end for word in ("oak", "ash", "elm", "fir") for end in ("", " ")]
     text = draft(as_file(lines, tmp_path)).to_toml()
     assert '"ash"/"ash ", "elm"/"elm ", "fir"/"fir ", 1 more' in text
+    assert 'spellings = {ash = ["ash "], elm = ["elm "], fir = ["fir "], oak = ["oak "]}' in text
 
 
 # Persons and weights.

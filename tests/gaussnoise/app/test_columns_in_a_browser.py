@@ -1,0 +1,95 @@
+"""Columns of a messy file in a real browser: spellings, ends of numbers, another encoding."""
+
+import re
+
+import pytest
+from browser import connected
+from playwright.sync_api import expect
+
+import gaussnoise as gn
+from gaussnoise.app.project import SCHEMA
+
+pytestmark = pytest.mark.integration
+
+
+def census(folder, name, encoding):
+    sex, towns = ["F", "f", "Female", "M"], ["Mühle", "MÜHLE", "Hafen"]
+    lines = [f"{sex[k % 4]};{towns[k % 3]};{100 * (k % 90)},5" for k in range(600)]
+    text = "\n".join(["sex;town;income", *lines, "M;Hafen;900000,5"])
+    (folder / name).write_text(text, encoding=encoding)
+
+
+def opened(tab, name):
+    item = tab.locator(".q-expansion-item")
+    return item.filter(has_text=re.compile(rf"^(help|check)\s*{name}")).last
+
+
+def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    census(folder, "census.csv", "utf-8")
+    census(folder, "excel.csv", "cp1252")
+    server = started()
+    tab.goto(server.address)
+    tab.get_by_label("File with one row").click()
+    tab.get_by_role("option", name="census.csv").click()
+    tab.get_by_role("button", name="Read the file").click()
+    expect(tab.get_by_text("Read: 3 attributes of 3 columns and 601 rows.")).to_be_visible(
+        timeout=60_000
+    )
+    connected(tab)
+
+    # several spellings on one line are questioned, and joined as the question says
+    opened(tab, "sex").click()
+    values = tab.get_by_label("Values").locator("visible=true")
+    expect(values).to_have_value("F = f\nFemale\nM")
+    values.fill("F, f, Female\nM")
+    expect(tab.get_by_text("spellings of one category, F = f, Female;")).to_be_visible()
+    values.fill("F\nf\nM")
+    expect(tab.get_by_text("These differ in case or blanks only: F/f.")).to_be_visible()
+    tab.get_by_role("button", name="Join them").locator("visible=true").click()
+    expect(values).to_have_value("F = f\nM")
+    expect(tab.get_by_text("These differ in case")).to_be_hidden()
+    values.fill("F = f, Female\nM")
+    tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
+    expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
+    connected(tab)
+
+    # what was confirmed stays when the file is read again
+    with tab.expect_navigation():
+        tab.get_by_role("button", name="Read the file again: confirmed columns stay").click()
+    tab.wait_for_function("!document.querySelector('[role=status] .q-linear-progress')")
+    expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
+    for name in ("town", "income"):
+        connected(tab)
+        if not opened(tab, name).get_by_label("Values").is_visible():
+            opened(tab, name).click()
+        if name == "income":  # one number is an error
+            expect(tab.get_by_text("“a number, for sums and means”, 0, 10000")).to_be_visible()
+            tab.get_by_label("The column holds").locator("visible=true").click()
+            tab.get_by_role("option", name="a number, for sums and means").click()
+            tab.get_by_label("Values").locator("visible=true").fill("[0, 10000]")
+        tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
+        expect(tab.get_by_text(f"{1 if name == 'town' else 0} of 3 columns")).to_be_visible()
+    connected(tab)
+    tab.get_by_role("button", name="Confirm the schema").click()
+    expect(tab.get_by_text("confirmed as public knowledge: releases are possible")).to_be_visible()
+
+    # another file is written in another way, which is found
+    tab.goto(f"{server.root}/")  # at its top
+    connected(tab)
+    tab.get_by_label("File with one row").click()
+    tab.get_by_role("option", name="excel.csv").click()
+    tab.get_by_role("button", name="Only choose this file").click()
+    expect(tab.get_by_text("Chosen: excel.csv")).to_contain_text("encoding cp1252")
+    connected(tab)
+    tab.get_by_role("button", name="Check the rows").click()
+    expect(tab.get_by_text("601 rows, 601 counted")).to_be_visible(timeout=60_000)
+    schema = gn.Schema.load(folder / SCHEMA)
+    assert schema.attributes == (
+        gn.Attribute("sex", ["F", "M"], spellings={"F": ["f", "Female"]}),
+        gn.Attribute("town", ["Hafen", "MÜHLE"], spellings={"MÜHLE": ["Mühle"]}),
+        gn.Attribute("income", clip=[0, 10000]),
+    )
+    assert not schema.is_draft
+    tab.get_by_role("link", name="Go on to the next page").click()
+    expect(tab).to_have_url(f"{server.root}/questions")
