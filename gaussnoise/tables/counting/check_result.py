@@ -175,7 +175,7 @@ def _elsewhere(found: CheckResult) -> Iterator[str]:
 
 
 def _many_odd(found: CheckResult) -> Iterator[str]:
-    """Yield a warning for each column with many values that no table separates."""
+    """Yield a warning for each column where a tenth of all rows have unexpected values."""
     caught = {case.column for case in found.caught}
     lost = replace(found, clipped=(), boundless=())
     for column, present, reasons in _odd(lost):

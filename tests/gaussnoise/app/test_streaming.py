@@ -88,9 +88,8 @@ def test_a_project_can_be_moved_and_a_stream_may_have_no_ledger(project, tmp_pat
     assert opened(moved, "own").ledger is None
     assert tick_words(moved, "own", "x.csv", 1)[-2:] == ["--tick", "1"]
     signed = replace(stream.plan.over, reports=2, corrections="sign")
-    gn.plan(stream.plan.schema, 1, gn.zCDP(1), rows_per_person=2, over=signed).start(
-        moved.folder / STREAMS / "signed"
-    )
+    plan = gn.plan(stream.plan.schema, 1, gn.zCDP(1), over=signed, rows_per_person=2)
+    plan.start(moved.folder / STREAMS / "signed")
     assert columns_wanted(opened(moved, "signed"))[-1] == "sign"
     moved.ledger.unlink()
     assert moved.streams() == ["weekly", "own", "signed"]
