@@ -296,7 +296,7 @@ class ConvexImage:
         # no square overflows or underflows.
         reach = np.abs(columns).sum(axis=1) + np.abs(moved).max(axis=0)
         rows = np.frexp(reach)[1]
-        scale, correlation, residual = _unit_diagonal(form)
+        scale, correlation, residual = unit_diagonal(form)
         fraction, power = np.frexp(scale)
         unit = int((power + rows)[(fraction > 0) & (reach > 0)].max(initial=-(2**20)))
         if unit == -(2**20):  # the form or the set is zero
@@ -331,7 +331,7 @@ def _longest(matrix: Array) -> int:
     return int(np.count_nonzero(matrix, axis=1).max(initial=0))
 
 
-def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
+def unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
     """Return (scale, C, residual) with form = D C'C D up to an error, where D = diag(scale).
 
     The error is at most D·residual·D entry by entry, besides negative eigenvalues.

@@ -1,6 +1,7 @@
 """Moments of degree at most two of the vectors of a box."""
 
 import abc
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -14,6 +15,7 @@ from ..errors import DomainTooLargeError, InvalidDomainError
 from ..floats import EPS, Array
 from ..oracles.box import largest_quadratic, largest_squares
 from ..oracles.distance import ROUNDING
+from ..oracles.image import unit_diagonal
 from ..records import own_array, real_array
 
 _MOST = 5  # numbers: the oracle's polynomials have 5^d coefficients
@@ -34,17 +36,16 @@ class AbstractBoxImage(AbstractDomain):
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         matrix, exponents = self._polynomials()
         moved = np.column_stack([matrix, -center])
-        v, upper = largest_squares(_root(form) @ moved, np.pad(exponents, ((0, 1), (0, 0))))
+        v, upper = _largest(form, moved, np.pad(exponents, ((0, 1), (0, 0))))
         x = self._at(v)
         value = float((x - center) @ form @ (x - center))
-        # the root of a form is rounded by as much as the form itself
         terms = self._magnitudes() + np.abs(center)
         rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form) @ terms)
         return QuadraticMax(x, value, max(upper + rounding, value))
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
         matrix, exponents = self._polynomials()
-        v, upper = largest_squares(_root(form) @ (A @ matrix), exponents)
+        v, upper = _largest(form, A @ matrix, exponents)
         x = self._at(v)
         value = float(A @ x @ form @ (A @ x))
         return QuadraticMax(x, value, max(upper, value))
@@ -72,7 +73,8 @@ class BoxMoments(AbstractBoxImage):
         high: largest values, shape (d,), each larger than in ``low``.
 
     Raises:
-        InvalidDomainError: other shapes, NaN or infinity, ``low >= high``, an end beyond ±1e100.
+        InvalidDomainError: other shapes, NaN or infinity, an end beyond ±1e100, ``low >= high``, or
+            a difference below 1e-100.
         DomainTooLargeError: more than five numbers.
 
     >>> K = BoxMoments([0.0, -1.0], [2.0, 1.0])
@@ -97,9 +99,11 @@ class BoxMoments(AbstractBoxImage):
                 f"BoxMoments: expected at most {_MOST} numbers, got {len(ends[0])}; hint: a plan "
                 "of tables of every two clipped numbers, whose noise is somewhat larger"
             )
-        if not ((ends[0] < ends[1]).all() and (np.abs(ends) <= 1e100).all()):
+        # narrower boxes would lose digits among subnormal numbers, and their squares vanish
+        if not ((np.abs(ends) <= 1e100).all() and (ends[1] - ends[0] >= 1e-100).all()):
             raise InvalidDomainError(
-                "BoxMoments: expected low < high for every number, all between -1e100 and 1e100"
+                "BoxMoments: expected low < high for every number, at least 1e-100 apart, all "
+                "between -1e100 and 1e100"
             )
         object.__setattr__(self, "low", own_array(ends[0] + 0.0))
         object.__setattr__(self, "high", own_array(ends[1] + 0.0))
@@ -172,7 +176,8 @@ class BoxMoments(AbstractBoxImage):
         form = np.zeros((d + 1, d + 1))
         form[0, 1:] = terms[1 : d + 1]
         form[1 + i, 1 + j] = terms[d + 1 :]
-        return self._at(largest_quadratic(form + form.T))
+        size = np.abs(form).max() or 1.0  # so that products of large numbers do not overflow
+        return self._at(largest_quadratic((form + form.T) / size))
 
     def _difference(self) -> AbstractDomain:
         many = len(self.low) > _MOST_PAIRED
@@ -235,7 +240,11 @@ class MomentDifferences(AbstractBoxImage):
         return f"({self.body!r} − itself)"
 
 
-def _root(form: Array) -> Array:
-    """Return R with R'R = form."""
-    values, axes = np.linalg.eigh(form)
-    return (np.sqrt(np.maximum(values, 0.0)) * axes).T
+def _largest(form: Array, columns: Array, exponents: NDArray[np.intp]) -> tuple[Array, float]:
+    """Return v and a bound as :func:`largest_squares` for a root of the form times ``columns``."""
+    # of a form with coordinates of very different units, only a root after scaling is accurate
+    scale, root, residual = unit_diagonal(form)
+    v, upper = largest_squares(root * scale @ columns, exponents)
+    reach = scale * np.abs(columns).sum(axis=1)
+    rounding = 4 * (len(form) + 16) * EPS * float(np.linalg.norm(np.abs(root) @ reach))
+    return v, (math.sqrt(upper) + rounding) ** 2 + float(reach @ residual @ reach)

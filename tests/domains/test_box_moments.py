@@ -49,6 +49,7 @@ def best_found(f, low, high, rng, tries):
         ([0.0], [1.0, 2.0], InvalidDomainError, r"got \(1,\) and \(2,\)"),
         ([0.0, 1.0], [1.0, 1.0], InvalidDomainError, "low < high for every number"),
         ([-1e101], [0.0], InvalidDomainError, "between -1e100 and 1e100"),
+        ([0.0], [1e-101], InvalidDomainError, "at least 1e-100 apart"),
         ([0.0], [np.inf], InvalidDomainError, "finite high"),
         (np.zeros(6), np.ones(6), DomainTooLargeError, "at most 5 numbers, got 6; hint: a plan"),
     ],
@@ -148,6 +149,37 @@ def test_the_bound_holds_in_exact_arithmetic():
         exact = [1, *x, x[0] * x[0], x[0] * x[1], x[1] * x[1]]
         value = sum(sum(a * b for a, b in zip(row, exact, strict=True)) ** 2 for row in rows)
         assert value <= Fraction(found.upper_bound)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_bounds_hold_for_forms_whose_coordinates_have_very_different_units(paired):
+    """x is at most 1e-11, and the form has entries up to 1e44."""
+    w = 1e-11
+    K = BoxMoments([-w], [w])
+    S = K - K if paired else K
+    ends = [(Fraction(1), x, x * x) for x in map(Fraction, (-w, -w / 2, 0.0, w / 2, w))]
+    members = [[a - b for a, b in zip(x, y, strict=True)] for x in ends for y in ends]
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        B = rng.normal(size=(2, 3)) / [1, w, w**2]
+        form = B.T @ B
+        exact = [[Fraction(v) for v in row] for row in form.tolist()]
+        best = max(
+            sum(x[i] * exact[i][j] * x[j] for i, j in itertools.product(range(3), repeat=2))
+            for x in (members if paired else ends)
+        )
+        # the largest value may lie between these members: none was 12 % larger
+        assert best <= Fraction(S.max_quadratic(form).upper_bound) <= best * Fraction(5, 4)
+
+
+def test_support_points_of_the_largest_boxes():
+    """Sizes of products of two terms are 1e400, which no double has."""
+    rng = np.random.default_rng(5)
+    K, unit = BoxMoments([-1e100] * 3, [9e99] * 3), BoxMoments([-1.0] * 3, [0.9] * 3)
+    sizes = np.array([1e100 ** row.sum() for row in K._exponents])
+    for _ in range(5):
+        theta = rng.normal(size=10) * [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
+        assert theta @ (K.support_point(theta) / sizes) == pytest.approx(unit.support(theta), 1e-9)
 
 
 def test_a_bound_that_is_not_closed_is_still_one(monkeypatch):

@@ -551,7 +551,7 @@ def test_bounds_of_diagonal_forms_are_above_the_exact_maximum_and_near(q, sizes)
 
 def test_the_parts_of_a_diagonal_form_give_it_back():
     form = np.diag([1e-200, 0.0, 1e200, 7.0])
-    scale, root, residual = image._unit_diagonal(form)
+    scale, root, residual = image.unit_diagonal(form)
     assert not (residual < 0).any()
     exactly = [Fraction(float(s)) for s in scale]
     for i in range(4):
