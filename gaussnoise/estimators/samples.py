@@ -128,7 +128,8 @@ def clipped(rows: Array, center: Array, radius: float) -> Array:
     step = max(1, _CHUNK_ENTRIES // rows.shape[1])
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
-        mapped[part] = _clipped(rows[part], center, radius)
+        # row by row in memory: sums of a lone row of another layout have another order
+        mapped[part] = _clipped(np.ascontiguousarray(rows[part]), center, radius)
     return mapped
 
 

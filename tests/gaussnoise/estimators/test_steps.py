@@ -12,7 +12,7 @@ from scipy import stats
 from gaussnoise.errors import DataError, ParameterError
 from gaussnoise.estimators import steps
 from gaussnoise.estimators.location import Search
-from gaussnoise.estimators.samples import by_person, clipped
+from gaussnoise.estimators.samples import _CHUNK_ENTRIES, by_person, clipped
 from gaussnoise.privacy.laplace import (
     LaplaceQuery,
     NoisyMaximum,
@@ -20,6 +20,18 @@ from gaussnoise.privacy.laplace import (
 from gaussnoise.privacy.threshold import Change, ThresholdQuery
 
 WILD = [0.0, 1e-300, 0.5, -1.0, 1.0, 3.0, 1e155, -1e308, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_row_that_is_alone_in_its_part_is_clipped_as_among_others(order):
+    """Sums along columns of one array are pairwise, and those of another one after the other."""
+    rng, d = np.random.default_rng(7), 64
+    n = _CHUNK_ENTRIES // d + 1
+    for _ in range(8):  # without this care, every second row differs
+        rows = np.array(rng.normal(size=(n, d)), order=order)
+        fewer = np.array(rows[1:], order=order)
+        all_rows, last = (clipped(X, np.zeros(d), 1.0) for X in (rows, fewer))
+        np.testing.assert_array_equal(all_rows[1:], last)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
