@@ -295,7 +295,7 @@ def test_releases_that_do_not_fit_are_refused(second, words):
 def test_spellings_that_count_differently_are_refused(options, words):
     """Else a row that counts in one cell of a release would count in another of the next one."""
     sexes = [gn.Attribute("sex", ["F", "M"], other="?", spellings=own) for own in options]
-    both = [released([("sex",)], 1, 1, gn.Schema([sex])) for sex in sexes]
+    both = [released([("sex",)], 1, k, gn.Schema([sex])) for k, sex in enumerate(sexes)]
     if words is None:
         assert len(gn.combine(both)) == 1
     else:
