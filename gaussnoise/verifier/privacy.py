@@ -69,7 +69,8 @@ class Folder:
             if type(listed := record.get(key)) is dict:
                 need(listed["file"] == f"{key}.jsonl", "a list in Parquet", NotImplementedError)
                 self.tabled.add(listed["file"])
-                record[key] = [*map(parsed, (path / listed["file"]).read_bytes().splitlines())]
+                lines = (path / listed["file"]).read_bytes().removesuffix(b"\n").split(b"\n")
+                record[key] = [*map(parsed, lines)]
                 need(len(record[key]) == listed["count"], f"the number of {key}")
         self.tabled |= {entry["file"] for entry in record.get("marginals", ())}
 

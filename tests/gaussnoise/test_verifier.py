@@ -663,11 +663,11 @@ def with_a_file_in_a_folder_of_no_release(copy, record):
 
 
 def with_a_list_in_a_file(copy, record):
-    record["measurements"] = "measurements.parquet"
+    record["measurements"] = {"file": "measurements.parquet", "count": 1001}
 
 
 DIRECTED = [
-    ("counts", with_a_list_in_a_file, "UNKNOWN: no check of such a folder: more than 1000 measure"),
+    ("counts", with_a_list_in_a_file, "UNKNOWN: no check of such a folder: a list in Parquet"),
     ("counts", with_a_guarantee_of_ones_own, "UNKNOWN: no check of such a folder: the guarantee"),
     ("counts", with_another_key, "FAILED: 'sex' is not that of the schema"),
     ("counts", with_a_file_in_a_folder_of_no_release, "FAILED: not of a release"),

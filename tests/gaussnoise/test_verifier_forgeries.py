@@ -158,6 +158,22 @@ def with_another_deviation(lines):
     return [lines[0].replace('"standard_deviation": ', '"standard_deviation": 1'), *lines[1:]]
 
 
+def with_an_infinite_deviation(lines):
+    return [re.sub(r'("standard_deviation": )[^,}]+', r"\1Infinity", lines[0]), *lines[1:]]
+
+
+def with_an_empty_line(lines):
+    return [lines[0], "\n", *lines[1:]]
+
+
+def with_another_end_of_a_line(lines):
+    return [lines[0].replace("\n", "\r"), *lines[1:]]
+
+
+def with_a_list_in_place_of_a_table(lines):
+    return ["[]\n", *lines[1:]]
+
+
 def with_another_multiplier(lines):
     return [*lines[:-1], lines[-1].replace('"multiplier": "', '"multiplier": "1')]
 
@@ -167,6 +183,10 @@ def with_another_multiplier(lines):
     [
         ("marginals", without_a_table, "the number of marginals"),
         ("marginals", with_another_deviation, "the deviation stated"),
+        ("marginals", with_an_infinite_deviation, "the deviation stated"),
+        ("marginals", with_an_empty_line, ""),
+        ("marginals", with_another_end_of_a_line, ""),
+        ("marginals", with_a_list_in_place_of_a_table, ""),
         ("measurements", without_a_table, "the number of measurements"),
         ("measurements", with_another_multiplier, "the squared sensitivity"),
     ],

@@ -461,6 +461,8 @@ def confused(attribute: Attribute) -> tuple[str | None, bool]:
     known = {(key, code) for value, code in codes.items() if (key := key_of(value)) is not None}
     if len({key for key, _ in known}) < len(known):
         return "categories that are one value, like 1 and 01", False
+    if {key for key, _ in known}.intersection(map(key_of, attribute.missing)):
+        return "a category and a code for missing that are one value, like 1 and 01", False
     if NULL_WORDS.intersection(codes):
         return "words that it may read as nulls, like NA", False
     unknown = any(key_of(value) is None for value in codes)

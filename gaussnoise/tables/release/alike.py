@@ -47,6 +47,9 @@ def difference_of(one: Attribute, other: Attribute) -> str | None:
         return _OTHER_YEARS if shifted else "has other edges in each of the releases"
     if _codes(one) != _codes(other):
         return "has other codes for no answer (missing) in each of the releases"
+    ours, theirs = ({t: name for name, own in a.spellings for t in own} for a in (one, other))
+    if any(ours[text] != theirs[text] for text in ours.keys() & theirs.keys()):
+        return "counts a spelling as another category in each of the releases"
     # labels identify categories; integers can equal booleans, so their types are compared too
     first, second = ([*map(repr, own.labels)] for own in (one, other))
     if first == second:

@@ -268,7 +268,11 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
     known: dict[str, Attribute] = {}
     for attribute in itertools.chain(*(release.plan.schema.attributes for release in releases)):
         name = attribute.name
-        how = difference_of(known.setdefault(name, attribute), attribute)
+        first = known.setdefault(name, attribute)
+        how = difference_of(first, attribute)
+        spelt = ({t for _, own in a.spellings for t in own} for a in (first, attribute))
+        if how is None and attribute.other is not None and len(set(map(frozenset, spelt))) > 1:
+            how = "has spellings in one release that its catch-all counts in the other"
         if how is not None:
             raise ParameterError(
                 f"combine: expected {name!r} with the same categories, edges or interval in all "

@@ -51,6 +51,7 @@ from .stored import (
     difference,
     faulty,
     format_of_tables,
+    list_difference,
     read_release,
     table_places,
 )
@@ -218,9 +219,11 @@ def _disagreement(
         release = replace(release, plan=plan)
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
     expected = _record(release, folder, places, answers, record["files"])
+    marginals = placed(marginal_records(release), release)
     notes = _statement(release, places, about_of(plan))
     return (
         difference(folder, expected, record, _texts(release, places, notes))
+        or list_difference(plan, folder, record, marginals=marginals)
         or tables.fault(release.deviation)
         or answers_fault(release, folder, answers)
     )

@@ -107,7 +107,9 @@ class StoredTables(Mapping[Subset, Array]):
         """Return which number in the files disagrees with the plan first, in words; or None.
 
         Tables of more than 2^22 cells are not read. ``deviation``: the function used for writing.
+        If many tables share a file, its rows must name the table that is stated for them.
         """
+        number = {S: k for k, S in enumerate(self.places, 1)}
         for run in self._runs():
             place, shapes = self.places[run[0]], [self.places[S].shape for S in run]
             sd = [
@@ -115,7 +117,13 @@ class StoredTables(Mapping[Subset, Array]):
                 for S, shape in zip(run, shapes, strict=True)
             ]
             sd = np.concatenate(sd)
-            columns = read_numbers(self.folder / place.file, NUMBERS, place.first_row, sd.size)
+            path, rows = self.folder / place.file, (place.first_row, sd.size)
+            if len(self.places) > MOST_FILES:
+                whose = read_numbers(path, ("marginal", "estimate"), *rows)[0]
+                sizes = [math.prod(shape) for shape in shapes]
+                if (whose != np.repeat([number[S] for S in run], sizes)).any():
+                    return f"{place.file!r} has another table where the record says"
+            columns = read_numbers(path, NUMBERS, *rows)
             got: dict[str, Array] = dict(zip(NUMBERS, columns, strict=True))
             name = different_column(with_intervals(got["estimate"], sd), got)
             if name == "standard_deviation":
@@ -201,15 +209,13 @@ def _read_errors(path: Path) -> Iterator[None]:
 
 
 def read_index(path: Path, count: int, longest: int) -> list[dict[str, Any]]:
-    """Return the location of each of ``count`` tables, from the JSON lines that list them.
+    """Return ``count`` entries of a list, from its file in JSON lines.
 
     ``longest``: the most bytes of a line.
     """
-    names = ("attributes", "file", "first_row")
     with _read_errors(path), opened(path) as file:
-        lines = (parsed(file.readline(longest + 1)) for _ in range(count))
-        entries = [{name: entry[name] for name in names} for entry in lines]
-        if file.read(1):
+        entries = [parsed(file.readline(longest + 1)) for _ in range(count)]
+        if not all(type(entry) is dict for entry in entries) or file.read(1):
             raise ValueError
     return entries
 

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -20,7 +20,7 @@ from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..schema.schema import OnOutside
-from .files import BRIEF, answer_files, answered, document_of, rows_of, whole_record
+from .files import BRIEF, answer_files, answered, document_of, placed, rows_of, whole_record
 from .formats import FORMATS, FileFormat, format_of
 from .formats.format import AbstractBook
 from .noisy import AbstractRelease
@@ -165,9 +165,12 @@ def _disagreement(
     if "plan" not in record:  # releases of earlier versions have none
         del expected["plan"]
     texts = {"summary.txt": printable(document.summary) + "\n", **document.texts}
+    lists = {"measurements": document.measurements}
+    lists["marginals"] = placed(document.marginals, release)
     as_matrix = any(type(base) is Base for term in release.plan.domain.terms for _, base in term)
     return (
         difference(tables.folder, expected, record, texts, as_matrix=as_matrix)
+        or list_difference(release.plan, tables.folder, record, **lists)
         or tables.fault(release.deviation)
         or answers_fault(release, tables.folder, answers)
     )
@@ -227,6 +230,27 @@ def difference(
     return None
 
 
+def list_difference(
+    plan: "Plan", folder: Path, record: Mapping[str, Any], **lists: Sequence[Mapping[str, object]]
+) -> str | None:
+    """Return the first entry of a list in a file that disagrees with the plan, in words; or None.
+
+    ``lists``: the entries that are expected of each list of the record.
+    """
+    for name, entries in lists.items():
+        if isinstance(record.get(name), dict):
+            file = f"{name}.jsonl"
+            got = read_index(folder / file, len(entries), _longest(plan))
+            if (found := first_difference(json.loads(json.dumps(entries)), got)) is not None:
+                return f"{file!r} does not follow from its plan: {found}"
+    return None
+
+
+def _longest(plan: "Plan") -> int:
+    """Return the most bytes of an entry of a list."""
+    return len(json.dumps(plan.schema.names)) + MOST_OF_AN_ENTRY
+
+
 def _nameless(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record in which the entries of the workload have no names."""
     named = record["workload"]
@@ -275,8 +299,8 @@ def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Sub
     if isinstance(entries, dict):
         if entries["file"] not in record["files"]:
             raise ValueError
-        longest = len(json.dumps(plan.schema.names)) + MOST_OF_AN_ENTRY
-        entries = read_index(folder / entries["file"], len(plan.tables.subsets), longest)
+        count = len(plan.tables.subsets)
+        entries = read_index(folder / entries["file"], count, _longest(plan))
     sizes, places = dict(zip(plan.schema.names, plan.schema.sizes, strict=True)), {}
     for entry in entries:
         S = tuple(sorted(plan.subset(tuple(entry["attributes"]))))

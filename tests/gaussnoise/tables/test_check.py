@@ -435,6 +435,17 @@ def test_spellings_that_pandas_reads_as_one_value_belong_to_one_category():
             gn.plan(gn.Schema([confused]), 1, gn.zCDP(1.0)).check(rows)
 
 
+@pytest.mark.parametrize("more", [{"categories": ["F", "09"]}, {"spellings": {"F": ["9.0"]}}])
+def test_a_code_that_pandas_reads_as_a_category_is_refused(more):
+    """Otherwise a row without an answer would count in a category."""
+    known = gn.Attribute("v", **{"categories": ["F", "M"], "missing": [9]} | more)
+    plan = gn.plan(gn.Schema([known]), 1, gn.zCDP(1.0))
+    with pytest.raises(DataError, match="a category and a code for missing that are one value"):
+        plan.check(pd.DataFrame({"v": ["F", "9"]}))
+    found = plan.check(pa.table({"v": ["F", "9"]}))
+    assert [case.reason for case in found.failure_cases] == ["code for missing"]
+
+
 def test_codes_for_no_answer_leave_rows_out_or_refuse_them_and_are_saved(tmp_path):
     pay = gn.Attribute("pay", clip=[0, 1000], missing=[999])
     schema = gn.Schema([pay])

@@ -283,6 +283,26 @@ def test_releases_that_do_not_fit_are_refused(second, words):
         gn.combine([one])
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([{"F": ["x"]}, {"M": ["x"]}], "counts a spelling as another category"),
+        ([{"F": ["x"]}, {"F": ["y"]}], "has spellings in one release that its catch-all counts"),
+        ([{"F": ["x"]}, {}], "has spellings in one release that its catch-all counts"),
+        ([{"F": ["x", "y"]}, {"F": ["y", "x"]}], None),
+    ],
+)
+def test_spellings_that_count_differently_are_refused(options, words):
+    """Else a row that counts in one cell of a release would count in another of the next one."""
+    sexes = [gn.Attribute("sex", ["F", "M"], other="?", spellings=own) for own in options]
+    both = [released([("sex",)], 1, k, gn.Schema([sex])) for k, sex in enumerate(sexes)]
+    if words is None:
+        assert len(gn.combine(both)) == 1
+    else:
+        with pytest.raises(ParameterError, match=words):
+            gn.combine(both)
+
+
 def test_other_rows_are_refused():
     names = "ab"
     schema = gn.Schema([gn.Attribute(name, [0, 1]) for name in names])

@@ -16,7 +16,7 @@ from pyarrow import csv, parquet
 
 import gaussnoise as gn
 from gaussnoise.errors import CertificateError, LedgerError, OutputError, ParameterError
-from gaussnoise.files.disk import aside, digests_in
+from gaussnoise.files.disk import aside, digests_in, file_digest
 from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.tables.release import files as _files
 from gaussnoise.tables.release import record as _record
@@ -430,16 +430,59 @@ ENTRY = '{"attributes": ["a"], "file": "x", "first_row": 0}\n'
 
 @pytest.mark.parametrize(
     "text",
-    ["", ENTRY.replace("first", "last"), ENTRY.replace("x", "x" * 200), "{" + ENTRY, ENTRY * 2],
+    ["", "[]\n", ENTRY.replace("x", "x" * 200), "{" + ENTRY, ENTRY * 2],
 )
 def test_a_list_of_tables_that_is_not_as_expected_is_refused(text, tmp_path):
-    """Too short, without a key, with a line that is too long, no JSON, or with a line too many."""
+    """Too short, no object, too long a line, no JSON, or a line too many."""
     path = tmp_path / "marginals.jsonl"
     path.write_text(ENTRY, encoding="utf-8")
     assert [entry["file"] for entry in read_index(path, 1, 100)] == ["x"]
     path.write_text(text, encoding="utf-8")
     with pytest.raises(OutputError):
         read_index(path, 1, 100)
+
+
+def of_the_next_table(entry, after):
+    return entry | {"first_row": after["first_row"]}
+
+
+def of_half_the_noise(entry, _):
+    return entry | {"standard_deviation": entry["standard_deviation"] / 2}
+
+
+def of_another_multiplier(entry, _):
+    return entry | {"multiplier": entry["multiplier"] + "0"}
+
+
+def without_a_place(entry, _):
+    return {key: value for key, value in entry.items() if key != "first_row"}
+
+
+def with_more(entry, _):
+    return entry | {"comment": "x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("marginals", of_the_next_table, "has another table where the record says"),
+        ("marginals", of_half_the_noise, r"'marginals.jsonl' does not follow from its plan"),
+        ("marginals", without_a_place, "not a complete release"),
+        ("marginals", with_more, r"'marginals.jsonl' does not follow from its plan"),
+        ("measurements", of_another_multiplier, r"'measurements.jsonl' does not follow"),
+        ("measurements", with_more, r"'measurements.jsonl' does not follow"),
+    ],
+)
+def test_a_list_in_a_file_agrees_with_the_plan(name, change, words, wide, tmp_path):
+    folder = shutil.copytree(wide[2], tmp_path / "out")
+    path = folder / f"{name}.jsonl"
+    entries = lines_of(path)
+    entries[1] = change(entries[1], entries[2])
+    path.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries), encoding="utf-8")
+    files = record_of(folder)["files"] | {path.name: file_digest(path)}
+    rewritten(folder, files=files)
+    with pytest.raises(OutputError, match=words):
+        gn.TableRelease.load(folder)
 
 
 def test_an_index_outside_the_folder_is_not_read(wide, tmp_path):

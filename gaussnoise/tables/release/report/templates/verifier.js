@@ -103,7 +103,7 @@ const verifier = (() => {
   const total = (fractions) => fractions.reduce((a, b) => a.plus(b), new Fraction(0n));
   const fits = (low, x) => low.atMost(x) && Fraction.of(x).atMost(low.times(CLOSE));
   const isClose = (x, y, tolerance) =>
-    x === y || Math.abs(x - y) <= tolerance * Math.max(Math.abs(x), Math.abs(y));
+    x === y || (Number.isFinite(x) && Number.isFinite(y) && Math.abs(x - y) <= tolerance * Math.max(Math.abs(x), Math.abs(y)));
 
   // ---- texts: JSON, TOML and CSV, and numbers as Python writes them
   function reader(text, what) {
@@ -703,7 +703,7 @@ const verifier = (() => {
       if (!(listed instanceof Map)) continue;
       need(at(listed, "file") === name, "a list in Parquet", Unknown);
       need(files.has(name), `${name} is not there`, Unknown);
-      record.set(key, decoded(files.get(name)).split(/\r?\n/).filter(Boolean).map(json));
+      record.set(key, decoded(files.get(name)).replace(/\n$/, "").split("\n").map(json));
       need(at(listed, "count") === BigInt(record.get(key).length), `the number of ${key}`);
       names.push(name);
     }
