@@ -18,6 +18,7 @@ from urllib.parse import quote
 from nicegui import app, ui
 
 from ..errors import GaussNoiseError
+from ..layout import fitted
 from ..privacy.ledger_results import NOT_SAID
 from .jobs import Job
 from .state import State
@@ -305,7 +306,7 @@ def lines(text: str) -> str:
 def published_files(folder: Path, address: str) -> None:
     """Show the summary of a published folder, and links to its files, all below ``address``."""
     try:
-        output((folder / "summary.txt").read_text(encoding="utf-8"))
+        output(fitted((folder / "summary.txt").read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         refusal(f"summary.txt cannot be read ({type(error).__name__}).")
     with ui.expansion("Its files").classes("w-full"):

@@ -110,6 +110,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_role("link", name="3 Budget").click()
     half = tab.locator("tbody td").nth(2)
     expect(half).not_to_be_empty()
+    connected(tab)
     before = float(half.inner_text())
     for wrong in ("0", "-1"):  # the second takes the place of the first
         tab.get_by_label("ρ (rho)").fill(wrong)
@@ -176,6 +177,8 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(tab.locator("pre.out").first).to_contain_text("sex × age")
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert tab.locator("pre.out").first.evaluate("x => x.scrollWidth > x.clientWidth")
+    # as wide as a file of text: the table is cut on no usual screen
+    assert max(map(len, tab.locator("pre.out").first.inner_text().splitlines())) <= 80
 
     kept = "[{...localStorage}, {...sessionStorage}, document.title]"
     stored = tab.evaluate(f"JSON.stringify({kept})")
