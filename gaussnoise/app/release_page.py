@@ -108,6 +108,12 @@ def _form(state: State, budget: float, first: str, accepted: Callable[[], bool])
     project = state.project
     with ui.card():
         head("The release", 2)
+        again = ui.checkbox(
+            "Publish more of the same data: what it tells of a person adds to what is published "
+            "already, and it is charged as well",
+            value=not project.published(),
+        )
+        again.set_visibility(not again.value)
         ui.label("The public page begins with these lines; they are kept, and may be empty.")
         about = {}
         for part, label in _ABOUT.items():
@@ -130,6 +136,8 @@ def _form(state: State, budget: float, first: str, accepted: Callable[[], bool])
                 return go("/release")  # the file, or the schema, was changed
             if not accepted():
                 raise ParameterError("Read the warnings above, and say that you accept them.")
+            if not again.value:
+                raise ParameterError("Say above that you want to publish more of the same data.")
             keep()
             button.disable()
             wish = Wish(

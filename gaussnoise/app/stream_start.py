@@ -32,7 +32,7 @@ _NUMBERS = {
     "reports": "in how many ticks one person has rows, at most",
     "apart": "how far these ticks are apart, at least",
 }
-_TEXTS = ("id", "period", "corrections", "purpose", "requested_by")
+_TEXTS = ("id", "period", "corrections", "title", "purpose", "requested_by")
 _WORKLOADS = {
     "totals": "all rows so far",
     "periods": "the rows of each tick",
@@ -138,9 +138,13 @@ class Form:
             formats = list(dict.fromkeys([own["format"], *FORMATS]))
             format = ui.select(formats, value=own["format"], label="Format of the tables")
             format.classes("w-48")
+            title = ui.input(
+                "Title of its public pages (if empty, the one on the page Release)",
+                value=own["title"],
+            )
             purpose = ui.input("Purpose, one public line (may be empty)", value=own["purpose"])
             by = ui.input("Requested by (may be empty)", value=own["requested_by"])
-            for field in (purpose, by):
+            for field in (title, purpose, by):
                 field.classes("w-full")
             ui.label(f"All choices are kept in {SCHEMA}, table [stream], as you make them.")
             self.command = Command()
@@ -158,6 +162,7 @@ class Form:
             "period": period,
             "late": late,
             "corrections": corrections,
+            "title": title,
             "format": format,
             "purpose": purpose,
             "requested_by": by,

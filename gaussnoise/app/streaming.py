@@ -23,6 +23,7 @@ class StreamWish(NamedTuple):
     period: str = ""
     late: str = "refuse"
     corrections: str = ""
+    title: str = ""
     format: str = "csv"
     purpose: str = ""
     requested_by: str = ""

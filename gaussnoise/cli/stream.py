@@ -55,6 +55,7 @@ from .options import (
     StreamFolder,
     Tables,
     Thousands,
+    Title,
 )
 from .patience import patience
 from .published import say_aside, ticks_of
@@ -148,6 +149,7 @@ class StreamOptions:
             show_default="no-enforced",
         ),
     ] = None
+    title: Title = None
 
     def settled(self) -> Self:
         """Return these options; those not given come from ``[plan]`` and ``[stream]``."""

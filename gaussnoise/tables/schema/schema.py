@@ -790,6 +790,7 @@ def _structure() -> Any:
         period: str | None = None
         late: Literal["refuse", "carry"] | None = None
         corrections: str | None = None
+        title: str | None = None
         format: str | None = None
         id: str | None = None
         purpose: str | None = None
@@ -845,8 +846,8 @@ _KEYS = {
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person or weight",
-    "stream": "ticks, reports, apart, enforced, workload, period, late, corrections, format, id, "
-    "purpose or requested_by",
+    "stream": "ticks, reports, apart, enforced, workload, period, late, corrections, title, "
+    "format, id, purpose or requested_by",
     "workload": "of, within, level or simultaneous",
 }
 _BASE = "; hint: base stands in [attributes.NAME]"

@@ -136,14 +136,16 @@ def test_a_stated_stream_is_that_of_the_same_options(planned):
 def test_a_stream_starts_with_what_is_stated(planned, tmp_path):
     gn.Ledger.create(tmp_path / "l.ledger", gn.zCDP(1))
     start = ("-o", "out", "--ledger", "l.ledger")
-    more = 'format = "parquet"\nid = "weekly"\npurpose = "for the council"\nrequested_by = "me"'
+    more = 'format = "parquet"\nid = "weekly"\npurpose = "for the council"\nrequested_by = "me"\n'
+    more += 'title = "By week"'
     assert "--ledger and --id together" in planned(
         f"{STREAM}{OVER}{more}", *start[:2], command="stream start"
     )
     planned(f"{STREAM}{OVER}{more}", *start, command="stream start")
     (entry,) = gn.Ledger.open(tmp_path / "l.ledger").entries()
     assert (entry.id, entry.purpose, entry.requested_by) == ("weekly", "for the council", "me")
-    assert gn.streams.Stream.open(tmp_path / "out").format == "parquet"
+    stream = gn.streams.Stream.open(tmp_path / "out")
+    assert (stream.format, stream.plan.asked.about.title) == ("parquet", "By week")
     own = ("--id", "other", "--format", "csv", "--purpose", "another", "-o", "own")
     planned(f"{STREAM}{OVER}{more}", *start[2:], *own, command="stream start")
     _, entry = gn.Ledger.open(tmp_path / "l.ledger").entries()
