@@ -182,7 +182,7 @@ def check_table(folder: Changes, k: int, entry: dict[str, Any]) -> None:
             column += "_"
         heads.append(column)
     seen = set[tuple[str, ...]]()
-    sheets = 1 + len(folder.record["tables"])
+    sheets = range(1 + len(folder.record["tables"]), 2 + len(folder.record["tables"]))
     for row in rows_of(folder.path / name, heads, k + 2, sheets):
         cell, found = tuple(row[: len(names)]), [float(x or "nan") for x in row[len(names) :]]
         exact = found[6] == found[3] - found[0] or math.isnan(found[6])

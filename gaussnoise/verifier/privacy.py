@@ -63,8 +63,7 @@ class Folder:
         self.path, self.record, self.parts = path, record, dict[str, Any]()
         self.checked, self.unchecked = list[str](), list[str]()
         self.say, self.skip = self.checked.append, self.unchecked.append
-        self.names = list[str]()  # the attributes
-        self.tabled = set[str]()  # files of tables, and of long lists, which must exist
+        self.names, self.tabled = list[str](), set[str]()  # attributes; files that must exist
         for key in ("marginals", "measurements"):
             if type(listed := record.get(key)) is dict:
                 need(listed["file"] == f"{key}.jsonl", "a list in Parquet", NotImplementedError)

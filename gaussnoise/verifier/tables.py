@@ -142,11 +142,12 @@ def is_read(name: str) -> bool:
     return name.endswith((".csv", ".jsonl", ".xlsx")) and not name.endswith("+sdmx.csv")
 
 
-def sheet_of(book: zipfile.ZipFile, sheet: int, sheets: int) -> Iterator[list[str]]:
-    """Yield the rows of a sheet before its totals; the workbook has these sheets and no others."""
-    own = [f"xl/worksheets/sheet{k}.xml" for k in range(1, sheets + 1)] + ["xl/styles.xml"]
+def sheet_of(book: zipfile.ZipFile, sheet: int, sheets: range) -> Iterator[list[str]]:
+    """Yield the rows of a sheet before its totals, after a check of the parts of the workbook."""
+    count = sum(name.startswith("xl/worksheets/") for name in book.namelist())
+    own = [f"xl/worksheets/sheet{k}.xml" for k in range(1, count + 1)] + ["xl/styles.xml"]
     parts = ["[Content_Types].xml", "_rels/.rels", "xl/workbook.xml", LINKS, *own]
-    need(sorted(book.namelist()) == sorted(parts), "the parts of a workbook")
+    need(count in sheets and sorted(book.namelist()) == sorted(parts), "the parts of a workbook")
     links = [(of.get("Id"), of.get("Target")) for of in ElementTree.fromstring(book.read(LINKS))]
     need(links == [(f"rId{k}", x[3:]) for k, x in enumerate(own, 1)], "the links of a workbook")
     code = re.compile("_x([0-9A-F]{4})_")  # a character that is not in XML
@@ -157,18 +158,15 @@ def sheet_of(book: zipfile.ZipFile, sheet: int, sheets: int) -> Iterator[list[st
             cells = [("".join(cell.itertext()), cell.get("t")) for cell in row]
             placed = [cell.get("r") for cell in row] == [f"{x}{k}" for x in LETTERS[: len(row)]]
             plain = all(len(cell) < 2 and {*cell.attrib} <= {*"rst"} for cell in row)
-            plain &= row.attrib == {"r": str(k)} and {x for _, x in cells} <= {
-                None,
-                "inlineStr",
-                "b",
-            }
+            plain &= {kind for _, kind in cells} <= {None, "inlineStr", "b"}
+            plain &= row.attrib == {"r": str(k)}
             need(placed and plain, "a row of a workbook is hidden or has other cells")
             found = [texts(x == "1") if kind == "b" else x for x, kind in cells]
             yield [code.sub(lambda own: chr(int(own[1], 16)), x) for x in found]
             row.clear()
 
 
-def rows_of(path: Path, heads: list[str], sheet: int, sheets: int) -> Iterator[list[str]]:
+def rows_of(path: Path, heads: list[str], sheet: int, sheets: range) -> Iterator[list[str]]:
     """Yield the rows of a table after its header, from CSV, JSON lines or a sheet of a workbook."""
     if path.suffix == ".xlsx":
         marks = ["mark"] if heads[-4:] == NUMBERS else []
@@ -231,7 +229,8 @@ class Tables:
             return [], 0.0
         answers = sum(x.get("file") == name for x in self.folder.record.get("workload", ()))
         heads, sheet = [self.names[i] for i in S] + NUMBERS, 2 + self.tables.index(S)
-        rows = rows_of(at / name, heads, sheet, 1 + len(self.tables) + answers)
+        first = 1 + len(self.tables) + answers  # and a sheet for each answer with means
+        rows = rows_of(at / name, heads, sheet, range(first, first + answers + 1))
         cells = itertools.product(*[a.labels for a in own])
         for row, cell in zip(rows, cells, strict=True):
             x, sd, low, high = map(float, row[len(S) :])

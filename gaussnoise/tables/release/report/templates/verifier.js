@@ -348,12 +348,13 @@ const verifier = (() => {
     return found;
   }
 
-  // The rows of a sheet before its totals, of a workbook that has these sheets and no others.
+  // The rows of a sheet before its totals, of a workbook that has so many sheets, from the least to the most.
   function* sheetOf(bytes, sheet, sheets) {
     const parts = partsOf(bytes), links = "xl/_rels/workbook.xml.rels", textOf = (name) => decoded(inflated(parts.get(name)));
-    const own = [...Array.from({ length: sheets }, (_, k) => `xl/worksheets/sheet${k + 1}.xml`), "xl/styles.xml"];
+    const length = [...parts.keys()].filter((part) => part.startsWith("xl/worksheets/")).length;
+    const own = [...Array.from({ length }, (_, k) => `xl/worksheets/sheet${k + 1}.xml`), "xl/styles.xml"];
     const all = ["[Content_Types].xml", "_rels/.rels", "xl/workbook.xml", links, ...own];
-    need(same([...parts.keys()].sort(), all.sort()), "the parts of a workbook");
+    need(length >= sheets[0] && length <= sheets[1] && same([...parts.keys()].sort(), all.sort()), "the parts of a workbook");
     const found = textOf(links).split("<Relationship ").slice(1).map((x) => /^Id="(\w+)" Type="[^"]*" Target="([^"]*)"\/>/.exec(x)?.slice(1));
     need(same(found, own.map((name, k) => [`rId${k + 1}`, name.slice(3)])), "the links of a workbook");
     const from = reader(textOf(own[sheet - 1]), "a sheet"), letter = (k) => String.fromCharCode(65 + k);
@@ -1084,7 +1085,7 @@ const verifier = (() => {
       const heads = [...S.map((i) => this.names[i]), ...NUMBERS];
       let count = 0;
       const answers = (this.record.get("workload") ?? []).filter((entry) => entry.get("file") === name);
-      const sheets = 1 + this.sets.length + answers.length;
+      const sheets = [1, 2].map((each) => 1 + this.sets.length + each * answers.length); // answers with means have two
       if (name.endsWith(".xlsx")) this.skip(`totals, answers, cover and styles of ${name}`);
       for (const row of rowsIn(this.files.get(path), name, heads, sheet, sheets)) {
         let place = count++;
@@ -1738,7 +1739,7 @@ const verifier = (() => {
         while (heads.includes(column)) column += "_";
         heads.push(column);
       }
-      for (const row of rowsIn(this.files.get(name), name, heads, k + 2, 1 + at(record, "tables").length)) {
+      for (const row of rowsIn(this.files.get(name), name, heads, k + 2, Array(2).fill(1 + at(record, "tables").length))) {
         need(row.length === heads.length, `the rows of ${name}`);
         const key = JSON.stringify(row.slice(0, names.length)), found = row.slice(names.length).map((x) => (x === "" ? NaN : double(x)));
         need(!seen.has(key), `a row of ${name} occurs twice`);
