@@ -51,7 +51,7 @@ class Form:
     def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:
         self.state, self.person = state, person
         self.planning: asyncio.Task[None] | None = None
-        self.planned: dict[str, object] | None = None  # ticks of the plan that is shown
+        self.planned: object = None  # the ticks and the title of the plan that is shown
         stated = load_stream(state.project.schema) or {"ticks": _TICKS}
         own = _USUAL | stated
         known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
@@ -215,10 +215,11 @@ class Form:
             self.command.show([])
             return self.say(lambda: output(missing))
         self.command.show(wish.words())
-        if over.as_dict() == self.planned:  # for example, only the stream's name changed
+        planned = over.as_dict(), wish.title
+        if planned == self.planned:  # for example, only the stream's name changed
             return
         self.stop()
-        self.planned = over.as_dict()
+        self.planned = planned
         self.say(lambda: output("Planning …"))
         self.rules.clear()
         with self.rules:

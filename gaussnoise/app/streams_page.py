@@ -20,6 +20,7 @@ from .ledger_page import begin_ledger
 from .parts import (
     CHECK,
     Command,
+    answer,
     frame,
     go,
     handled,
@@ -188,10 +189,10 @@ def _next(
         job = _last(state, name)
         if job is None or job.status is None:
             return
-        if job.status and not job.said:
+        if job.words[1] == "check":
+            answer(job)
+        elif job.status:
             outcome(job)
-        elif job.words[1] == "check":
-            output(job.said)
         elif job.warned:
             mine(in_page(job.warned))
 

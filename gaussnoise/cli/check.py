@@ -1,7 +1,10 @@
 """The command that checks a table against a schema."""
 
+from typing import NoReturn
+
 import typer
 
+from ..results import CheckResult
 from ..tables.schema.workload import load_workload
 from .asked import Options, asked_for, planned, rows_of, table_of
 from .console import say, show
@@ -61,7 +64,11 @@ def check_table(
         weight=weight,
     ).settled()
     written = delimiter, decimal, encoding, quote, date_format, thousands
-    found = planned(asked_for(options, written)).check(table_of(rows_of(table, schema)))
+    said(planned(asked_for(options, written)).check(table_of(rows_of(table, schema))), as_json)
+
+
+def said(found: CheckResult, as_json: bool) -> NoReturn:
+    """Print the result of a check, and exit with 1 if some rows do not fit."""
     if as_json:
         show(found.as_dict())
     else:

@@ -29,6 +29,7 @@ from .asked import (
     table_of,
     with_options,
 )
+from .check import said
 from .console import ERR, check_new, save_picture, say, show
 from .documents import series_document, stream_document, stream_plan_document
 from .ledger import noted
@@ -59,7 +60,6 @@ from .options import (
 )
 from .patience import patience
 from .published import say_aside, ticks_of
-from .wording import OF_RELEASES, in_shell
 
 _OF_TICKS = ("reports", "apart", "workload", "period", "late", "corrections", "enforced")
 _FEW = 3  # most tables that are shown for a stream
@@ -317,12 +317,7 @@ def check_tick(
     file = stream.plan.schema.file
     written = dialect_of(file, delimiter, decimal, encoding, quote, date_format, thousands)
     tick = min(len(stream) + 1, stream.plan.over.n) if number is None else number
-    found = stream.plan.check(written.table(table_of(table)), tick)
-    if as_json:
-        show(found.as_dict())
-    else:
-        say(in_shell(str(found), OF_RELEASES))
-    raise typer.Exit(int(not found.passed))
+    said(stream.plan.check(written.table(table_of(table)), tick), as_json)
 
 
 def show_stream(
