@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, final
@@ -209,11 +209,6 @@ class Jobs:
         if job is not None and job.status is None and job.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(job.process, signal.SIGTERM)
-
-
-def as_words(options: Mapping[str, str]) -> list[str]:
-    """Return options as words of a command, without those whose value is empty."""
-    return [word for name, value in options.items() if value for word in (name, value)]
 
 
 def _command(words: Sequence[str]) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from ..errors import ParameterError
 from ..tables.schema.planned import load_plan
 from .asked import asked_of
-from .jobs import as_words
 from .project import LEDGER, RELEASES, SCHEMA
 
 
@@ -32,7 +31,7 @@ class Wish(NamedTuple):
         given = ["release", "-s", SCHEMA, "-o", self.place, "--ledger", LEDGER, "--id", self.id]
         notes = {"--format": self.format, "--purpose": self.purpose}
         notes |= {"--requested-by": self.requested_by}
-        return [*given, *as_words(notes)]
+        return [*given, *(x for pair in notes.items() if pair[1] for x in pair)]
 
 
 def commands(wish: Wish, budget: float) -> str:
