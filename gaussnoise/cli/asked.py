@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..errors import ParameterError
 from ..tables import Budgets, Dialect, Plan, Schema, Target, budgets
@@ -17,13 +17,18 @@ from ..tables.schema.planned import load_plan
 from ..tables.schema.workload import as_entry, load_workload
 from .console import ERR, check_new, save_picture
 from .options import (
+    DateFormat,
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
     Marginals,
     PerPersonOption,
     PerRecordOption,
     Person,
     Public,
+    Quote,
     Rho,
     SchemaFile,
     Source,
@@ -31,6 +36,7 @@ from .options import (
     StatedNorm,
     StatedRows,
     Targets,
+    Thousands,
     Title,
     WeightColumn,
     Within,
@@ -38,11 +44,42 @@ from .options import (
 )
 from .patience import patience
 
-Written = tuple[str | None, ...]  # a dialect, as options state it: arguments of dialect_of
+
+class OptionGroup:
+    """Options that several commands share: :func:`with_options` gives them to a command."""
+
+    def settled(self) -> Self:
+        """Return these options, completed by what files state."""
+        return self
 
 
 @dataclass(frozen=True)
-class Options:
+class FileOptions(OptionGroup):
+    """The options that say how a table is written, in the order of their help texts."""
+
+    delimiter: Delimiter = None
+    decimal: Decimal = None
+    thousands: Thousands = None
+    encoding: Encoding = None
+    quote: Quote = None
+
+    def dialect(self, base: Dialect) -> Dialect:
+        """Return the dialect ``base`` of a schema, with the given options replaced."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if given.get("delimiter") in ("tab", "\\t"):
+            given["delimiter"] = "\t"
+        return replace(base, **given)
+
+
+@dataclass(frozen=True)
+class DatedFileOptions(FileOptions):
+    """The same where columns can be dates."""
+
+    date_format: DateFormat = None
+
+
+@dataclass(frozen=True)
+class Options(OptionGroup):
     """The options of a plan, in the order of their help texts."""
 
     schema: SchemaFile
@@ -63,7 +100,7 @@ class Options:
     title: Title = None
     source: Source = None
 
-    def settled(self) -> "Options":
+    def settled(self) -> Self:
         """Return these options; those not given are taken from the schema's ``[plan]``.
 
         A budget, ``--within`` or ``--target`` in the shell replaces the whole budget of ``[plan]``.
@@ -106,17 +143,22 @@ def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with all fields of the class of ``options`` as options of its own."""
+    """Return a command whose arguments that are an :class:`OptionGroup` become its options."""
     own = inspect.signature(command).parameters
-    kind = own["options"].annotation
-    shared = inspect.signature(kind).parameters
+    kinds: dict[str, type[OptionGroup]] = {
+        name: p.annotation
+        for name, p in own.items()
+        if isinstance(p.annotation, type) and issubclass(p.annotation, OptionGroup)
+    }
+    fields = {name: inspect.signature(kind).parameters for name, kind in kinds.items()}
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        options = kind(**{name: given.pop(name) for name in shared}).settled()
-        command(options=options, **given)
+        for name, kind in kinds.items():
+            given[name] = kind(**{field: given.pop(field) for field in fields[name]}).settled()
+        command(**given)
 
-    listed = [p for name, p in own.items() for p in (shared.values() if name == "options" else [p])]
+    listed = [each for name, p in own.items() for each in fields.get(name, {name: p}).values()]
     required = [p for p in listed if p.default is p.empty]
     listed = [*required, *(p for p in listed if p.default is not p.empty)]
     run.__signature__ = inspect.Signature(listed)  # pyright: ignore[reportAttributeAccessIssue] (typer reads it)
@@ -124,12 +166,12 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def asked_for(options: Options, written: Written = ()) -> Asked:
+def asked_for(options: Options, written: FileOptions = FileOptions()) -> Asked:
     """Return the request of a schema file and the options for tables, accuracy and dialect."""
     path, marginals, stated = options.schema, options.marginals, vars(options)
     within, target = options.within, options.target
     schema = Schema.load(path)
-    schema = replace(schema, file=dialect_of(schema.file, *written))
+    schema = replace(schema, file=written.dialect(schema.file))
     targets: dict[frozenset[str], Target] = dict(map(target_of, target or []))
     if len(targets) < len(target or []):
         raise ParameterError("--target: expected one for each marginal, got two for one")
@@ -251,28 +293,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "per_person": per_person_of,
     "weight": weight_of,
 }
-
-
-def dialect_of(
-    base: Dialect,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    quote: str | None = None,
-    date_format: str | None = None,
-    thousands: str | None = None,
-) -> Dialect:
-    """Return the dialect ``base`` of a schema, with the given options replaced."""
-    delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
-    said = {
-        "delimiter": delimiter,
-        "decimal": decimal,
-        "encoding": encoding,
-        "quote": quote,
-        "date_format": date_format,
-        "thousands": thousands,
-    }
-    return replace(base, **{name: value for name, value in said.items() if value is not None})
 
 
 def table_of(paths: list[Path]) -> str | list[str]:

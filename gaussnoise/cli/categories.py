@@ -9,25 +9,21 @@ import typer
 from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import Dialect, discover_categories
-from .asked import dialect_of
+from .asked import FileOptions, with_options
 from .console import check_new, say, say_toml, show
 from .ledger import noted
 from .options import (
     Approval,
-    Decimal,
-    Delimiter,
-    Encoding,
     Json,
     Neighbors,
     Person,
     Purpose,
-    Quote,
     RequestedBy,
     Rows,
-    Thousands,
 )
 
 
+@with_options
 def show_categories(
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file.")],
     column: Annotated[str, typer.Argument(help="Column of text or integers.")],
@@ -46,11 +42,7 @@ def show_categories(
             help="Values that spreadsheets take for formulas, like =1+1: show, or drop them.",
         ),
     ] = "show",
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
+    written: FileOptions = FileOptions(),
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Ledger with a delta, which is charged.")
     ] = None,
@@ -64,9 +56,8 @@ def show_categories(
     check_new("categories", out)
     # discover_categories checks these values
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}
-    written = dialect_of(Dialect(), delimiter, decimal, encoding, quote, thousands=thousands)
     categories = discover_categories(
-        written.table(table),
+        written.dialect(Dialect()).table(table),
         column,
         ApproxDP(epsilon, delta),
         rows_per_person=rows_per_person,

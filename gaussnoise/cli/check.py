@@ -6,27 +6,22 @@ import typer
 
 from ..results import CheckResult
 from ..tables.schema.workload import load_workload
-from .asked import Options, asked_for, planned, rows_of, table_of
+from .asked import DatedFileOptions, Options, asked_for, planned, rows_of, table_of, with_options
 from .console import say, show
 from .options import (
-    DateFormat,
-    Decimal,
-    Delimiter,
-    Encoding,
     Json,
     Marginals,
     PerPersonOption,
     Person,
-    Quote,
     SchemaFile,
     StatedRows,
     StatedTables,
-    Thousands,
     WeightColumn,
 )
 from .wording import OF_RELEASES, in_shell
 
 
+@with_options
 def check_table(
     schema: SchemaFile,
     table: StatedTables = None,
@@ -35,12 +30,7 @@ def check_table(
     person: Person = None,
     per_person: PerPersonOption = None,
     weight: WeightColumn = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    date_format: DateFormat = None,
+    written: DatedFileOptions = DatedFileOptions(),
     as_json: Json = False,
 ) -> None:
     """Say which rows a release would leave out, and why. NOT private: for the table's owner alone.
@@ -63,7 +53,6 @@ def check_table(
         per_person=per_person,
         weight=weight,
     ).settled()
-    written = delimiter, decimal, encoding, quote, date_format, thousands
     said(planned(asked_for(options, written)).check(table_of(rows_of(table, schema))), as_json)
 
 

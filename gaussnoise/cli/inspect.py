@@ -5,23 +5,18 @@ from typing import Annotated
 import typer
 
 from ..errors import ParameterError
-from .asked import dialect_of, table_of
+from .asked import DatedFileOptions, table_of, with_options
 from .console import ERR, say, show
 from .options import (
-    DateFormat,
-    Decimal,
-    Delimiter,
-    Encoding,
     Json,
     Published,
-    Quote,
     Tables,
-    Thousands,
 )
 from .patience import patience
 from .published import published, streamed
 
 
+@with_options
 def inspect_release(
     folder: Published,
     table: Tables,
@@ -29,12 +24,7 @@ def inspect_release(
         int | None,
         typer.Option("--tick", help="Of a stream: the tick to compare with the table it counted."),
     ] = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    date_format: DateFormat = None,
+    written: DatedFileOptions = DatedFileOptions(),
     as_json: Json = False,
 ) -> None:
     """Compare a release with its data: PASSED or FAILED. NOT private: for their owner alone.
@@ -54,11 +44,9 @@ def inspect_release(
             "hint: each tick is compared by itself, --tick 1 with its table"
         )
     release = published(folder, None if tick is None else str(tick))
-    written = dialect_of(
-        release.plan.schema.file, delimiter, decimal, encoding, quote, date_format, thousands
-    )
+    read = written.dialect(release.plan.schema.file)
     with patience(ERR, "counting"):
-        found = release.inspect(written.table(table_of(table)))
+        found = release.inspect(read.table(table_of(table)))
     if as_json:
         show(found.as_dict())
     else:

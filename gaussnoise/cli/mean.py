@@ -13,33 +13,29 @@ from ..tables import About, Attribute, Dialect, Schema, Weight
 from ..tables.planning.stated import privacy_of
 from ..text import near
 from .asked import (
-    dialect_of,
+    FileOptions,
     parts_of,
     per_person_of,
     table_of,
     weight_of,
+    with_options,
 )
 from .console import ERR, check_new, say, show
 from .documents import means_document
 from .ledger import noted
 from .options import (
     Approval,
-    Decimal,
-    Delimiter,
     Delta,
-    Encoding,
     Epsilon,
     Format,
     Json,
     Neighbors,
     OnOutside,
     Purpose,
-    Quote,
     RequestedBy,
     Rho,
     Source,
     Tables,
-    Thousands,
     Title,
     WeightColumn,
 )
@@ -47,6 +43,7 @@ from .patience import patience
 from .published import say_aside
 
 
+@with_options
 def release_means(
     table: Tables,
     columns: Annotated[
@@ -125,11 +122,7 @@ def release_means(
     ] = None,
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
     on_outside: OnOutside = "drop",
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
+    written: FileOptions = FileOptions(),
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="New folder for the release, which report and ask read."),
@@ -180,9 +173,7 @@ def release_means(
         **{name: line for name, line in about.items() if line is not None},
     )
     base = Dialect() if said is None else said.file
-    read = dialect_of(base, delimiter, decimal, encoding, quote, thousands=thousands).table(
-        table_of(table)
-    )
+    read = written.dialect(base).table(table_of(table))
     with patience(ERR, "averaging"):
         means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)
     say_aside(means.release)

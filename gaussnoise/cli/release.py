@@ -10,24 +10,18 @@ from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
 from ..tables.release.text import dropped_text
-from .asked import Options, asked_for, planned, rows_of, table_of, with_options
+from .asked import DatedFileOptions, Options, asked_for, planned, rows_of, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
 from .ledger import noted
 from .options import (
     Approval,
-    DateFormat,
-    Decimal,
-    Delimiter,
-    Encoding,
     Format,
     Json,
     OnOutside,
     Purpose,
-    Quote,
     RequestedBy,
     StatedTables,
-    Thousands,
     Verifier,
 )
 from .published import say_aside
@@ -40,12 +34,7 @@ def make_release(
     options: Options,
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
     table: StatedTables = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    date_format: DateFormat = None,
+    written: DatedFileOptions = DatedFileOptions(),
     format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
@@ -71,7 +60,6 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    written = delimiter, decimal, encoding, quote, date_format, thousands
     found = planned(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
     rows = table_of(rows_of(table, options.schema))

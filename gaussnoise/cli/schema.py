@@ -10,39 +10,28 @@ from ..tables import Dialect
 from ..tables.drafts.draft import draft
 from ..tables.reading.sniff import sniffed
 from ..text import number_of
-from .asked import dialect_of, table_of
+from .asked import DatedFileOptions, table_of, with_options
 from .console import ERR, say, say_toml, show
 from .documents import draft_document
 from .options import (
-    DateFormat,
-    Decimal,
-    Delimiter,
-    Encoding,
     Json,
-    Quote,
     Tables,
-    Thousands,
 )
 
 
+@with_options
 def draft_schema(
     table: Tables,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
     ] = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    date_format: DateFormat = None,
+    written: DatedFileOptions = DatedFileOptions(),
     as_json: Json = False,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
     paths = table_of(table)
-    said = delimiter, decimal, encoding, quote, date_format, thousands
-    written = dialect_of(sniffed(paths, dialect_of(Dialect(), *said)), *said)
-    drafted = draft(written.table(paths))
+    found = sniffed(paths, written.dialect(Dialect()))
+    drafted = draft(written.dialect(found).table(paths))
     if not drafted.attributes:
         reasons = "; ".join(drafted.left_out.values())
         raise DataError(f"schema: no column can be an attribute; {reasons}")

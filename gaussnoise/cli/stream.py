@@ -20,9 +20,10 @@ from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_stream
 from ..text import one_of
 from .asked import (
+    DatedFileOptions,
+    OptionGroup,
     Options,
     asked_for,
-    dialect_of,
     filled,
     joined,
     parts_of,
@@ -35,17 +36,12 @@ from .documents import series_document, stream_document, stream_plan_document
 from .ledger import noted
 from .options import (
     Approval,
-    DateFormat,
-    Decimal,
-    Delimiter,
     Delta,
-    Encoding,
     Epsilon,
     Json,
     Marginals,
     OnOutside,
     Purpose,
-    Quote,
     RequestedBy,
     Rho,
     SchemaFile,
@@ -55,7 +51,6 @@ from .options import (
     StatedNorm,
     StreamFolder,
     Tables,
-    Thousands,
     Title,
 )
 from .patience import patience
@@ -69,7 +64,7 @@ _Ledger = Annotated[
 
 
 @dataclass(frozen=True)
-class StreamOptions:
+class StreamOptions(OptionGroup):
     """The options of a plan over time, in the order of their help texts."""
 
     schema: SchemaFile
@@ -243,6 +238,7 @@ def start_stream(
     say(_next_text(stream, out))
 
 
+@with_options
 def run_tick(
     folder: StreamFolder,
     table: Tables,
@@ -254,12 +250,7 @@ def run_tick(
             "row is counted twice.",
         ),
     ],
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    date_format: DateFormat = None,
+    written: DatedFileOptions = DatedFileOptions(),
     same_file: Annotated[
         bool,
         typer.Option(
@@ -271,8 +262,7 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
-    file = stream.plan.schema.file
-    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format, thousands)
+    read = written.dialect(stream.plan.schema.file)
     if number <= len(stream):
         say(
             f"note: tick {number} was published before, and is read again: none of the rows given "
@@ -280,7 +270,7 @@ def run_tick(
             ERR,
         )
     with patience(ERR, "counting"), _warnings_said():
-        stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
+        stream.tick(read.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
     say_aside(stream.period(number))
     if as_json:
@@ -290,6 +280,7 @@ def run_tick(
     say(_next_text(stream, folder))
 
 
+@with_options
 def check_tick(
     folder: StreamFolder,
     table: Tables,
@@ -297,12 +288,7 @@ def check_tick(
         int | None,
         typer.Option("--tick", help="Its number.", show_default="the next tick's"),
     ] = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    date_format: DateFormat = None,
+    written: DatedFileOptions = DatedFileOptions(),
     ledger: _Ledger = None,
     as_json: Json = False,
 ) -> None:
@@ -314,10 +300,9 @@ def check_tick(
     The exit code is 0 if all rows fit; 1 if some do not, or if the table cannot be read.
     """
     stream = Stream.open(folder, ledger)
-    file = stream.plan.schema.file
-    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format, thousands)
+    read = written.dialect(stream.plan.schema.file)
     tick = min(len(stream) + 1, stream.plan.over.n) if number is None else number
-    said(stream.plan.check(written.table(table_of(table)), tick), as_json)
+    said(stream.plan.check(read.table(table_of(table)), tick), as_json)
 
 
 def show_stream(
