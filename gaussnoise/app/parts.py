@@ -61,6 +61,7 @@ WORDS = {
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",
 }
+TYPED = 'debounce="300"'  # milliseconds after a key until a change is kept
 AT_CHECK = -2  # the card of the page Table that checks rows
 CHECK = "check"  # the place on the page Streams that checks the rows of a tick
 _ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a sentence

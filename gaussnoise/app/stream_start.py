@@ -11,8 +11,9 @@ from ..errors import GaussNoiseError, ParameterError
 from ..privacy.ledger import Ledger
 from ..streams.files import rules_of
 from ..tables.release.formats import FORMATS
-from ..tables.schema.planned import load_stream
+from ..tables.schema.planned import load_options
 from .parts import (
+    TYPED,
     Command,
     go,
     handled,
@@ -41,7 +42,6 @@ _WORKLOADS = {
 _LATE = {"refuse": "refuse the file", "carry": "count them in the tick at hand"}
 _USUAL = StreamWish._field_defaults
 _TICKS = 12  # proposed for a stream about which the schema file states nothing
-_TYPED = 'debounce="300"'  # milliseconds after a key until a change is kept
 _UNPLANNED = "ParameterError: plan:"  # start of the error message for tables without a plan
 
 
@@ -52,7 +52,7 @@ class Form:
         self.state, self.person = state, person
         self.planning: asyncio.Task[None] | None = None
         self.planned: object = None  # the ticks and the title of the plan that is shown
-        stated = load_stream(state.project.schema) or {"ticks": _TICKS}
+        stated = load_options(state.project.schema, "stream") or {"ticks": _TICKS}
         own = _USUAL | stated
         known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
         place = state.project.folder / STREAMS
@@ -170,7 +170,7 @@ class Form:
         for field in self.fields.values():
             field.on_value_change(handled(self.changed))
         for typed in (*_NUMBERS, *_TEXTS):
-            self.fields[typed].props(_TYPED)
+            self.fields[typed].props(TYPED)
         ui.context.client.on_delete(self.stop)
         self.look()
 
