@@ -189,7 +189,8 @@ def _before(state: State) -> Callable[[], bool] | None:
         head("Before the charge: would all rows count?", 2)
         mine(
             "Values that the schema does not name count as others, or their rows count nowhere, "
-            "and no release can be taken back. The answer is for you alone, and costs nothing."
+            "and no release can be taken back. The answer is for you alone, and costs nothing. One "
+            "that you got on the page Table is shown here, if it is of the same rows and columns."
         )
         if job is not None:
             answer(job)
