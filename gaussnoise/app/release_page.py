@@ -223,7 +223,7 @@ def _published(state: State) -> None:
                 ui.label(f"All files of {RELEASES}/{name} may be published.")
                 with ui.row():
                     _link("The page", f"/page/{name}")
-                    _link("The folder as a zip", f"/zip/{name}")
+                    _link("The folder and its page, as a zip", f"/zip/{name}")
                     _link("Ask it", f"/ask?folder={RELEASES}/{name}")
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():

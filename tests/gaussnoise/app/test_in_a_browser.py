@@ -160,7 +160,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     assert gn.Ledger.open(folder / LEDGER).charges == 1
 
     with tab.expect_download() as taken:
-        tab.get_by_role("link", name="The folder as a zip").click()
+        tab.get_by_role("link", name="as a zip").click()
     assert taken.value.suggested_filename == "release-1.zip"
     with tab.context.expect_page() as opened:
         tab.get_by_role("link", name="The page").click()
@@ -227,6 +227,10 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     counted = tab.get_by_text("100,000 rows, 50,000 counted")
     expect(counted).to_be_in_viewport(timeout=60_000)
     expect(tab.get_by_role("alert")).to_have_count(0)
+    gn.Ledger.create(folder / LEDGER, gn.zCDP(1))
+    tab.get_by_role("link", name="4 Release").click()  # which asks for no second check
+    expect(counted).to_be_visible()
+    expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible()
 
 
 def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tmp_path):
