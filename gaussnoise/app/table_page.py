@@ -15,7 +15,7 @@ from ..tables.reading.files import is_csv
 from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, join, kind_of, typed
+from .columns import HELP, KINDS, attribute_of, ends_in, join, kind_of, typed
 from .jobs import Job
 from .parts import (
     AT_CHECK,
@@ -205,7 +205,7 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
                 "Keep only what a questionnaire, a code book or a law lists; with a catch-all, "
                 "other values count there."
             )
-        form = _form(attribute)
+        form = _form(attribute, ends_in(reason or ""))
 
         def read() -> Attribute:
             return form(name, attribute)
@@ -232,8 +232,13 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
             ui.button("Leave this column out", on_click=handled(leave_out)).props("flat")
 
 
-def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attribute]:
-    """Draw the fields of a column, checked while the user types; return a function to read them."""
+def _form(
+    attribute: Attribute | None, ends: str = ""
+) -> Callable[[str, Attribute | None], Attribute]:
+    """Draw the fields of a column, checked while the user types; return a function to read them.
+
+    ``ends`` are those that are proposed for sums and means.
+    """
     start = "texts" if attribute is None else kind_of(attribute)
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
     start_text = "" if attribute is None else typed(attribute)
@@ -282,6 +287,13 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
         if found is not None:
             pairs.text = f"These differ in case or blanks only: {found[1]}."
 
+    if ends:
+
+        def sum_up() -> None:
+            kind.value, text.value = "clip", ends
+
+        said = f"For sums and means: a number from {ends.replace(', ', ' to ')}"
+        ui.button(said, on_click=handled(sum_up)).props("outline")
     text.props["hint"] = HELP[start]
     text.validation = problem
     for field in (kind, other, missing):

@@ -514,7 +514,8 @@ class Schema:
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories; texts that differ in case,
-        blanks or Unicode form only become one, with ``spellings``. Other numbers become bins with
+        blanks or Unicode form only become one, with ``spellings``; "n/a" and its like become codes
+        for no answer, with ``missing``. Other numbers become bins with
         round edges, which grow where most numbers are far below the largest, and which leave out
         numbers that may be codes for no answer, such as 999. Dates become bins of months, quarters
         or years. A column with nulls gets a catch-all, and so does one of numbers or dates with a
