@@ -185,8 +185,8 @@ def best(gap: float) -> str:
     """Return how much larger the error is than the least possible, for a plan's certified gap."""
     if gap < CLOSED:
         return (
-            "This is the best possible: with the same budget, no Gaussian noise makes these tables "
-            "more accurate. It is proven."
+            "This is the best possible: no Gaussian noise with the same budget has an error that "
+            f"is smaller by more than {100 * CLOSED:g} %. It is proven."
         )
     return (
         f"The error is at most {percent_text(gap)} larger than the least that is possible for any "

@@ -78,7 +78,7 @@ nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
 .place{position:absolute}
 .place,.said{scroll-margin-top:5rem}
 .mine{border-left:.4rem solid #b26a00;padding:.4rem .8rem}
-pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
+pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:60rem;
   overflow:auto}
 div:has(>pre.out){width:100%}
 pre.out span{display:block;min-height:1lh}

@@ -34,7 +34,7 @@ from .parts import (
 )
 from .schema_file import SchemaFile
 from .state import State
-from .wording import DIALECT, WRITTEN, in_words
+from .wording import DIALECT, WRITTEN, in_words, written
 
 _PERSONS, _RESULT = -1, AT_CHECK  # numbers of two cards of the page; others: a column's index
 
@@ -72,8 +72,8 @@ def _file(state: State, schema: Schema | None) -> None:
         head("The file", 2)
         own = schema.file.stated if schema else {}
         if chosen:
-            said = "; ".join(f"{name} {value}" for name, value in own.items())
-            ui.label(f"Chosen: {', '.join(chosen)}" + f" ({said})" * bool(said))
+            said = f" ({written(own)})" if own else ""
+            ui.label(f"Chosen: {', '.join(chosen)}{said}")
         if not names:
             ui.label("There is no table in the folder yet: put a CSV, Parquet or Excel file there.")
             return
