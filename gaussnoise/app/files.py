@@ -2,6 +2,7 @@
 
 import io
 import re
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from fastapi.responses import FileResponse, Response
 
 from ..errors import GaussNoiseError, OutputError
 from ..tables import TableRelease
+from ..tables.release.formats import FileFormat
 from .project import RELEASES, SCRIPTS, STREAMS
 from .state import State
 from .streaming import opened
@@ -66,6 +68,16 @@ def add_files(server: FastAPI, state: State) -> None:
     def packed(name: str) -> Response:
         folder = release(name)
         return _zip(folder, folder.rglob("*"), page_of(name))
+
+    @server.get("/zip/{name}/{format}")
+    def converted(name: str, format: FileFormat) -> Response:
+        folder = release(name)
+        with tempfile.TemporaryDirectory() as place, _refused():
+            other = Path(place) / f"{name}-{format}"
+            TableRelease.load(folder).save(other, format)
+            page = Path(place) / f"{name}-{format}.html"
+            TableRelease.load(other).report(page)
+            return _zip(other, other.rglob("*"), page)
 
     def stream(name: str) -> Path:
         if name not in project.streams():

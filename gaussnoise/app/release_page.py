@@ -228,6 +228,10 @@ def _published(state: State) -> None:
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
                             _link(what, f"/keep/{name}.{ending}")
+                with ui.row():
+                    ui.label("The same in any format, as a zip:")
+                    for format in FORMATS:
+                        _link(format, f"/zip/{name}/{format}")
                 published_files(folder, f"/files/{name}")
 
 

@@ -89,6 +89,13 @@ def test_a_zip_has_the_page_beside_the_folder_which_is_still_complete(get, proje
     assert "sex" in (tmp_path / "new/real.html").read_text(encoding="utf-8")
     assert get("/page/real") == (200, (tmp_path / "new/real.html").read_bytes())
 
+    own = gn.TableRelease.load(project / RELEASES / "real")
+    for format in ("xlsx", "json-stat"):
+        assert unpacked(get(f"/zip/real/{format}"), tmp_path / format) == [f"real-{format}.html"]
+        other = gn.TableRelease.load(tmp_path / format / f"real-{format}")
+        assert (other["sex"].estimate == own["sex"].estimate).all()
+    assert {path.name for path in (project / RELEASES).iterdir()} == {"one", "real", "real.html"}
+
     plan = gn.plan(schema, 1, gn.zCDP(1), over=gn.streams.Ticks(2))
     stream = plan.start(project / STREAMS / "real")
     assert unpacked(get("/stream/real/zip"), tmp_path / "empty") == []  # no page without a tick
@@ -100,7 +107,12 @@ def test_a_zip_has_the_page_beside_the_folder_which_is_still_complete(get, proje
     assert gn.streams.Stream.open(own / "real").tables.period(2).tables
 
 
-@pytest.mark.parametrize("place", ["/zip/one", "/page/one", "/stream/weekly/zip"])
+@pytest.mark.parametrize("format", ["doc", "..", "%2e%2e%2fcsv"])
+def test_there_is_no_zip_in_an_unknown_format(get, format):
+    assert get(f"/zip/one/{format}")[0] in (404, 422)
+
+
+@pytest.mark.parametrize("place", ["/zip/one", "/zip/one/csv", "/page/one", "/stream/weekly/zip"])
 def test_a_folder_that_is_not_complete_has_no_page_and_no_zip(get, place):
     assert get(place)[0] == 409
 
