@@ -12,7 +12,7 @@ from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
 from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
-from ..tables.planning.facts import Facts, facts_of, marginal_name, percent_text
+from ..tables.planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
 from ..tables.release.report.render import rendered
@@ -32,6 +32,7 @@ _ENDS = (
 )
 _MOST_MEANS = 12  # largest number of means that are described
 _OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
+_CENSUS = 2.56  # ρ of the redistricting tables of persons, 2020 Census of the United States
 _SHOWN = 8  # largest number of counts in the picture
 
 
@@ -105,6 +106,7 @@ class _Panel:
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
             self.table.classes("w-full").props("wrap-cells")
+            self.least_error = ui.label().props('role="status"')
         self.show(planned)
         self.slider.on_value_change(handled(self.moved))
         self.number.on("change", handled(self.typed))
@@ -151,6 +153,7 @@ class _Panel:
         self.table.update()
         self.person.text = _risk(planned, facts)
         self.others.text = _compared(facts)
+        self.least_error.text = best(facts.gap)
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in facts.verdict)
         self.best.content = f"<p>{html.escape(facts.budget)}</p><ul>{lines}</ul>"
         self.draw(planned)
@@ -167,12 +170,27 @@ class _Panel:
 
 def _risk(planned: Plan, facts: Facts) -> str:
     """Return a sentence that bounds how sure a reader can become about one person."""
+    whose = "row" if planned.person is None and planned.rows_per_person == 1 else "person"
     what = "was exchanged for another" if planned.neighbors == "replace" else "is in the data"
     sure = percent_text(facts.surest(planned.rho))
     return (
         f"The budget protects {facts.unit}. Someone who knows all else, and thinks it 50 % likely "
-        f"that such a row or person {what}, is at most {sure} sure after seeing all that is "
-        f"published, except with probability {SHOWN_DELTA:g}."
+        f"that such a {whose} {what}, is at most {sure} sure after seeing all that is "
+        f"published, except with probability {SHOWN_DELTA:g}. At 50 %, nothing was learnt; at "
+        "100 %, it is certain."
+    )
+
+
+def best(gap: float) -> str:
+    """Return how much larger the error is than the least possible, for a plan's certified gap."""
+    if gap < CLOSED:
+        return (
+            "This is the best possible: no Gaussian noise with the same budget has an error that "
+            f"is smaller by more than {100 * CLOSED:g} %. It is proven."
+        )
+    return (
+        f"The error is at most {percent_text(gap)} larger than the least that is possible for any "
+        "Gaussian noise with the same budget. It is proven."
     )
 
 
@@ -181,9 +199,10 @@ def _compared(facts: Facts) -> str:
     known = ", ".join(f"{percent_text(facts.surest(rho))} at ρ = {rho:g}" for rho in _OTHERS)
     return (
         f"For comparison: at most {known}. The redistricting tables of the 2020 Census of the "
-        "United States spent a ρ of 2.56 on persons. It is the limit for a reader who knows "
-        "everything but this one fact; others learn less. No number is right for all data: who "
-        "answers for the data decides, and says why."
+        f"United States spent a ρ of {_CENSUS} on persons: at most "
+        f"{percent_text(facts.surest(_CENSUS))}. It is the limit for a reader who knows everything "
+        "but this one fact; others learn less. No number is right for all data: who answers for "
+        "the data decides, and says why."
     )
 
 

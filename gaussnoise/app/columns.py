@@ -68,6 +68,12 @@ def _shown(text: str) -> str:
     return text if plain and not re.search("[,=]", text) else json.dumps(text, ensure_ascii=False)
 
 
+def ends_in(reason: str) -> str:
+    """Return the ends that a draft's reason proposes for sums and means, as typed; or ""."""
+    found = _ENDS.search(reason)
+    return found[1] if found else ""
+
+
 def join(name: str, text: str, like: Attribute | None = None) -> tuple[str, str] | None:
     """Return categories as typed, but joined where they differ in case or blanks only; and these.
 
@@ -138,6 +144,7 @@ def attribute_of(
     return Attribute(name, unit=numbers[0], **given)
 
 
+_ENDS = re.compile(r"for sums and means, clip = \[(.*?)\]")
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
 
 

@@ -2,16 +2,18 @@
 
 import io
 import re
+import tempfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse, Response
-from starlette.concurrency import run_in_threadpool
 
 from ..errors import GaussNoiseError, OutputError
 from ..tables import TableRelease
+from ..tables.release.formats import FileFormat
 from .project import RELEASES, SCRIPTS, STREAMS
 from .state import State
 from .streaming import opened
@@ -51,22 +53,31 @@ def add_files(server: FastAPI, state: State) -> None:
     def kept(name: str) -> FileResponse:
         return FileResponse(within(project.folder / SCRIPTS, name), filename=name)
 
-    @server.get("/page/{name}")
-    async def page(name: str) -> FileResponse:
+    def page_of(name: str) -> Path:
         folder = release(name)
         path = folder.with_name(f"{name}.html")
-        if not path.exists():
-            try:
-                await run_in_threadpool(lambda: TableRelease.load(folder).report(path))
-            except GaussNoiseError as error:
-                if not path.exists():  # else another tab wrote it
-                    raise HTTPException(409, str(error)) from None
-        return FileResponse(path, media_type="text/html", headers=_APART)
+        with _refused():
+            _write(path, lambda: TableRelease.load(folder).report(path))
+        return within(path.parent, path.name)
+
+    @server.get("/page/{name}")
+    def page(name: str) -> FileResponse:
+        return FileResponse(page_of(name), media_type="text/html", headers=_APART)
 
     @server.get("/zip/{name}")
     def packed(name: str) -> Response:
         folder = release(name)
-        return _zip(folder, folder.rglob("*"))
+        return _zip(folder, folder.rglob("*"), page_of(name))
+
+    @server.get("/zip/{name}/{format}")
+    def converted(name: str, format: FileFormat) -> Response:
+        folder = release(name)
+        with tempfile.TemporaryDirectory() as place, _refused():
+            other = Path(place) / f"{name}-{format}"
+            TableRelease.load(folder).save(other, format)
+            page = Path(place) / f"{name}-{format}.html"
+            TableRelease.load(other).report(page)
+            return _zip(other, other.rglob("*"), page)
 
     def stream(name: str) -> Path:
         if name not in project.streams():
@@ -81,41 +92,57 @@ def add_files(server: FastAPI, state: State) -> None:
         found = within(folder, f"ticks/{tick}/{path}")
         return FileResponse(found, filename=found.name, headers=_APART)
 
-    @server.get("/stream/{name}/page")
-    async def page_of_stream(name: str) -> FileResponse:
+    def page_of_stream(name: str) -> Path:
         folder = stream(name)
-
-        def write() -> Path:
+        with _refused():
             own = opened(project, name)
             path = folder.with_name(f"{name}-{len(own):04d}.html")  # each tick has a new page
-            if not path.exists():
-                try:
-                    own.tables.report(path)
-                except OutputError:
-                    if not path.exists():  # else another tab wrote it
-                        raise
-            return path
+            _write(path, lambda: own.tables.report(path))
+        return within(path.parent, path.name)
 
-        try:
-            path = await run_in_threadpool(write)
-        except GaussNoiseError as error:
-            raise HTTPException(409, str(error)) from None
-        return FileResponse(path, media_type="text/html", headers=_APART)
+    @server.get("/stream/{name}/page")
+    def stream_page(name: str) -> FileResponse:
+        return FileResponse(page_of_stream(name), media_type="text/html", headers=_APART)
 
     @server.get("/stream/{name}/zip")
     def stream_packed(name: str) -> Response:
         folder = stream(name)  # its folder ``private`` is not served
-        ticks = (t for t in folder.glob("ticks/*") if _TICK.fullmatch(t.name))
+        ticks = [t for t in folder.glob("ticks/*") if _TICK.fullmatch(t.name)]
         own = (folder / "stream.json", folder / "signature.json")
-        return _zip(folder, [*own, *(path for tick in ticks for path in tick.rglob("*"))])
+        published = [path for tick in ticks for path in tick.rglob("*")]
+        return _zip(folder, [*own, *published], page_of_stream(name) if ticks else None)
 
 
-def _zip(folder: Path, paths: Iterable[Path]) -> Response:
-    """Return files of a folder in one zip file; links that lead out of the folder are left out."""
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Answer with the message of a refusal within the block."""
+    try:
+        yield
+    except GaussNoiseError as error:
+        raise HTTPException(409, str(error)) from None
+
+
+def _write(path: Path, write: Callable[[], object]) -> None:
+    """Write a page that is not there yet."""
+    if not path.exists():
+        try:
+            write()
+        except OutputError:
+            if not path.exists():  # else another tab wrote it
+                raise
+
+
+def _zip(folder: Path, paths: Iterable[Path], page: Path | None) -> Response:
+    """Return files of a folder in one zip file; links that lead out of the folder are left out.
+
+    Their page for readers is beside the folder: a record lists all files that are in it.
+    """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(paths):
             if path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder):
                 archive.write(path, f"{folder.name}/{path.relative_to(folder).as_posix()}")
+        if page is not None:
+            archive.write(page, page.name)
     headers = {"content-disposition": f'attachment; filename="{folder.name}.zip"'}
     return Response(content.getvalue(), media_type="application/zip", headers=headers)

@@ -61,6 +61,7 @@ WORDS = {
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",
 }
+TYPED = 'debounce="300"'  # milliseconds after a key until a change is kept
 AT_CHECK = -2  # the card of the page Table that checks rows
 CHECK = "check"  # the place on the page Streams that checks the rows of a tick
 _ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a sentence
@@ -77,7 +78,7 @@ nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
 .place{position:absolute}
 .place,.said{scroll-margin-top:5rem}
 .mine{border-left:.4rem solid #b26a00;padding:.4rem .8rem}
-pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:28rem;
+pre.out{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:0;max-height:60rem;
   overflow:auto}
 div:has(>pre.out){width:100%}
 pre.out span{display:block;min-height:1lh}

@@ -12,7 +12,7 @@ from typing import Any, final
 
 from ..errors import OutputError, ParameterError, SchemaError
 from ..privacy.ledger import Ledger
-from ..tables.schema.planned import load_plan, load_stream
+from ..tables.schema.planned import load_options, load_plan
 from ..tables.schema.schema import Schema, stated_toml
 from ..tables.schema.workload import load_workload
 from .schema_file import SchemaFile
@@ -143,7 +143,11 @@ class Project:
 
     def state_stream(self, **options: object) -> None:
         """Set options in the ``[stream]`` table; the value None removes an option."""
-        self._state("stream", load_stream, options)
+        self._state("stream", lambda path: load_options(path, "stream"), options)
+
+    def state_release(self, **options: object) -> None:
+        """Set options in the ``[release]`` table; the value None removes an option."""
+        self._state("release", lambda path: load_options(path, "release"), options)
 
     def state_file(self, stated: Mapping[str, str | None]) -> None:
         """Replace the ``[file]`` table by these parts of a dialect; empty ones are left out."""

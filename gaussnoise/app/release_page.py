@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from nicegui import ui
 
@@ -11,11 +12,12 @@ from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan, Schema
 from ..tables.release.formats import FORMATS
-from ..tables.schema.planned import load_plan
+from ..tables.schema.planned import load_options, load_plan
 from .jobs import Job
 from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
 from .parts import (
+    TYPED,
     answer,
     check_rows,
     frame,
@@ -27,7 +29,7 @@ from .parts import (
     published_files,
     refusal,
 )
-from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
+from .project import LEDGER, RELEASES, SCHEMA, SCRIPTS, check_name, free_name
 from .state import State
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
@@ -96,16 +98,21 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
             ui.label(f"{own} {_BEGUN[at]}")
     accepted = _before(state)
     if accepted is not None:
-        _form(state, ledger.rho, next(iter(begun), free_name("release", known)), accepted)
+        _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
     job = state.jobs.last
     if job is not None and job.words[0] == "release" and (job.status or job.warned):
         outcome(job)
         ui.label("The page Ledger shows the charges.")
 
 
-def _form(state: State, budget: float, first: str, accepted: Callable[[], bool]) -> None:
-    """Draw the choices for a release, whose name is ``first`` if the user types no other."""
+def _form(
+    state: State, budget: float, known: set[str], begun: str, accepted: Callable[[], bool]
+) -> None:
+    """Draw the choices for a release; ``begun`` is the name of one that was interrupted."""
     project = state.project
+    usual = Wish(free_name("release", known))._asdict()
+    own = usual | load_options(project.schema, "release")
+    proposed = begun or (own["id"] if own["id"] not in known else usual["id"])
     with ui.card():
         head("The release", 2)
         again = ui.checkbox(
@@ -114,22 +121,34 @@ def _form(state: State, budget: float, first: str, accepted: Callable[[], bool])
             value=not project.published(),
         )
         again.set_visibility(not again.value)
-        ui.label("The public page begins with these lines; they are kept, and may be empty.")
+        ui.label("The public page begins with these lines; they may be empty.")
         about = {}
         for part, label in _ABOUT.items():
-            own = getattr(Schema.load(project.schema).about, part) or ""
-            about[part] = ui.input(label, value=own).classes("w-full")
+            line = getattr(Schema.load(project.schema).about, part) or ""
+            about[part] = ui.input(label, value=line).classes("w-full")
+        formats = list(dict.fromkeys([own["format"], *FORMATS]))
+        fields: dict[str, Any] = {
+            "id": ui.input("Name of the release", value=proposed),
+            "format": ui.select(formats, value=own["format"], label="Format of the tables"),
+            "purpose": ui.input("Purpose, one public line (may be empty)", value=own["purpose"]),
+            "requested_by": ui.input("Requested by (may be empty)", value=own["requested_by"]),
+        }
+        fields["format"].classes("w-48")
+        for field in (fields["purpose"], fields["requested_by"]):
+            field.classes("w-full")
+        ui.label(f"All of this is kept in {SCHEMA}, tables [about] and [release], as you make it.")
+        button = ui.button("Release")
+
+        def choices() -> dict[str, str]:
+            return {what: str(field.value or "").strip() for what, field in fields.items()}
 
         def keep() -> None:
             project.state_about(**{part: line.value or "" for part, line in about.items()})
+            given = choices().items()
+            project.state_release(**{x: None if own == usual[x] else own for x, own in given})
 
-        for line in about.values():
-            line.on("change", handled(keep))
-        name = ui.input("Name of the release", value=first)
-        format = ui.select(list(FORMATS), value="csv", label="Format of the tables").classes("w-48")
-        purpose = ui.input("Purpose, one public line (may be empty)").classes("w-full")
-        by = ui.input("Requested by (may be empty)").classes("w-full")
-        button = ui.button("Release")
+        for field in (*about.values(), *fields.values()):
+            field.props(TYPED).on_value_change(handled(keep))
 
         def start() -> None:
             if state.checked is None:
@@ -140,9 +159,7 @@ def _form(state: State, budget: float, first: str, accepted: Callable[[], bool])
                 raise ParameterError("Say above that you want to publish more of the same data.")
             keep()
             button.disable()
-            wish = Wish(
-                str(name.value or ""), str(format.value), purpose.value or "", by.value or ""
-            )
+            wish = Wish(**choices())
             try:
                 check_name("release", wish.id)
                 parts = cells(project.folder, wish, budget)
@@ -172,7 +189,8 @@ def _before(state: State) -> Callable[[], bool] | None:
         head("Before the charge: would all rows count?", 2)
         mine(
             "Values that the schema does not name count as others, or their rows count nowhere, "
-            "and no release can be taken back. The answer is for you alone, and costs nothing."
+            "and no release can be taken back. The answer is for you alone, and costs nothing. One "
+            "that you got on the page Table is shown here, if it is of the same rows and columns."
         )
         if job is not None:
             answer(job)
@@ -205,11 +223,15 @@ def _published(state: State) -> None:
                 ui.label(f"All files of {RELEASES}/{name} may be published.")
                 with ui.row():
                     _link("The page", f"/page/{name}")
-                    _link("The folder as a zip", f"/zip/{name}")
+                    _link("The folder and its page, as a zip", f"/zip/{name}")
                     _link("Ask it", f"/ask?folder={RELEASES}/{name}")
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
                             _link(what, f"/keep/{name}.{ending}")
+                with ui.row():
+                    ui.label("The same in any format, as a zip:")
+                    for format in FORMATS:
+                        _link(format, f"/zip/{name}/{format}")
                 published_files(folder, f"/files/{name}")
 
 

@@ -11,7 +11,7 @@ from typing import final
 from ..tables.schema.schema import Attribute, Schema
 
 _HEADER = re.compile(
-    r"\[\[(workload|impossible)\]\]|\[(attributes\.|file\]|about\]|plan\]|stream\])"
+    r"\[\[(workload|impossible)\]\]|\[(attributes\.|file\]|about\]|plan\]|release\]|stream\])"
 )
 _LEFT_OUT = re.compile(r"# left out: column ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"): (.*)")
 _INSTEAD = "; if it is something else:"

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 from nicegui import run
 
@@ -17,6 +17,20 @@ from .jobs import Job, Jobs
 from .project import SCHEMA, Project
 
 
+class _Counted(NamedTuple):
+    """All that the rows which a release counts depend on.
+
+    Attributes:
+        columns: the columns that are read, besides those of persons and weights.
+        stated: the schema and the plan without its budget, as text.
+        files: the files, with their sizes and the times of their last changes.
+    """
+
+    columns: frozenset[str]
+    stated: str
+    files: tuple[tuple[str, int, int], ...]
+
+
 @final
 @dataclass
 class State:
@@ -25,7 +39,7 @@ class State:
     project: Project
     jobs: Jobs = field(init=False)
     _solved: tuple[object, Plan] | None = field(default=None, init=False)
-    _checked: tuple[object, Job] | None = field(default=None, init=False)
+    _checked: tuple[_Counted, Job] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.project.folder)
@@ -53,31 +67,33 @@ class State:
         Raises:
             ParameterError: another job is running.
         """
-        what, files = _counted(self.project.schema)
-        names = ", ".join(os.path.basename(name) for name, *_ in files)
+        what = _counted(self.project.schema)
+        names = ", ".join(os.path.basename(name) for name, *_ in what.files)
         job = self.jobs.start(f"check of {names}", "check", "-s", SCHEMA)
-        self._checked = (what, files), job
+        self._checked = what, job
 
     @property
     def checked(self) -> Job | None:
         """The finished check of the present files under the present schema; None if there is none.
 
-        Only the server remembers it, since it has values of the data.
+        Only the server remembers it, since it has values of the data. Rows that all fit in more
+        columns than a release asks for need no other check.
         """
-        if self._checked is None or self._checked[0] != _counted(self.project.schema):
+        if self._checked is None:
             return None
-        job = self._checked[1]
-        return job if job.said and job.status is not None else None
+        (what, job), now = self._checked, _counted(self.project.schema)
+        fits = now.columns <= what.columns if job.status == 0 else now.columns == what.columns
+        is_same = fits and what._replace(columns=now.columns) == now
+        return job if is_same and job.said and job.status is not None else None
 
 
-def _counted(schema: Path) -> tuple[str, list[tuple[str, int, int]]]:
-    """Return all that the rows which a release counts depend on, with the state of their files."""
+def _counted(schema: Path) -> _Counted:
     stated = {name: value for name, value in load_plan(schema).items() if name not in BUDGET}
-    files = stated.get("table", [])
-    marks = [(str(file), *_mark(file)) for file in files]
-    entries = [one.entry for one in load_workload(schema)]
-    own = Schema.load(schema)
-    return repr((own.attributes, own.impossible, own.file, entries, stated)), marks
+    marks = tuple((str(file), *_mark(file)) for file in stated.get("table", []))
+    own, entries = Schema.load(schema), [one.entry for one in load_workload(schema)]
+    asked = {x for entry in entries for x in ([entry] if isinstance(entry, str) else entry)}
+    columns = frozenset(asked if entries else own.names)  # as the check without tables does
+    return _Counted(columns, repr((own.attributes, own.impossible, own.file, stated)), marks)
 
 
 def _mark(file: Path) -> tuple[int, int]:

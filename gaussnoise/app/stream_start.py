@@ -10,9 +10,11 @@ from nicegui import ui
 from ..errors import GaussNoiseError, ParameterError
 from ..privacy.ledger import Ledger
 from ..streams.files import rules_of
+from ..tables import Schema
 from ..tables.release.formats import FORMATS
-from ..tables.schema.planned import load_stream
+from ..tables.schema.planned import load_options
 from .parts import (
+    TYPED,
     Command,
     go,
     handled,
@@ -25,11 +27,10 @@ from .parts import (
 )
 from .project import LEDGER, SCHEMA, STREAMS, check_name, free_name
 from .state import State
-from .streaming import PLAN_WORDS, UNFINISHED, StreamWish
+from .streaming import UNFINISHED, StreamWish
 
 _NUMBERS = {
     "ticks": "the number of ticks",
-    "reports": "in how many ticks one person has rows, at most",
     "apart": "how far these ticks are apart, at least",
 }
 _TEXTS = ("id", "period", "corrections", "title", "purpose", "requested_by")
@@ -41,7 +42,6 @@ _WORKLOADS = {
 _LATE = {"refuse": "refuse the file", "carry": "count them in the tick at hand"}
 _USUAL = StreamWish._field_defaults
 _TICKS = 12  # proposed for a stream about which the schema file states nothing
-_TYPED = 'debounce="300"'  # milliseconds after a key until a change is kept
 _UNPLANNED = "ParameterError: plan:"  # start of the error message for tables without a plan
 
 
@@ -52,7 +52,7 @@ class Form:
         self.state, self.person = state, person
         self.planning: asyncio.Task[None] | None = None
         self.planned: object = None  # the ticks and the title of the plan that is shown
-        stated = load_stream(state.project.schema) or {"ticks": _TICKS}
+        stated = load_options(state.project.schema, "stream") or {"ticks": _TICKS}
         own = _USUAL | stated
         known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
         place = state.project.folder / STREAMS
@@ -68,15 +68,17 @@ class Form:
             ticks = ui.number(
                 "Number of ticks, at most", value=own.get("ticks"), min=1, precision=0
             )
+            most = own.get("reports")
             reports = ui.number(
-                "Ticks in which one person has rows, at most",
-                value=own.get("reports"),
+                "In how many ticks can one person have rows, at most?",
+                value=None if most == own.get("ticks") else most,
                 min=1,
                 precision=0,
-            )
+            ).props('stack-label placeholder="in every tick"')
             ui.label(
-                "The noise grows with this number. As many as there are ticks is always true; "
-                "fewer are your own assurance, and nothing checks it"
+                "Left empty, in every tick: this is always true, and takes the most noise. Where "
+                "each person comes once, as in a register of births, write 1. Less than every tick "
+                "is your own assurance, and nothing checks it"
                 + (", unless the stream leaves out the other rows." if person else ".")
             )
             apart = ui.number(
@@ -146,6 +148,7 @@ class Form:
             by = ui.input("Requested by (may be empty)", value=own["requested_by"])
             for field in (title, purpose, by):
                 field.classes("w-full")
+            self.period_of_all()
             ui.label(f"All choices are kept in {SCHEMA}, table [stream], as you make them.")
             self.command = Command()
             self.button = ui.button("Start the stream", on_click=handled(self.start))
@@ -169,10 +172,29 @@ class Form:
         }
         for field in self.fields.values():
             field.on_value_change(handled(self.changed))
-        for typed in (*_NUMBERS, *_TEXTS):
-            self.fields[typed].props(_TYPED)
+        for typed in ("reports", *_NUMBERS, *_TEXTS):
+            self.fields[typed].props(TYPED)
         ui.context.client.on_delete(self.stop)
         self.look()
+
+    def period_of_all(self) -> None:
+        """Ask about the period in the schema file: the stream has it on all its public pages."""
+        project = self.state.project
+        period = Schema.load(project.schema).about.period
+        if period is None:
+            return
+
+        def leave_out() -> None:
+            project.state_about(period="")
+            go("/streams")
+
+        with ui.row().classes("items-center"):
+            ui.label(
+                f"Its public pages say that the period of the data is {period}, as on the page "
+                "Release. Is this the time of all its ticks together?"
+            )
+            button = ui.button("No: leave the period out", on_click=handled(leave_out))
+            button.props("flat dense")
 
     def changed(self) -> None:
         """Keep the choices, and show what they result in."""
@@ -182,7 +204,9 @@ class Form:
     def choices(self) -> dict[str, Any]:
         """Return the values of the fields; None for a number that is missing."""
         given = {name: field.value for name, field in self.fields.items()}
-        given |= {name: int(given[name]) for name in _NUMBERS if given[name] is not None}
+        given["reports"] = given["reports"] or given["ticks"]  # always true
+        numbers = ("reports", *_NUMBERS)
+        given |= {name: int(given[name]) for name in numbers if given[name] is not None}
         given |= {name: given[name] or "" for name in _TEXTS}
         return given if given["period"] else given | {"late": _USUAL["late"]}
 
@@ -224,11 +248,11 @@ class Form:
         self.rules.clear()
         with self.rules:
             points(rules_of(over))
-        self.planning = asyncio.create_task(self.show())
+        self.planning = asyncio.create_task(self.show(wish))
 
-    async def show(self) -> None:
+    async def show(self, wish: StreamWish) -> None:
         """Show the plan of the choices that were kept, as the command line prints it."""
-        said, warned = await self.state.jobs.shown(*PLAN_WORDS)
+        said, warned = await self.state.jobs.shown(*wish.plan_words())
         page = "/questions" if _UNPLANNED in warned else ""
         self.say(lambda: output(said) if said else refusal(warned.strip(), page))
 

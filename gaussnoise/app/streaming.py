@@ -50,13 +50,18 @@ class StreamWish(NamedTuple):
     def words(self) -> list[str]:
         """Return the command line after ``gaussnoise``, in words, that starts the stream.
 
-        The schema file must have these choices.
+        The schema file must have the other choices.
         """
-        given = ["stream", "start", "-s", SCHEMA, "-o", self.place]
+        given = ["stream", "start", "-s", SCHEMA, "-o", self.place, *self._numbers()]
         return [*given, "--ledger", LEDGER, "--id", self.id]
 
+    def plan_words(self) -> list[str]:
+        """Return the command line after ``gaussnoise``, in words, that prints the plan."""
+        return ["stream", "plan", "-s", SCHEMA, *self._numbers()]
 
-PLAN_WORDS = ("stream", "plan", "-s", SCHEMA)  # the command for the plan of a new stream
+    def _numbers(self) -> list[str]:
+        """Return what decides the noise, and must not depend on what the file leaves open."""
+        return ["--ticks", str(self.ticks), "--reports", str(self.reports)]
 
 
 def opened(project: Project, name: str) -> Stream:

@@ -101,7 +101,7 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
         if done:
             with ui.row():
                 ui.link("The page", f"{own}/page", new_tab=True)
-                ui.link("All that is public, as a zip", f"{own}/zip")
+                ui.link("All that is public, and its page, as a zip", f"{own}/zip")
                 ui.link("Ask it", f"/ask?folder={quote(folder)}")
             with ui.row():
                 ui.label("Over time:")

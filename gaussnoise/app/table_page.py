@@ -15,7 +15,7 @@ from ..tables.reading.files import is_csv
 from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, join, kind_of, typed
+from .columns import HELP, KINDS, attribute_of, ends_in, join, kind_of, typed
 from .jobs import Job
 from .parts import (
     AT_CHECK,
@@ -34,7 +34,7 @@ from .parts import (
 )
 from .schema_file import SchemaFile
 from .state import State
-from .wording import DIALECT, WRITTEN, in_words
+from .wording import DIALECT, WRITTEN, in_words, written
 
 _PERSONS, _RESULT = -1, AT_CHECK  # numbers of two cards of the page; others: a column's index
 
@@ -72,8 +72,8 @@ def _file(state: State, schema: Schema | None) -> None:
         head("The file", 2)
         own = schema.file.stated if schema else {}
         if chosen:
-            said = "; ".join(f"{name} {value}" for name, value in own.items())
-            ui.label(f"Chosen: {', '.join(chosen)}" + f" ({said})" * bool(said))
+            said = f" ({written(own)})" if own else ""
+            ui.label(f"Chosen: {', '.join(chosen)}{said}")
         if not names:
             ui.label("There is no table in the folder yet: put a CSV, Parquet or Excel file there.")
             return
@@ -205,7 +205,7 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
                 "Keep only what a questionnaire, a code book or a law lists; with a catch-all, "
                 "other values count there."
             )
-        form = _form(attribute)
+        form = _form(attribute, ends_in(reason or ""))
 
         def read() -> Attribute:
             return form(name, attribute)
@@ -232,8 +232,13 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
             ui.button("Leave this column out", on_click=handled(leave_out)).props("flat")
 
 
-def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attribute]:
-    """Draw the fields of a column, checked while the user types; return a function to read them."""
+def _form(
+    attribute: Attribute | None, ends: str = ""
+) -> Callable[[str, Attribute | None], Attribute]:
+    """Draw the fields of a column, checked while the user types; return a function to read them.
+
+    ``ends`` are those that are proposed for sums and means.
+    """
     start = "texts" if attribute is None else kind_of(attribute)
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
     start_text = "" if attribute is None else typed(attribute)
@@ -282,6 +287,13 @@ def _form(attribute: Attribute | None) -> Callable[[str, Attribute | None], Attr
         if found is not None:
             pairs.text = f"These differ in case or blanks only: {found[1]}."
 
+    if ends:
+
+        def sum_up() -> None:
+            kind.value, text.value = "clip", ends
+
+        said = f"For sums and means: a number from {ends.replace(', ', ' to ')}"
+        ui.button(said, on_click=handled(sum_up)).props("outline")
     text.props["hint"] = HELP[start]
     text.validation = problem
     for field in (kind, other, missing):

@@ -1,6 +1,7 @@
 """Messages in the words of the page: its fields in place of options, and no classes of errors."""
 
 import re
+from collections.abc import Mapping
 
 # the fields about how files are written, by the keys of [file] in a schema file
 DIALECT = {
@@ -44,10 +45,24 @@ def in_page(text: str) -> str:
     return said if who is None else said[who.end() :][:1].upper() + said[who.end() + 1 :]
 
 
+def _label(name: str) -> str:
+    """Return the label of a field about files, without its examples."""
+    return re.split("[,:]", DIALECT[name])[0] if name in DIALECT else name
+
+
 def _field(found: re.Match[str]) -> str:
     name, value = found.groups()
-    label = re.split("[,:]", DIALECT[name])[0] if name in DIALECT else name
-    return f"{value[1:-1]!r} in the field {label} under {WRITTEN}, on the page Table"
+    return f"{value[1:-1]!r} in the field {_label(name)} under {WRITTEN}, on the page Table"
+
+
+def written(stated: Mapping[str, str]) -> str:
+    """Return how a file is written, by the fields of the page.
+
+    >>> written({"delimiter": ";", "date_format": "dd.MM.yyyy"})
+    'Delimiter “;”, Dates “dd.MM.yyyy”'
+    """
+    marks = {"\t": "tab", " ": "blank", "": "none"}
+    return ", ".join(f"{_label(name)} “{marks.get(x, x)}”" for name, x in stated.items())
 
 
 def in_words(reason: str) -> str:

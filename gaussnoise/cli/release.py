@@ -1,7 +1,8 @@
 """The command that releases tables."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -10,17 +11,18 @@ from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
 from ..tables.release.text import dropped_text
+from ..tables.schema.planned import load_options
 from .asked import DatedFileOptions, Options, asked_for, planned, rows_of, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
 from .ledger import noted
 from .options import (
     Approval,
-    Format,
     Json,
     OnOutside,
     Purpose,
     RequestedBy,
+    StatedFormat,
     StatedTables,
     Verifier,
 )
@@ -29,13 +31,35 @@ from .published import say_aside
 _PATIENCE = 10.0  # seconds; a longer release is announced on any output
 
 
+@dataclass(frozen=True)
+class ReleaseOptions(Options):
+    """The options of a plan, and those of its release."""
+
+    format: StatedFormat = None
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="Name in the ledger: run again with it, the same result is read again. This, "
+            "--format, --purpose and --requested-by can stand in the schema's \\[release] table.",
+        ),
+    ] = None
+    purpose: Purpose = None
+    requested_by: RequestedBy = None
+
+    def settled(self) -> Self:
+        """Return these options; those not given come from ``[plan]`` and ``[release]``."""
+        stated = load_options(self.schema, "release").items()
+        own = {name: value for name, value in stated if getattr(self, name) is None}
+        return replace(super().settled(), **own)
+
+
 @with_options
 def make_release(
-    options: Options,
+    options: ReleaseOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
     table: StatedTables = None,
     written: DatedFileOptions = DatedFileOptions(),
-    format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
         Path | None,
@@ -43,25 +67,19 @@ def make_release(
             "--ledger", help="Charge this budget first; `gaussnoise ledger create` starts one."
         ),
     ] = None,
-    id: Annotated[
-        str | None,
-        typer.Option(
-            "--id", help="Name in the ledger: run again with it, the same result is read again."
-        ),
-    ] = None,
-    purpose: Purpose = None,
-    requested_by: RequestedBy = None,
     approval: Approval = None,
     verifier: Verifier = False,
     as_json: Json = False,
 ) -> None:
     """Release marginals of a table, spending the budget once."""
+    id, format = options.id, options.format or "csv"
     if (ledger is None) != (id is None):
         raise ParameterError(
-            "release: expected --ledger and --id together: a ledger knows releases by their id"
+            "release: expected --ledger and --id together: a ledger knows releases by their id, "
+            "which id in [release] of the schema can state"
         )
     found = planned(asked_for(options, written))
-    book = noted("release", ledger, purpose, requested_by, approval)
+    book = noted("release", ledger, options.purpose, options.requested_by, approval)
     rows = table_of(rows_of(table, options.schema))
     released(found, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json)
     if as_json:

@@ -17,7 +17,7 @@ from ..tables import plan
 from ..tables.planning.stated import BUDGET
 from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
-from ..tables.schema.planned import load_stream
+from ..tables.schema.planned import load_options
 from ..text import one_of
 from .asked import (
     DatedFileOptions,
@@ -149,7 +149,7 @@ class StreamOptions(OptionGroup):
     def settled(self) -> Self:
         """Return these options; those not given come from ``[plan]`` and ``[stream]``."""
         has_own = any(given is not None for given in (self.rho, self.epsilon, self.delta))
-        stated = load_stream(self.schema).items()
+        stated = load_options(self.schema, "stream").items()
         own = {name: value for name, value in stated if hasattr(self, name)}
         return filled(self, BUDGET if has_own else (), own)
 

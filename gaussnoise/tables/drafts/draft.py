@@ -36,7 +36,7 @@ from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .like_dates import like_dates
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, NEARLY_ALL, Seen
-from .suspects import months_apart
+from .suspects import months_apart, no_answers
 
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # numbers are skewed if the largest is at least this many times the median
@@ -167,7 +167,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
     """Return an attribute for a column, and the reason for its categories or bins."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
-    catch_all, spelt = _catch_all(column), ()
+    catch_all, spelt, codes = _catch_all(column), (), []
     if column.kind == "dates":
         return _dates(name, column, catch_all)
     if column.kind == "truths":
@@ -175,8 +175,12 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         values = sorted(word == "true" for word in found & {"true", "false"})
         said = "truth values"
     elif column.kind == "texts":
-        spelt = joined(column.words.rows)
-        values = in_order(column.words.rows.keys() - {text for _, own in spelt for text in own})
+        codes = no_answers(column.words.rows)
+        words = {text: rows for text, rows in column.words.rows.items() if text not in codes}
+        if not words:
+            words, codes = column.words.rows, []
+        spelt = joined(words)
+        values = in_order(words.keys() - {text for _, own in spelt for text in own})
         said = "values" + (", of several kinds" if column.is_mixed else "")
         said += ", numbers written like 007" if column.coded else ""
     elif column.is_integer and 0 < len(column.numbers) <= _MOST_INTEGERS:
@@ -207,8 +211,10 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             "leave out identifiers and free text"
         )
     free = ("other" + "_" * k for k in range(len(column.words) + 1))
-    other = next(o for o in free if o not in column.words.rows) if catch_all else None
+    other = next(o for o in free if o not in column.words.rows) if catch_all or codes else None
     reason = f"{len(values)} distinct {said}: categories{catch_all}"
+    if codes:
+        reason += f"; codes for no answer, which count in the catch-all: {_listed(codes)}"
     if column.is_separated:
         reason += (
             "; most are like numbers with separators of thousands or another decimal mark: to read "
@@ -219,7 +225,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
     reason += _rare(column, values)
     if spelt:
         reason += f"; joined, as they differ in case, blanks or Unicode form only: {_shown(spelt)}"
-    return Attribute(name, values, other=other, spellings=spelt), reason
+    return Attribute(name, values, other=other, missing=codes, spellings=spelt), reason
 
 
 def _rare(column: Seen, values: Sequence[Category]) -> str:
@@ -239,9 +245,13 @@ def _catch_all(column: Seen) -> str:
     """Return why the attribute has a catch-all; "" if none is needed."""
     parts = ["nulls"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
-        shown = ", ".join(map(_quoted, texts))
-        parts.append(f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}: {shown}")
+        what = f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}"
+        parts.append(f"{what}: {_listed(texts)}")
     return f"; a catch-all for {' and '.join(parts)}" if parts else ""
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join(map(_quoted, texts))
 
 
 def _quoted(text: str) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..reading.frames import Arrow, Column
 from ..reading.values import INEXACT, Form, double_of_text, moment_of, number_of
 from ..schema.date_format import LIKE_DATES
-from .suspects import CODES, suspects
+from .suspects import CODES, NO_ANSWER, suspects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,8 +28,8 @@ _FEW_TEXTS = 5  # most distinct texts among numbers or dates
 _RARE = 0.1
 _MANY = 1000  # if a batch has more distinct texts, arrow parses the plain numbers among them
 _NOTHING = {
-    *("", "-", "--", ".", "..", "?", "*", "na", "n/a", "n.a.", "#n/a", "nan", "nil", "none"),
-    *("null", "missing", "unknown", "not available", "not applicable", "not stated"),
+    *("", "-", "--", ".", "..", "?", "*", "na", "nan", "nil", "none"),
+    *("missing", "unknown", "not applicable", *NO_ANSWER),
 }
 _PLAIN = "^-?(0|[1-9][0-9]{0,14})([.][0-9]+)?$"
 # numbers with marks of thousands, or a comma as the decimal mark

@@ -1,4 +1,4 @@
-"""Numbers and months that often stand for "no answer", such as 999, -1 or 31 December 9999."""
+"""Values that often stand for "no answer": n/a, 999, -1 or 31 December 9999."""
 
 import math
 from collections.abc import Iterable, Set
@@ -14,6 +14,8 @@ CODES = np.array(sorted(_USUAL | {-code for code in _USUAL} | {-k for k in range
 # the first months of the years 1 and 1900, and the last of the year 9999, from year 0
 _MONTHS = {1 * 12, 1900 * 12, 9999 * 12 + 11}
 _MONTHS_APART = 120
+NO_ANSWER = {"n/a", "n.a.", "#n/a", "null", "not available", "not stated"}  # in lower case
+_MOST_TEXTS = 20  # most codes of a column
 _FAR = 2.0  # a code is at least this many times the largest other number
 
 
@@ -35,6 +37,15 @@ def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
     far = [code for code in found if 0 < _FAR * high <= code]
     last = found[-1:] if found and found[-1] > high and set(str(found[-1])) == {"9"} else []
     return negative + sorted({*far, *(code for code in last if code > 99)})
+
+
+def no_answers(texts: Iterable[str]) -> list[str]:
+    """Return the texts that mean "no answer" among any categories, unlike "none" or "unknown".
+
+    >>> no_answers(["F", "N/A", "M", "n/a", "unknown"])
+    ['N/A', 'n/a']
+    """
+    return sorted(text for text in texts if text.strip().casefold() in NO_ANSWER)[:_MOST_TEXTS]
 
 
 def months_apart(months: Set[int]) -> list[int]:

@@ -1,8 +1,8 @@
-"""The tables ``[plan]`` and ``[stream]`` of a schema file: options of commands, besides tables."""
+"""The tables ``[plan]``, ``[release]`` and ``[stream]`` of a schema file: options of commands."""
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .schema import parsed_toml, read_toml
 
@@ -16,7 +16,7 @@ def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         SchemaError: the message starts with ``path:line:``.
     """
-    stated = dict(parsed_toml(*read_toml(path)).get("plan", {}))
+    stated = _table(path, "plan")
     if "table" in stated:
         named = stated["table"]
         files = [named] if isinstance(named, str) else named
@@ -24,12 +24,19 @@ def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
     return stated
 
 
-def load_stream(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the ``[stream]`` table of a schema file; an empty mapping if there is none.
+def load_options(
+    path: str | os.PathLike[str], table: Literal["release", "stream"]
+) -> dict[str, Any]:
+    """Return the table of a schema file with options of a command; empty if there is none.
 
-    Its keys are named like the options of ``gaussnoise stream start``.
+    The keys of ``[release]`` are named like the options of ``gaussnoise release``, those of
+    ``[stream]`` like the options of ``gaussnoise stream start``.
 
     Raises:
         SchemaError: the message starts with ``path:line:``.
     """
-    return dict(parsed_toml(*read_toml(path)).get("stream", {}))
+    return _table(path, table)
+
+
+def _table(path: str | os.PathLike[str], name: str) -> dict[str, Any]:
+    return dict(parsed_toml(*read_toml(path)).get(name, {}))

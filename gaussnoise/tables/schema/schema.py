@@ -447,9 +447,9 @@ class Schema:
                 ``title = "Length of stay"`` and ``measured_in = "days"`` are for readers.
                 Tables ``[[workload]]`` say what the shell asks for where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
-                here, and they are no part of the schema; neither are tables ``[plan]`` and
-                ``[stream]``, which say to the shell what its other options are. Tables
-                ``[[impossible]]`` are combinations that cannot occur: ``age = "[0, 16)"``,
+                here, and they are no part of the schema; neither are tables ``[plan]``,
+                ``[release]`` and ``[stream]``, which say to the shell what its other options are.
+                Tables ``[[impossible]]`` are combinations that cannot occur: ``age = "[0, 16)"``,
                 ``married = ["yes", "widowed"]``. A table ``[file]`` says how CSV files are written,
                 by the arguments of :class:`Dialect`: ``delimiter = ";"``. A table ``[about]`` has
                 lines for readers of the tables, the arguments of :class:`About`: ``title = "Pay by
@@ -514,7 +514,8 @@ class Schema:
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories; texts that differ in case,
-        blanks or Unicode form only become one, with ``spellings``. Other numbers become bins with
+        blanks or Unicode form only become one, with ``spellings``; "n/a" and its like become codes
+        for no answer, with ``missing``. Other numbers become bins with
         round edges, which grow where most numbers are far below the largest, and which leave out
         numbers that may be codes for no answer, such as 999. Dates become bins of months, quarters
         or years. A column with nulls gets a catch-all, and so does one of numbers or dates with a
@@ -781,6 +782,12 @@ def _structure() -> Any:
         per_person: str | dict[str, str] | None = None
         weight: Most | None = None
 
+    class Made(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        format: str | None = None
+        id: str | None = None
+        purpose: str | None = None
+        requested_by: str | None = None
+
     class Over(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         ticks: int | None = None
         reports: int | None = None
@@ -799,6 +806,7 @@ def _structure() -> Any:
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         draft: bool = False
         plan: Planned | None = None
+        release: Made | None = None
         stream: Over | None = None
         about: Said | None = None
         file: Written | None = None
@@ -836,8 +844,8 @@ _CODES = (
     "then counts as an empty field does"
 )
 _TABLES = (
-    "[about], [file], [plan], [stream], [attributes.NAME], [[workload]] and [[impossible]] tables, "
-    "and draft = true"
+    "[about], [file], [plan], [release], [stream], [attributes.NAME], [[workload]] and "
+    "[[impossible]] tables, and draft = true"
 )
 _KEYS = {
     "about": "title, source, period, publisher or contact",
@@ -846,6 +854,7 @@ _KEYS = {
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person or weight",
+    "release": "format, id, purpose or requested_by",
     "stream": "ticks, reports, apart, enforced, workload, period, late, corrections, title, "
     "format, id, purpose or requested_by",
     "workload": "of, within, level or simultaneous",
@@ -885,6 +894,7 @@ _EXPECTED = {
     "person": "expected the name of a column",
     "per_person": 'expected "mean", "sum", "max" or "count", or {stay = "mean"}',
     "weight": 'expected {column = "NAME", most = 3}',
+    "release": "expected a [release] table with " + _KEYS["release"],
     "stream": "expected a [stream] table with " + _KEYS["stream"],
     **dict.fromkeys(["ticks", "reports", "apart"], "expected an integer"),
     "enforced": "expected true or false",

@@ -9,7 +9,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.app import budget_page
-from gaussnoise.app.budget_page import made_up, means_of
+from gaussnoise.app.budget_page import best, made_up, means_of
 
 RNG = np.random.default_rng(0)
 SCHEMA = gn.Schema([gn.Attribute("age", list(range(12)))])
@@ -54,6 +54,11 @@ def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows()
     means = [planned.simulate(table, RNG).ask("mean of pay").estimate.item() for _ in range(300)]
     assert half == pytest.approx(1.96 * np.std(means), rel=0.25)  # six of its standard errors
     assert means_of(gn.plan(SCHEMA, ["age"], gn.zCDP(0.5)), 12_000) == []
+
+
+def test_the_distance_from_the_best_is_said_in_plain_words():
+    assert "This is the best possible" in best(gn.plan(SCHEMA, ["age"], gn.zCDP(0.1)).gap)
+    assert "at most 0.9 % larger than the least" in best(0.0081)  # rounded up
 
 
 def test_no_page_draws_by_hand():

@@ -3,11 +3,13 @@
 import datetime
 import math
 
+import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.app.columns import HELP, KINDS, attribute_of, join, kind_of, typed
+from gaussnoise.app.columns import HELP, KINDS, attribute_of, ends_in, join, kind_of, typed
 from gaussnoise.errors import SchemaError
+from gaussnoise.tables.drafts.draft import draft
 
 ATTRIBUTES = [
     gn.Attribute("x", ["F", "M, of men", 'so-called "X"', '"quoted"', "two\nlines", " blank "]),
@@ -56,6 +58,14 @@ def test_categories_that_differ_in_case_or_blanks_can_be_joined():
     assert joined == ('M\n"F " = F, w, f\nfemale\nMale', "F /F/f")
     assert join("x", joined[0]) is None
     assert join("x", "F\nM") is None
+
+
+def test_proposed_ends_are_those_of_the_draft():
+    table = pa.table({"pay": [100.5 * k for k in range(200)], "sex": ["F", "M"] * 100})
+    found = draft(table)
+    ends = ends_in(found.reasons["pay"])
+    assert attribute_of("pay", "clip", ends).clip == (0, 20_000)
+    assert ends_in(found.reasons["sex"]) == ""
 
 
 def test_a_column_of_another_kind_loses_its_questions():

@@ -5,9 +5,11 @@ import io
 import zipfile
 
 import httpx
+import pyarrow as pa
 import pytest
 from fastapi import FastAPI
 
+import gaussnoise as gn
 from gaussnoise.app.files import add_files
 from gaussnoise.app.project import RELEASES, STREAMS, Project
 from gaussnoise.app.state import State
@@ -70,11 +72,60 @@ def test_nothing_that_a_link_or_a_path_leads_to_is_served(get, path):
     assert get(path)[0] == 404
 
 
-def test_a_zip_has_no_links_and_needs_no_ticks(get, project):
-    def names():
-        _, content = get("/stream/weekly/zip")
-        return zipfile.ZipFile(io.BytesIO(content)).namelist()
+def unpacked(answer, folder):
+    """Unpack a zip that was served; return the names of its files that are in no folder."""
+    status, content = answer
+    assert status == 200, content
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archive.extractall(folder)
+        return [name for name in archive.namelist() if "/" not in name]
 
-    assert names() == ["weekly/stream.json", "weekly/ticks/0001/summary.txt"]
-    (project / STREAMS / "weekly/ticks").rename(project / "moved")
-    assert names() == ["weekly/stream.json"]
+
+def test_a_zip_has_the_page_beside_the_folder_which_is_still_complete(get, project, tmp_path):
+    rows, schema = pa.table({"sex": ["F", "M"] * 50}), gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    gn.plan(schema, 1, gn.zCDP(1)).release(rows, out=project / RELEASES / "real")
+    assert unpacked(get("/zip/real"), tmp_path / "new") == ["real.html"]
+    gn.TableRelease.load(tmp_path / "new/real")  # which refuses a file that is not in the record
+    assert "sex" in (tmp_path / "new/real.html").read_text(encoding="utf-8")
+    assert get("/page/real") == (200, (tmp_path / "new/real.html").read_bytes())
+
+    own = gn.TableRelease.load(project / RELEASES / "real")
+    for format in ("xlsx", "json-stat"):
+        assert unpacked(get(f"/zip/real/{format}"), tmp_path / format) == [f"real-{format}.html"]
+        other = gn.TableRelease.load(tmp_path / format / f"real-{format}")
+        assert (other["sex"].estimate == own["sex"].estimate).all()
+    assert {path.name for path in (project / RELEASES).iterdir()} == {"one", "real", "real.html"}
+
+    plan = gn.plan(schema, 1, gn.zCDP(1), over=gn.streams.Ticks(2))
+    stream = plan.start(project / STREAMS / "real")
+    assert unpacked(get("/stream/real/zip"), tmp_path / "empty") == []  # no page without a tick
+    for tick in (1, 2):
+        stream.tick(rows, number=tick)
+        own = tmp_path / f"stream-{tick}"
+        assert unpacked(get("/stream/real/zip"), own) == [f"real-000{tick}.html"]
+    assert not (own / "real/private").exists()
+    assert gn.streams.Stream.open(own / "real").tables.period(2).tables
+
+
+@pytest.mark.parametrize("format", ["doc", "..", "%2e%2e%2fcsv"])
+def test_there_is_no_zip_in_an_unknown_format(get, format):
+    assert get(f"/zip/one/{format}")[0] in (404, 422)
+
+
+@pytest.mark.parametrize("place", ["/zip/one", "/zip/one/csv", "/page/one", "/stream/weekly/zip"])
+def test_a_folder_that_is_not_complete_has_no_page_and_no_zip(get, place):
+    assert get(place)[0] == 409
+
+
+def test_neither_links_nor_a_page_that_is_one_are_packed(get, project, tmp_path):
+    page = project / RELEASES / "one.html"
+    page.write_text("own", encoding="utf-8")
+    assert unpacked(get("/zip/one"), tmp_path / "new") == ["one.html"]
+    assert sorted(path.name for path in (tmp_path / "new/one").iterdir()) == [
+        "release.json",
+        "summary.txt",
+    ]
+    page.unlink()
+    page.symlink_to(tmp_path / "secret")
+    for place in ("/zip/one", "/page/one"):
+        assert get(place)[0] == 404

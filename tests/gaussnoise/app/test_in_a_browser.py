@@ -160,7 +160,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     assert gn.Ledger.open(folder / LEDGER).charges == 1
 
     with tab.expect_download() as taken:
-        tab.get_by_role("link", name="The folder as a zip").click()
+        tab.get_by_role("link", name="as a zip").click()
     assert taken.value.suggested_filename == "release-1.zip"
     with tab.context.expect_page() as opened:
         tab.get_by_role("link", name="The page").click()
@@ -227,6 +227,10 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     counted = tab.get_by_text("100,000 rows, 50,000 counted")
     expect(counted).to_be_in_viewport(timeout=60_000)
     expect(tab.get_by_role("alert")).to_have_count(0)
+    gn.Ledger.create(folder / LEDGER, gn.zCDP(1))
+    tab.get_by_role("link", name="4 Release").click()  # which asks for no second check
+    expect(counted).to_be_visible()
+    expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible()
 
 
 def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tmp_path):
@@ -255,18 +259,29 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     assert ledger.charges == 0
     checks(tab)
     expect(tab.locator("pre.out")).not_to_contain_text("WARNING")  # 10 of 101 are less than a tenth
-    tab.get_by_label("Title, like").fill("Town census")
-    tab.get_by_label("Title, like").blur()
-    kept(folder, '[about]\ntitle = "Town census"')
-    tab.reload()
+    typed = {"Title, like": "Town census", "Name of the release": "census"}
+    typed |= {"Purpose, one public": "for the council"}
+    for label, text in typed.items():
+        tab.get_by_label(label).fill(text)
+    tab.get_by_label("Format of the tables").click()
+    tab.get_by_role("option", name="parquet").click()
+    for line in ('[about]\ntitle = "Town census"', 'purpose = "for the council"', "parquet"):
+        kept(folder, line)
+    tab.reload()  # nothing is lost, and the check is of the same rows
     connected(tab)
-    expect(tab.get_by_label("Title, like")).to_have_value("Town census")
+    for label, text in (typed | {"Format of the tables": "parquet"}).items():
+        expect(tab.get_by_label(label)).to_have_value(text)
     tab.get_by_label("Publisher, like").fill("Town")
     with tab.expect_navigation():
         tab.get_by_role("button", name="Release", exact=True).click()
-    expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=60_000)
-    assert ledger.charges == 1
-    about = gn.TableRelease.load(folder / RELEASES / "release-1").plan.schema.about
+    expect(tab.get_by_text("All files of releases/census")).to_be_visible(timeout=60_000)
+    connected(tab)
+    expect(tab.get_by_label("Name of the release")).to_have_value("release-1")  # a new one
+    expect(tab.get_by_label("Purpose, one public line")).to_have_value("for the council")
+    (entry,) = ledger.entries()
+    assert (entry.id, entry.purpose) == ("census", "for the council")
+    assert [*(folder / RELEASES / "census").rglob("*.parquet")]
+    about = gn.TableRelease.load(folder / RELEASES / "census").plan.schema.about
     assert about.stated == {"title": "Town census", "publisher": "Town"}
 
 

@@ -15,7 +15,7 @@ from gaussnoise.app.project import LEDGER, SCHEMA, Project
 from gaussnoise.cli.app import run
 from gaussnoise.errors import GaussNoiseError, ParameterError, SchemaError
 from gaussnoise.tables.release.suggestion import examples
-from gaussnoise.tables.schema.workload import load_workload
+from gaussnoise.tables.schema.workload import Wanted, load_workload
 
 ATTRIBUTES = """\
 [attributes.sex]
@@ -191,6 +191,21 @@ def test_examples_are_of_kinds_that_the_tables_answer(tables):
 def test_a_question_that_is_none_is_refused_with_others_that_can_be_asked():
     with pytest.raises(GaussNoiseError, match="this folder answers 'count by sex'"):
         names_in("how is the weather", gn.Schema.loads(ATTRIBUTES))
+
+
+def test_choices_for_a_release_are_those_of_the_shell(project):
+    stated(project, "counts")
+    project.state(table="rows.csv")
+    project.state_release(id="census", format="parquet", purpose="a 'purpose'")
+    project.state_release(format=None)
+    project.change(lambda file: file.stating("workload", workload_toml([Wanted(("sex",))])))
+    gn.Ledger.create(LEDGER, gn.zCDP(1))
+    assert run(["release", "-s", SCHEMA, "-o", "out", "--ledger", LEDGER]) == 0
+    (entry,) = gn.Ledger.open(LEDGER).entries()
+    assert (entry.id, entry.purpose) == ("census", "a 'purpose'")
+    assert not [*project.folder.rglob("*.parquet")]
+    with pytest.raises(SchemaError, match="did you mean 'purpose'"):
+        project.state_release(porpose="x")
 
 
 def test_lines_about_the_tables_are_kept_one_by_one(project):

@@ -9,7 +9,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.app.asked import asked_of
 from gaussnoise.app.project import LEDGER, SCHEMA, STREAMS, Project
-from gaussnoise.app.streaming import PLAN_WORDS, StreamWish, columns_wanted, opened, tick_words
+from gaussnoise.app.streaming import StreamWish, columns_wanted, opened, tick_words
 from gaussnoise.cli.app import run
 from gaussnoise.streams.files import rules_of
 
@@ -59,8 +59,10 @@ def test_a_stream_is_planned_started_and_continued_as_it_is_asked(project, wish,
     asked = asked_of(project.schema)
     plan = gn.plan(asked.schema, asked.workload, asked.privacy, over=wish.over, **asked.options)
     chosen(project, wish)
-    assert run([*PLAN_WORDS]) == 0
-    assert capsys.readouterr().out == f"{plan}\n"
+    for choices in ({}, {"ticks": 9, "reports": 1}):  # not those of another tab
+        project.state_stream(**choices)
+        assert run(wish.plan_words()) == 0
+        assert capsys.readouterr().out == f"{plan}\n"
     assert run(shlex.split(shlex.join(wish.words()))) == 0
     assert project.streams() == ["weekly"]
     stream = opened(project, "weekly")

@@ -17,6 +17,7 @@ from gaussnoise.cli.app import run
 pytestmark = pytest.mark.integration
 
 SCHEMA_FILE = READY.replace("rows.csv", "week-1.csv") + 'person = "id"\n'
+ABOUT = '[about]\ntitle = "Weeks"\nperiod = "week 1"\n'
 PLACE = f"{STREAMS}/weekly"
 
 
@@ -86,6 +87,7 @@ def in_a_tick(started, tab, project):
 
 
 def test_a_stream_of_three_ticks(started, tab, project, capsys):
+    (project / SCHEMA).write_text(SCHEMA_FILE + ABOUT, encoding="utf-8")
     server = started()
     tab.goto(server.address)
     tab.get_by_role("link", name="Streams").click()
@@ -93,20 +95,32 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     connected(tab)
     tab.get_by_role("radio", name="nothing: this release or stream alone").click()
     tab.get_by_role("button", name="Begin the ledger").click()
-    expect(tab.get_by_text("Say in how many ticks one person has rows")).to_be_visible()
+    expect(tab.get_by_label("Number of ticks, at most")).to_have_value("12")
     connected(tab)
+    expect(tab.get_by_text("the period of the data is week 1")).to_be_visible()
+    with tab.expect_navigation():
+        tab.get_by_role("button", name="leave the period out").click()
+    connected(tab)
+    expect(tab.get_by_text("the period of the data")).to_have_count(0)
+    plan = tab.get_by_role("status").locator("pre")
+    expect(plan).to_contain_text("sd of all 12", timeout=60_000)
+    assert "[stream]" not in (project / SCHEMA).read_text(encoding="utf-8")  # nothing is chosen yet
     tab.get_by_label("Number of ticks, at most").fill("3")
     tab.get_by_label("Purpose").fill("for the council")
     tab.get_by_label("Purpose").blur()
     kept(tab, project, 'purpose = "for the council"')
-    tab.reload()  # nothing is lost, though a number is missing yet
-    expect(tab.get_by_text("Say in how many ticks one person has rows")).to_be_visible()
+    persons = tab.get_by_label("In how many ticks can one person have rows, at most?")
+    persons.fill("1")
+    kept(tab, project, "reports = 1")
+    tab.reload()  # nothing is lost
     connected(tab)
+    expect(persons).to_have_value("1")
     expect(tab.get_by_label("Number of ticks, at most")).to_have_value("3")
     expect(tab.get_by_label("Purpose")).to_have_value("for the council")
-    tab.get_by_label("Ticks in which one person has rows, at most").fill("3")
-    plan = tab.get_by_role("status").locator("pre")
+    persons.fill("")  # in every tick
+    kept(tab, project, "reports = 3")
     expect(plan).to_contain_text("sd of all 3", timeout=60_000)
+    expect(plan).to_contain_text("at most 3 ticks")
     assert run(["stream", "plan", "-s", SCHEMA]) == 0  # the shell has these choices too
     assert plan.inner_text().split() == capsys.readouterr().out.split()
     expect(tab.get_by_text("No tick is left out")).to_be_visible()
@@ -159,7 +173,9 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
         tab.get_by_role("link", name="as a zip").click()
     names = zipfile.ZipFile(io.BytesIO(taken.value.path().read_bytes())).namelist()
     assert "weekly/ticks/0003/release.json" in names
-    assert {name.split("/")[1] for name in names} == {"stream.json", "ticks"}  # not: private
+    inner = {name.split("/")[1] for name in names if "/" in name}
+    assert inner == {"stream.json", "ticks"}  # not: private
+    assert "weekly-0003.html" in names  # its page
     for hidden in ("private/exact-counts-0001.json", "stream.json"):
         for way in ("ticks/../", "ticks/0001/../../", "ticks/%2e%2e/", "ticks/0001/%2e%2e/%2e%2e/"):
             answer = tab.request.get(f"{server.root}/stream/weekly/{way}{hidden}")
@@ -236,7 +252,7 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
 
     (project / SCHEMA).write_text(text, encoding="utf-8")
     (project / STREAMS).mkdir()
-    assert run([*StreamWish("weekly", 3, 1).words(), "--ticks", "3", "--reports", "1"]) == 0
+    assert run(StreamWish("weekly", 3, 1).words()) == 0
     (project / SCHEMA).write_text(broken, encoding="utf-8")
     tab.goto(f"{server.root}/streams")  # a stream that was started needs no schema file
     expect(tab.get_by_role("button", name="Add tick 1")).to_be_visible()

@@ -1,4 +1,4 @@
-"""The ``[plan]`` table of a schema file: options that are not given on the command line."""
+"""The tables ``[plan]``, ``[release]`` and ``[stream]`` of schema files: options not given."""
 
 import json
 
@@ -112,6 +112,45 @@ def test_a_stated_table_stands_beside_its_schema(planned, tmp_path, capsys, monk
     assert run(["check", "-s", "../s.toml"]) == 0
     assert "2 rows, 2 counted" in capsys.readouterr().out
     assert planned(stated, "absent.csv", "-o", "new", command="release").startswith("error")
+
+
+RELEASE = 'rho = 0.1\ntable = "rows.csv"\n[release]\n'
+MADE = 'format = "parquet"\nid = "census"\npurpose = "for the council"\nrequested_by = "me"\n'
+
+
+def test_a_release_is_made_as_it_is_stated(planned, tmp_path):
+    (tmp_path / "rows.csv").write_text("sex,age\nF,20\nM,30\n", encoding="utf-8")
+    gn.Ledger.create(tmp_path / "l.ledger", gn.zCDP(1))
+    said = planned(RELEASE + MADE, "-o", "out", command="release")
+    assert "--ledger and --id together" in said  # a stated name without a ledger does not vanish
+    charged = ("--ledger", "l.ledger")
+    planned(RELEASE + MADE, "-o", "out", *charged, command="release")
+    other = ("--id", "other", "--format", "csv", "--purpose", "another")
+    planned(RELEASE + MADE, "-o", "other", *charged, *other, command="release")
+    entries = gn.Ledger.open(tmp_path / "l.ledger").entries()
+    noted = [(entry.id, entry.purpose, entry.requested_by) for entry in entries]
+    assert noted == [("census", "for the council", "me"), ("other", "another", "me")]
+    formats = {one: {*(tmp_path / one).rglob("*.parquet")} for one in ("out", "other")}
+    assert formats["out"]
+    assert not formats["other"]
+    again = planned(RELEASE + MADE, "-o", "elsewhere", *charged, command="release")
+    assert "the result of 'census' was published at" in again
+    assert gn.Ledger.open(tmp_path / "l.ledger").charges == 2
+    assert planned(RELEASE + MADE) == planned("rho = 0.1")  # another command reads none of it
+
+
+@pytest.mark.parametrize(
+    ("stated", "part"),
+    [
+        ("fromat = 'csv'", "did you mean 'format'?"),
+        ("requested-by = 'me'", "unknown key; expected format, id, purpose or requested_by"),
+        ("id = 1", "release.id: expected text"),
+    ],
+)
+def test_mistakes_about_a_release_are_refused(planned, stated, part):
+    said = planned(RELEASE + stated, "-o", "out", command="release")
+    assert part in said
+    assert "s.toml:5: " in said
 
 
 STREAM = 'rho = 0.1\nperson = "id"\n[stream]\n'

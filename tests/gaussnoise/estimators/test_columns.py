@@ -758,6 +758,7 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     assert run(["report", "means", "-o", "page.html"]) == 0
     page = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "All other intervals on this page are about the noise alone." in page
+    assert "The ranges of numbers were found from the rows: they are protected" in page
     own, gaps = again.grids
     for grid in (own, gaps):
         assert grid.title in page

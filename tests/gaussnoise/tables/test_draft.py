@@ -113,7 +113,7 @@ def test_codes_with_leading_zeros_stay_text_and_blanks_do_not_matter(tmp_path, f
 
 def test_declared_text_stays_text():
     for table in (pa.table({"v": ["1", "2", "N/A"]}), pl.DataFrame({"v": ["1", "2", "N/A"]})):
-        assert of(table)[0].categories == ("1", "2", "N/A")
+        assert of(table)[0] == gn.Attribute("v", ["1", "2"], missing=["N/A"], other="other")
 
 
 def test_what_a_catch_all_is_drafted_for_is_counted_there(tmp_path):
@@ -203,6 +203,27 @@ def test_values_that_differ_in_case_blanks_or_unicode_form_are_joined(untyped):
         '"yes"/"Yes"/"ye s"'
     ) in reason
     assert "differ" not in of(untyped(["yes", "no", "maybe"]))[1]
+
+
+def test_texts_that_mean_no_answer_are_codes_and_others_stay_categories(untyped):
+    """What may be an answer, like none or unknown, is left for a person to decide."""
+    lines = ["F", "f", "n/a", "M", "N/A", "none", "unknown", "-", "F", "not stated"]
+    table = untyped(lines)
+    attribute, reason = of(table)
+    assert attribute.categories == ("-", "F", "M", "none", "unknown")
+    assert attribute.missing == ("N/A", "n/a", "not stated")
+    assert (attribute.other, attribute.spellings) == ("other", (("F", ("f",)),))
+    assert 'codes for no answer, which count in the catch-all: "N/A", "n/a", "not stated"' in reason
+    schema = gn.Schema.loads(draft(table).to_toml()).confirmed()
+    assert schema.attributes[0] == attribute
+    found = gn.plan(schema, ["v"], gn.zCDP(1.0)).check(table)
+    assert found.passed
+    assert sum(case.rows for case in found.caught) == 3
+
+
+def test_a_column_of_nothing_but_such_texts_keeps_them(untyped):
+    attribute, _ = of(untyped(["n/a", "N/A", "n/a"]))
+    assert (attribute.categories, attribute.missing) == (("n/a",), ())
 
 
 def test_rare_categories_are_pointed_out(untyped):

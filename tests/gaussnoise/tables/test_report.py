@@ -623,7 +623,11 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     page = Page(release_page(public.release(table), "")).words
     assert "Every number, but for those of sex alone, is an estimate" in page
     both = gn.plan(schema, ["sex", "age"], gn.zCDP(1), neighbors="replace", public="sex")
-    assert "Error of a number none or ± " in Page(release_page(both.release(table), "")).words
+    page_of_both = Page(release_page(both.release(table), "")).words
+    assert "Error of a number none or ± " in page_of_both
+    assert "that all of this is public knowledge, as is the number of rows, which is exact." in (
+        page_of_both
+    )
     every = gn.plan(schema, ["sex"], gn.zCDP(1), neighbors="replace", public="sex").release(table)
     assert "Exact: without noise." in (page := Page(release_page(every, "")).words)
     assert "none is needed: all tables are public" in page
@@ -633,6 +637,9 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     assert "A value of income below 0 counts as 0, and one above 100 as 100." in page
     assert "the exact one" not in page  # the mean of the values as they are is no mean of these
     assert "weight at" not in page
+    # a schema may have been read off the rows, and then confirmed
+    assert "Whoever published them has stated that all of this is public knowledge." in page
+    assert "before any data" not in page
 
 
 def test_a_page_says_what_a_catch_all_counts():
