@@ -18,6 +18,7 @@ from ..privacy.per_record import holds, holds_text
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
+from ..tables.planning.noun import noun_of
 from ..tables.planning.plan import Plan
 from ..tables.release.formats.format import Notes
 from ..tables.release.method import attributes_of, statement, texts_of
@@ -251,7 +252,7 @@ def tick_statement(plan: StreamPlan, tick: int) -> Notes:
 def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
     """Return {name: content} of the text files of one tick."""
     one, notes = plan.one_tick, tick_statement(plan, tick)
-    described = texts_of(attributes_of(one), notes, one.asked.about)
+    described = texts_of(attributes_of(one), notes, one.about)
     return {"summary.txt": summary_text(plan, tick) + "\n", **described}
 
 
@@ -269,8 +270,9 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
     return statement(
         plan.one_tick,
         facts_of_stream(plan),
-        plan.one_tick.asked.about,
+        plan.one_tick.about,
         private=private,
+        noun=noun_of(plan, once=plan.over.most_reports == 1),
         counted=[],
         unit=[],
         policy=disclaimers(plan),

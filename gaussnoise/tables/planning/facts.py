@@ -14,6 +14,7 @@ from ...privacy.protected import Protected
 from ...privacy.testing import most_posterior
 from ...text import SHOWN_DELTA
 from ..schema.numbers import PER_PERSON, squared_numbers
+from .noun import persons_of
 
 if TYPE_CHECKING:
     from ..schema.schema import Attribute
@@ -74,6 +75,7 @@ class OverTime:
     ``tick``: the tick whose rows the tables count, None if they count the rows of several ticks.
     ``columns``: attributes beyond those of the tables that must have a valid value in each row.
     ``enforced``: whether rows may be left out since the person was counted at earlier ticks.
+    ``once``: whether the tables count a person in one tick at most.
     """
 
     times: str
@@ -81,6 +83,7 @@ class OverTime:
     tick: int | None = None
     columns: "Sequence[Attribute]" = ()
     enforced: bool = False
+    once: bool = True
 
 
 def facts_of(plan: "Plan") -> Facts:
@@ -191,12 +194,6 @@ def relation_text(plan: "Plan") -> str:
     return f"add-remove (one {one} more or less; the number of rows is private)"
 
 
-def unit_of(plan: "Plan") -> str:
-    """Return the name of the things that tables count, in the plural."""
-    counted = "records" if plan.per_person else "rows"
-    return counted if plan.weight is None else f"weighted {counted}"
-
-
 def counted_text(plan: "Plan") -> str:
     """Return text that says which rows the tables count."""
     if plan.per_person:
@@ -220,18 +217,20 @@ def mean_of(plan: "Plan", name: str) -> str:
     A person has one record in each group that the attributes of all tables form, hence perhaps
     several records in a table of fewer attributes.
     """
-    how = plan.per_person.get(name)
+    how, noun = plan.per_person.get(name), plan.about.unit or "rows"
+    if plan.person is not None and (how is not None or plan.rows_per_person == 1):
+        noun = plan.about.unit or persons_of(plan.person)
     if how is not None:
         used = {name for marginal in plan.marginals for name in marginal}
         own = [a for a in plan.schema.attributes if a.name in used]
         by = tuple([a.name for a in own if not a.is_summed])
         several = plan.rows_per_person > 1 and len(by) > 1
-        return f"persons, each with {PER_PERSON[how]}" + (
+        return f"{noun}, each with {PER_PERSON[how]}" + (
             f" in each group of {marginal_name(by)}" if several else ""
         )
-    if plan.person is None:
-        return "rows"
-    return f"rows, at most {plan.rows_per_person} of each person"
+    if plan.person is None or plan.rows_per_person == 1:
+        return noun
+    return f"{noun}, at most {plan.rows_per_person} of each person"
 
 
 def limit_text(plan: "Plan") -> str:

@@ -35,7 +35,7 @@ _MOST_SUMMED = 10**6  # most answers of an entry with a line of deviations, whic
 def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
     """Return lines on what the tables are about, neighbours, budget, noise and the counted rows."""
     lines = {
-        **plan.asked.about.stated,
+        **plan.about.stated,
         "neighbours": relation,
         "budget": facts.budget,
         "noise": noise,

@@ -41,7 +41,7 @@ from .files import (
 )
 from .formats.format import Notes
 from .merged import Agreement, MergedPlan
-from .method import about_of, attributes_of, statement, texts_of
+from .method import attributes_of, statement, texts_of
 from .noisy import AbstractRelease
 from .record import marginal_records
 from .release import TableRelease
@@ -80,7 +80,7 @@ def save_combined(
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
         places = _write_sources(plan, folder, format)
-        said = about_of(plan)
+        said = plan.about
         notes = _statement(release, places, said)
         answers = answer_files(release, format, MOST_READ)
         with writer_of(release, folder, format, notes, answers) as writer:
@@ -117,7 +117,7 @@ def _texts(release: TableRelease, places: Sequence[str], notes: Notes) -> dict[s
     """Return {name: content} of the text files."""
     plan: Any = release.plan
     summary = printable(combined_text(release, places)) + "\n"
-    return {"summary.txt": summary, **texts_of(attributes_of(plan), notes, about_of(plan))}
+    return {"summary.txt": summary, **texts_of(attributes_of(plan), notes, plan.about)}
 
 
 def _record(
@@ -220,7 +220,7 @@ def _disagreement(
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
     expected = _record(release, folder, places, answers, record["files"])
     marginals = placed(marginal_records(release), release)
-    notes = _statement(release, places, about_of(plan))
+    notes = _statement(release, places, plan.about)
     return (
         difference(folder, expected, record, _texts(release, places, notes))
         or list_difference(plan, folder, record, marginals=marginals)
@@ -232,7 +232,7 @@ def _disagreement(
 def title_of(release: AbstractRelease) -> str | None:
     """Return the title in the plan of a release."""
     plan: Plan = release.plan
-    return plan.asked.about.title
+    return plan.about.title
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
@@ -271,6 +271,7 @@ def _statement(release: TableRelease, places: Sequence[str], said: About) -> Not
         facts,
         replace(said, title=f"Tables combined from {len(places)} releases"),
         private=release.private,
+        noun=release.noun,
         counted=dropped_text(release),
         unit=numbers_text(release),
         policy=disclaimers(release),

@@ -15,7 +15,8 @@ from ....privacy.definitions import zCDP
 from ....privacy.per_record import holds_text
 from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, unit_of
+from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text
+from ...planning.noun import noun_of
 from ...planning.ranges import ranges_text
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
@@ -138,10 +139,11 @@ def release_page(
     page = _page(
         "release.html",
         plan,
-        title or plan.asked.about.title or ("Released tables" if private else "Simulated tables"),
+        title or plan.about.title or ("Released tables" if private else "Simulated tables"),
         errors,
         facts,
         rho=release.rho_charged if private else plan.rho,
+        noun=release.noun,
         private=private,
         check=check,
         over_time=over_time,
@@ -239,10 +241,11 @@ def plan_page(plan: "Plan", title: str | None = None) -> str:
     return _page(
         "plan.html",
         plan,
-        title or plan.asked.about.title or "Plan of a release",
+        title or plan.about.title or "Plan of a release",
         errors,
         facts_of(plan),
         rho=plan.rho_charged,
+        noun=noun_of(plan),
         release=None,
         private=True,
         check=None,
@@ -259,6 +262,7 @@ def _page(
     facts: Facts,
     *,
     rho: float,
+    noun: str,
     **more: object,
 ) -> str:
     """Return a page with the facts that plans and releases share, and with ``more``."""
@@ -269,9 +273,9 @@ def _page(
     return rendered(
         template,
         plan=plan,
-        unit=unit_of(plan),
+        noun=noun,
         title=title,
-        about=plan.asked.about.stated,
+        about=plan.about.stated,
         facts=facts,
         rho=rho,
         has_sums=any("" not in entry for entry in widths),
@@ -348,7 +352,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
     order = np.argsort(ours, kind="stable")
     drawn = order[:: max(1, -(-len(order) // _MOST_COMPARED))]
-    what = f"Half-widths of {level_text(LEVEL)} intervals, in {unit_of(plan)}"
+    what = f"Half-widths of {level_text(LEVEL)} intervals, in {noun_of(plan)}"
     picture = comparison_chart(
         [plan.entries[k] for k in drawn],
         ours[drawn],
