@@ -17,6 +17,7 @@ from ..schema.numbers import PER_PERSON, squared_numbers
 from .noun import persons_of
 
 if TYPE_CHECKING:
+    from ..release.merged import MergedPlan
     from ..schema.schema import Attribute
     from .plan import Plan
 
@@ -133,6 +134,33 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
         return any_zcdp
     growth = math.log(delta / without) * SAFE_SIDE
     return min(any_zcdp, float(scipy.special.expit(growth)))
+
+
+def risk_text(plan: "Plan", facts: Facts) -> str | None:
+    """Return the risk of one row (or person) in one sentence; None where there is no noise."""
+    if not plan.noise.gamma > 0:
+        return None
+    person = "one row" if facts.unit == "one row" else "one person"
+    return risk_of(plan, person, percent_text(facts.surest(plan.rho)))
+
+
+def risk_of(plan: "Plan | MergedPlan", person: str, surest: str) -> str:
+    """Return how sure a reader can be of one row or person, as texts and pages say it."""
+    known, zero = "all other rows", ""
+    if person != "one row":
+        known = "everything about all other persons"
+    if plan.larger:
+        names = " and ".join(map(plan.schema.heading, plan.scales))
+        zero = f" whose {names} {'is' if len(plan.scales) == 1 else 'are'} 0"
+    there = "is in the data"
+    if plan.neighbors == "replace":
+        same = f" of the same {' × '.join(plan.public)}" if plan.public else ""
+        there = f"was exchanged for another{same}"
+    return (
+        f"a reader who knows {known}, and thinks it 50 % likely that {person}{zero} {there}, is at "
+        f"most {surest} sure of it after reading these numbers, except with a chance of one in "
+        f"{1 / SHOWN_DELTA:,.0f}"
+    )
 
 
 def percent_text(probability: float) -> str:
@@ -252,7 +280,7 @@ def drawn_text(rows: int, *, each_tick: bool = False) -> str:
     within, own = (" in a tick", " of the tick") if each_tick else ("", "")
     return (
         f"at most {most} of each person{within}, drawn at random from that person's own{own}: "
-        "where persons have more, counts of rows are too small, by how much is private"
+        "where persons have more, their other rows count nowhere, and how many is private"
     )
 
 
@@ -290,8 +318,8 @@ def verdict(plan: "Plan") -> list[str]:
         )
     cells = plan.domain.is_cells
     lines.append(
-        f"{kind} {plan.improvement:.2f} times less than with independent noise on each "
-        f"{'marginal' if cells else 'entry'} (best budget split, no least squares afterwards)"
+        f"independent noise for each {'table' if cells else 'entry'} (best split of the budget, no "
+        f"least squares afterwards) has {plan.improvement:.2f} times the {kind}"
     )
     if plan.has_public_rows and plan.noise.gamma > 0 and cells and not plan.public:
         lines.append(
@@ -314,10 +342,14 @@ def gap_text(gap: float, what: str, is_closed: bool) -> str:
     """Return how close the noise is to the best Gaussian noise that protects ``what``, in words."""
     if is_closed:
         return (
-            f"optimal among all Gaussian noises that protect these {what}: certified gap {gap:.1e}"
+            f"proven: no Gaussian noise that protects these {what} as well has less error; "
+            f"certified gap {gap:.1e}, the share by which the least error may be smaller"
         )
     least = 100 / (1 + gap)
-    return f"no Gaussian noise that protects these {what} has less than {least:.4g} % of this error"
+    return (
+        f"no Gaussian noise that protects these {what} as well has less than {least:.4g} % of this "
+        "error"
+    )
 
 
 def _targets_text(ratio: float) -> str:

@@ -691,7 +691,9 @@ class _Asked:
         notes = [*(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower()), *notes]
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
-            capped = self._most_groups if self.release.plan.per_person else _CAPPED
+            capped = _CAPPED * (self.release.plan.rows_per_person > 1)
+            if self.release.plan.per_person:
+                capped = self._most_groups
             notes = [f"{COUNTED}{most}{capped}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]

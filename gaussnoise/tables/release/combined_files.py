@@ -55,7 +55,7 @@ from .stored import (
     read_release,
     table_places,
 )
-from .text import INTERVALS, disclaimers, dropped_text, numbers_text
+from .text import INTERVALS, UNBIASED, disclaimers, dropped_text, numbers_text
 from .tidy import LEVEL, interval_record
 
 if TYPE_CHECKING:
@@ -292,11 +292,11 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
     charged = charged if release.private else "nothing"
     return "\n".join(
         [
-            f"{number_of(len(release), 'marginal')}, {plan.tables.dim} cells, combined from "
+            f"{number_of(len(release), 'table')}, {plan.tables.dim} cells, combined from "
             f"{len(places)} releases: {status}",
             *(
                 f"from         {place}: rho = {source.rho:.10g}, "
-                f"{number_of(len(source.marginals), 'marginal')}"
+                f"{number_of(len(source.marginals), 'table')}"
                 for place, source in zip(places, plan.sources, strict=True)
             ),
             f"charged      {charged}",
@@ -306,8 +306,7 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
             "",
             agreement_text(plan.agreement, plan.person),
             *plan.assumed,
-            "If they are, estimates are unbiased counts: they may be negative or fractional, and "
-            "tables agree on shared margins.",
+            f"If they are: {UNBIASED} Tables agree on the totals that they share.",
             INTERVALS,
             *numbers_text(release),
             *dropped_text(release),
@@ -320,8 +319,8 @@ def _accuracy(release: TableRelease) -> Iterator[str]:
     """Yield lines on the accuracy of tables, like those of a plan."""
     shown = list(release)[:_MOST_LINES]
     names = [marginal_name(marginal) for marginal in shown]
-    width = max(len("marginal"), *map(len, names))
-    yield f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}"
+    width = max(len("table"), *map(len, names))
+    yield f"{'table':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}"
     for name, S in zip(names, release.plan.tables.subsets, strict=False):
         sd = float(release.deviation(S).max())
         cells = release.plan.tables.cells(S)

@@ -546,7 +546,9 @@ def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
         assert "Protected each person" in page
         assert plan.privacy_unit in page
         assert f"{plan.integers:,} independent draws" in page
-        assert "over time: certified gap" in page or "over time has less than" in page
+        assert (
+            "over time as well has less error" in page or "over time as well has less than" in page
+        )
         assert "Error of this plan" not in page
 
 

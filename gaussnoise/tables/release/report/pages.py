@@ -15,7 +15,7 @@ from ....privacy.definitions import zCDP
 from ....privacy.per_record import holds_text
 from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text
+from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, risk_of
 from ...planning.noun import noun_of
 from ...planning.ranges import ranges_text
 from ...planning.text import numbers_text, work_text
@@ -53,7 +53,6 @@ _MOST_FIRST = 24  # most tables listed at the beginning; more are listed at the 
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
 _WEAK = 0.999  # a larger belief means weak protection, from a prior of 50 %
-_CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # "1 in this many" is the probability of a larger belief
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 MOST_MEANS = 200  # most means of a population that are listed
 _BUT_MEANS = (
@@ -176,7 +175,7 @@ def tables_facts(
         "release": release,
         "names": [plan.schema.heading(name) for name in used],
         "total": total,
-        "rules": " ".join([*rules, *dropped_text(release, plainly=True)]),
+        "rules": " ".join([*rules, *dropped_text(release)]),
         "first": _MOST_FIRST,
         "listed": _MOST_LISTED,
         "anchors": {entry.name: entry.anchor for entry in full}
@@ -287,7 +286,11 @@ def _page(
         ],
         surest=percent_text(facts.surest(rho)),
         is_weak=facts.surest(rho) > _WEAK,
-        chance=_CHANCE,
+        risk=risk_of(
+            plan,
+            "one row" if facts.unit == "one row" else "one person",
+            percent_text(facts.surest(rho)),
+        ),
         larger=[
             (own.record, rho * own.factor, *_risks(facts, rho * own.factor)) for own in plan.larger
         ],
@@ -309,11 +312,12 @@ def _risks(facts: Facts, rho: float) -> tuple[float, str]:
 def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
     """Return facts for pages about the risk of several releases with this ρ together."""
     surest = None if rho is None else most_posterior(zCDP(rho), SHOWN_DELTA) if rho else 0.5
+    person = "one person" if plan.person or plan.rows_per_person > 1 else "one row"
     return {
-        "person": "one person" if plan.person or plan.rows_per_person > 1 else "one row",
+        "person": person,
         "surest": None if surest is None else percent_text(surest),
+        "risk": None if surest is None else risk_of(plan, person, percent_text(surest)),
         "is_weak": surest is not None and surest > _WEAK,
-        "chance": _CHANCE,
         "larger": plan.larger,
     }
 
