@@ -40,6 +40,11 @@ def printable(text: str) -> str:
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def capital(text: str) -> str:
+    """Return a text with a capital letter at its beginning, and no other change."""
+    return text[:1].upper() + text[1:]
+
+
 def nearest(name: object, known: Iterable[object], least: float = 0.6) -> object | None:
     """Return the known name most similar to ``name``; None if none is similar enough."""
     names = {str(other).casefold(): other for other in known}

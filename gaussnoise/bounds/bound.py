@@ -131,8 +131,8 @@ class Bound:
     def sentence(self, error: float) -> str:
         """Return a sentence that compares ``error`` with the bound."""
         known = (
-            f"certified within a factor {self.factor(error):.4g} of the best any unbiased "
-            "mechanism can do"
+            f"proven: at most {self.factor(error):.4g} times the least error of any unbiased "
+            "mechanism (any method that is right on average)"
         )
         if self.factor(error) == math.inf:
             known = "nothing is proven of what the best unbiased mechanism can do"

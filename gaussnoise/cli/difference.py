@@ -84,8 +84,9 @@ def _show_ticks(
         asked = entry if isinstance(entry, tuple) else partial(TableRelease.answers, entry=entry)
         series = tables.series(asked)
         change = series.difference(series.attributes[0], later, earlier)
-        changes[" × ".join(change.attributes) or "number of rows"] = change
+        changes[" × ".join(change.attributes) or f"number of {change.noun}"] = change
     if as_json:
         return show(tick_changes_document(changes, earlier, later))
     for k, (name, table) in enumerate(changes.items()):
-        say("\n" * bool(k) + table.text(title=f"{name}: rows of tick {later} less tick {earlier}"))
+        title = f"{name}: {table.noun} of tick {later} less tick {earlier}"
+        say("\n" * bool(k) + table.text(title=title))

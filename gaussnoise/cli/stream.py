@@ -321,7 +321,7 @@ def show_stream(
     if done:
         total = stream.total()
         for names in list(total)[:_FEW]:
-            say(f"\nall rows so far: {total[names]}")
+            say(f"\nall {total.noun} so far: {total[names]}")
 
 
 def forget_persons(folder: StreamFolder, ledger: _Ledger = None) -> None:
@@ -395,7 +395,7 @@ def show_series(
         save_picture("series", shown.plot(level), plot)
     if as_json:
         return show(series_document(shown, rising, stepped, level, {"file": out, "plot": plot}))
-    name = " × ".join(names) or "number of rows"
+    name = " × ".join(names) or f"number of {series.noun}"
     say(shown.text(level, name))
     if rising is not None:
         say("\n" + rising.text(level, f"Trend of {name} over {series.which}"))

@@ -18,17 +18,18 @@ from ..privacy.per_record import holds, holds_text
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
+from ..tables.planning.noun import noun_of
 from ..tables.planning.plan import Plan
 from ..tables.release.formats.format import Notes
 from ..tables.release.method import attributes_of, statement, texts_of
 from ..tables.release.record import contrasts_of, measurements_of
 from ..tables.release.store import Place, StoredTables
-from ..tables.release.text import INTERVALS
+from ..tables.release.text import INTERVALS, UNBIASED
 from ..tables.release.tidy import interval_record
 from ..tables.schema.schema import OnOutside
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
-from .text import facts_of_stream, head_text, participation_text
+from .text import errors_text, facts_of_stream, head_text, participation_text
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
 
@@ -251,7 +252,7 @@ def tick_statement(plan: StreamPlan, tick: int) -> Notes:
 def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
     """Return {name: content} of the text files of one tick."""
     one, notes = plan.one_tick, tick_statement(plan, tick)
-    described = texts_of(attributes_of(one), notes, one.asked.about)
+    described = texts_of(attributes_of(one), notes, one.about)
     return {"summary.txt": summary_text(plan, tick) + "\n", **described}
 
 
@@ -269,8 +270,9 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
     return statement(
         plan.one_tick,
         facts_of_stream(plan),
-        plan.one_tick.asked.about,
+        plan.one_tick.about,
         private=private,
+        noun=noun_of(plan, once=plan.over.most_reports == 1),
         counted=[],
         unit=[],
         policy=disclaimers(plan),
@@ -280,27 +282,27 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
 
 def summary_text(plan: StreamPlan, tick: int) -> str:
     """Return ``summary.txt`` of one tick."""
-    width = max(len("marginal"), *(len(marginal_name(m)) for m in plan.marginals))
+    width = max(len("table"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [
-        f"Tick {tick} of {plan.over.n}: {_text.number_of(len(plan.marginals), 'marginal')}, of its "
+        f"Tick {tick} of {plan.over.n}: {_text.number_of(len(plan.marginals), 'table')}, of its "
         "own rows (period/) and of all rows so far (cumulative/): safe to publish",
         f"charged      rho = {plan.rho_charged:.10g}, once, for all {plan.over.n} ticks together"
         f"{holds_text(plan.privacy.scales)}",
         *head_text(plan),
         "",
-        f"{'marginal':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
+        f"{'table':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
     ]
     for marginal in plan.marginals:
         own = plan.standard_deviation(*marginal, ticks=(tick, tick))
         total = plan.standard_deviation(*marginal, ticks=(1, tick))
         lines.append(f"{marginal_name(marginal):<{width}}  {own:>15.4g}  {total:>16.4g}")
+    lines += ["", errors_text(plan)]
     text = "\n".join(
         [
             *lines,
             "",
-            "Estimates are unbiased counts: they may be negative or fractional. Tables agree on "
-            "shared margins, "
-            "and those of all rows are the sums of those of each tick.",
+            f"{UNBIASED} Tables agree on the totals that they share, and those of all rows so far "
+            "are the sums of those of each tick.",
             INTERVALS,
             *disclaimers(plan),
         ]

@@ -117,14 +117,18 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def counted(self) -> str:
-        """The rows that each table of the series counts, in words."""
-        lengths = {last - first + 1 for first, last in self.windows}
+        """The rows or persons that each table of the series counts, in words."""
+        lengths, noun = {last - first + 1 for first, last in self.windows}, self.noun
         if lengths == {1}:
-            return "rows of each tick"
+            return f"{noun} of each tick"
         if len(lengths) == 1:
-            return f"rows of each {lengths.pop()} ticks"
+            return f"{noun} of each {lengths.pop()} ticks"
         start = self.windows[0][0]
-        return "all rows so far" if start == 1 else f"all rows from tick {start} on"
+        return f"all {noun} so far" if start == 1 else f"all {noun} from tick {start} on"
+
+    @property
+    def noun(self) -> str:
+        return self.parts[-1].noun
 
     @property
     def which(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..drawing import OURS, label_text, new_figure
 from ..tables.release.cells import first_of, in_order
-from ..tables.release.plots import warning_text
+from ..tables.release.plots import counted_text, warning_text
 from ..tables.release.table import AbstractEstimates, ProportionTable
 from ..tables.release.tidy import level_text
 
@@ -92,4 +92,4 @@ def _what(table: AbstractEstimates) -> str:
     """Return, in words, what the numbers of a table are."""
     if isinstance(table, ProportionTable):
         return "share"
-    return "rows (unbiased estimate)" if hasattr(table, "nonnegative") else "estimate"
+    return counted_text(table) if hasattr(table, "nonnegative") else "estimate"

@@ -310,5 +310,6 @@ def combined(
             int(taken[0]) + 1 if is_tick else None,
             plan.over.columns,
             plan.over.enforced,
+            is_tick or plan.over.most_reports == 1,
         ),
     )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..numerics.intervals import quantile
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.per_record import holds_text
 from ..tables.planning.facts import (
@@ -16,6 +17,7 @@ from ..tables.planning.facts import (
     marginal_name,
     public_text,
 )
+from ..tables.planning.noun import noun_of
 from ..tables.planning.text import draft_text, head_lines, hours_text
 from ..text import number_of
 from .ticks import CHANGED_ROWS
@@ -63,9 +65,9 @@ def plan_text(plan: "StreamPlan") -> str:
     n, over = plan.over.n, plan.over
     shown = plan.marginals[:_MOST_LINES]
     names = [marginal_name(m) for m in shown]
-    width = max(len("marginal"), *map(len, names))
+    width = max(len("table"), *map(len, names))
     lines = [
-        f"Plan: {number_of(n, 'tick')} of {number_of(len(plan.marginals), 'marginal')}, "
+        f"Plan: {number_of(n, 'tick')} of {number_of(len(plan.marginals), 'table')}, "
         f"{number_of(plan.tables.dim, 'cell')}",
         *head_text(plan),
         f"one person   {_spent_text(plan)}",
@@ -77,7 +79,7 @@ def plan_text(plan: "StreamPlan") -> str:
         ),
         *draft_text(plan.schema),
         "",
-        f"{'marginal':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  "
+        f"{'table':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  "
         f"{f'sd of all {n}':>12}",
     ]
     for name, marginal in zip(names, shown, strict=True):
@@ -89,7 +91,16 @@ def plan_text(plan: "StreamPlan") -> str:
         lines.append(f"{name:<{width}}  {plan.tables.cells(S):>7}  {numbers}")
     if len(plan.marginals) > len(shown):
         lines.append(f"… and {len(plan.marginals) - len(shown)} more")
-    return "\n".join([*lines, "", *facts_of_stream(plan).verdict])
+    return "\n".join([*lines, "", errors_text(plan), *facts_of_stream(plan).verdict])
+
+
+def errors_text(plan: "StreamPlan") -> str:
+    """Return a sentence on the columns of errors: what they are, and in which unit."""
+    noun = noun_of(plan, once=plan.over.most_reports == 1)
+    return (
+        f"sd: the standard deviation of the error of a number, in {noun}; 95 of 100 errors are "
+        f"less than {quantile(0.95):.3g} times as large."
+    )
 
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:

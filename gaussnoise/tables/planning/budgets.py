@@ -22,6 +22,7 @@ from ..schema.entries import Entry
 from ..schema.schema import Schema
 from .door import plan
 from .facts import percent_text, relation_text, surest
+from .noun import noun_of
 from .plan import Plan
 from .text import draft_text
 
@@ -241,7 +242,7 @@ class Budgets:
             cost = ", ".join(f"±{w} costs rho = {self.rho_within(w):.3g}" for w in (1000, 100, 10))
             lines.append(
                 f"What a target costs, if it is the same for every answer at {100 * LEVEL:g} %: "
-                f"{cost}; in general {self.least:.4g} / rows^2."
+                f"{cost}; in general {self.least:.4g} / {noun_of(self.plan)}^2."
             )
         else:
             lines.append("These tables need no noise: under this relation they are public.")
@@ -255,7 +256,8 @@ class Budgets:
 
     def _note(self) -> str:
         what = "cell" if self.plan.domain.is_cells else "answer (root mean square of a table's)"
-        return f"± rows that hold a true count at {100 * LEVEL:g} %, for every {what}:"
+        noun = noun_of(self.plan)
+        return f"In {100 * LEVEL:g} of 100 cases, every {what} is off by less than ±, in {noun}:"
 
     def __str__(self) -> str:
         rhos, means, errors = self._blocks()

@@ -7,6 +7,7 @@ import numpy as np
 
 from ...drawing import OURS, THEIRS, label_text, new_figure
 from ...text import no_less, number_of
+from .noun import noun_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +37,7 @@ def plot_budgets(choices: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
     left.set_yscale("log")
     left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     left.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    left.set_ylabel("± rows at 95 %, of every answer")
+    left.set_ylabel(f"± {label_text(noun_of(choices.plan))} at 95 %, of every answer")
     left.legend(fontsize="small", loc="upper right")
     left.set_title(f"error of {number_of(len(choices.plan.entries), 'table')}", fontsize="medium")
     sure = [100 * choices.posterior(rho) for rho in rhos]

@@ -14,8 +14,10 @@ from ...privacy.protected import Protected
 from ...privacy.testing import most_posterior
 from ...text import SHOWN_DELTA
 from ..schema.numbers import PER_PERSON, squared_numbers
+from .noun import persons_of
 
 if TYPE_CHECKING:
+    from ..release.merged import MergedPlan
     from ..schema.schema import Attribute
     from .plan import Plan
 
@@ -74,6 +76,7 @@ class OverTime:
     ``tick``: the tick whose rows the tables count, None if they count the rows of several ticks.
     ``columns``: attributes beyond those of the tables that must have a valid value in each row.
     ``enforced``: whether rows may be left out since the person was counted at earlier ticks.
+    ``once``: whether the tables count a person in one tick at most.
     """
 
     times: str
@@ -81,6 +84,7 @@ class OverTime:
     tick: int | None = None
     columns: "Sequence[Attribute]" = ()
     enforced: bool = False
+    once: bool = True
 
 
 def facts_of(plan: "Plan") -> Facts:
@@ -130,6 +134,33 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
         return any_zcdp
     growth = math.log(delta / without) * SAFE_SIDE
     return min(any_zcdp, float(scipy.special.expit(growth)))
+
+
+def risk_text(plan: "Plan", facts: Facts) -> str | None:
+    """Return the risk of one row (or person) in one sentence; None where there is no noise."""
+    if not plan.noise.gamma > 0:
+        return None
+    person = "one row" if facts.unit == "one row" else "one person"
+    return risk_of(plan, person, percent_text(facts.surest(plan.rho)))
+
+
+def risk_of(plan: "Plan | MergedPlan", person: str, surest: str) -> str:
+    """Return how sure a reader can be of one row or person, as texts and pages say it."""
+    known, zero = "all other rows", ""
+    if person != "one row":
+        known = "everything about all other persons"
+    if plan.larger:
+        names = " and ".join(map(plan.schema.heading, plan.scales))
+        zero = f" whose {names} {'is' if len(plan.scales) == 1 else 'are'} 0"
+    there = "is in the data"
+    if plan.neighbors == "replace":
+        same = f" of the same {' × '.join(plan.public)}" if plan.public else ""
+        there = f"was exchanged for another{same}"
+    return (
+        f"a reader who knows {known}, and thinks it 50 % likely that {person}{zero} {there}, is at "
+        f"most {surest} sure of it after reading these numbers, except with a chance of one in "
+        f"{1 / SHOWN_DELTA:,.0f}"
+    )
 
 
 def percent_text(probability: float) -> str:
@@ -191,12 +222,6 @@ def relation_text(plan: "Plan") -> str:
     return f"add-remove (one {one} more or less; the number of rows is private)"
 
 
-def unit_of(plan: "Plan") -> str:
-    """Return the name of the things that tables count, in the plural."""
-    counted = "records" if plan.per_person else "rows"
-    return counted if plan.weight is None else f"weighted {counted}"
-
-
 def counted_text(plan: "Plan") -> str:
     """Return text that says which rows the tables count."""
     if plan.per_person:
@@ -220,18 +245,20 @@ def mean_of(plan: "Plan", name: str) -> str:
     A person has one record in each group that the attributes of all tables form, hence perhaps
     several records in a table of fewer attributes.
     """
-    how = plan.per_person.get(name)
+    how, noun = plan.per_person.get(name), plan.about.unit or "rows"
+    if plan.person is not None and (how is not None or plan.rows_per_person == 1):
+        noun = plan.about.unit or persons_of(plan.person)
     if how is not None:
         used = {name for marginal in plan.marginals for name in marginal}
         own = [a for a in plan.schema.attributes if a.name in used]
         by = tuple([a.name for a in own if not a.is_summed])
         several = plan.rows_per_person > 1 and len(by) > 1
-        return f"persons, each with {PER_PERSON[how]}" + (
+        return f"{noun}, each with {PER_PERSON[how]}" + (
             f" in each group of {marginal_name(by)}" if several else ""
         )
-    if plan.person is None:
-        return "rows"
-    return f"rows, at most {plan.rows_per_person} of each person"
+    if plan.person is None or plan.rows_per_person == 1:
+        return noun
+    return f"{noun}, at most {plan.rows_per_person} of each person"
 
 
 def limit_text(plan: "Plan") -> str:
@@ -253,7 +280,7 @@ def drawn_text(rows: int, *, each_tick: bool = False) -> str:
     within, own = (" in a tick", " of the tick") if each_tick else ("", "")
     return (
         f"at most {most} of each person{within}, drawn at random from that person's own{own}: "
-        "where persons have more, counts of rows are too small, by how much is private"
+        "where persons have more, their other rows count nowhere, and how many is private"
     )
 
 
@@ -291,8 +318,8 @@ def verdict(plan: "Plan") -> list[str]:
         )
     cells = plan.domain.is_cells
     lines.append(
-        f"{kind} {plan.improvement:.2f} times less than with independent noise on each "
-        f"{'marginal' if cells else 'entry'} (best budget split, no least squares afterwards)"
+        f"independent noise for each {'table' if cells else 'entry'} (best split of the budget, no "
+        f"least squares afterwards) has {plan.improvement:.2f} times the {kind}"
     )
     if plan.has_public_rows and plan.noise.gamma > 0 and cells and not plan.public:
         lines.append(
@@ -315,10 +342,14 @@ def gap_text(gap: float, what: str, is_closed: bool) -> str:
     """Return how close the noise is to the best Gaussian noise that protects ``what``, in words."""
     if is_closed:
         return (
-            f"optimal among all Gaussian noises that protect these {what}: certified gap {gap:.1e}"
+            f"proven: no Gaussian noise that protects these {what} as well has less error; "
+            f"certified gap {gap:.1e}, the share by which the least error may be smaller"
         )
     least = 100 / (1 + gap)
-    return f"no Gaussian noise that protects these {what} has less than {least:.4g} % of this error"
+    return (
+        f"no Gaussian noise that protects these {what} as well has less than {least:.4g} % of this "
+        "error"
+    )
 
 
 def _targets_text(ratio: float) -> str:

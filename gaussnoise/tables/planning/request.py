@@ -436,6 +436,11 @@ class AbstractPlan(PickledByArguments, abc.ABC):
         return self.asked.schema
 
     @property
+    def about(self) -> About:
+        """The lines for readers of the tables."""
+        return self.asked.about
+
+    @property
     def domain(self) -> AbstractTables:
         """The queries: :class:`Marginals`, or :class:`Products` of more than cells."""
         return self.asked.domain

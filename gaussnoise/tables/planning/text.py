@@ -18,12 +18,14 @@ from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Schema
-from .facts import EVERY_ROW, Facts, facts_of, marginal_name
+from .facts import EVERY_ROW, Facts, facts_of, marginal_name, risk_text
+from .noun import noun_of
 from .ranges import ranges_text
 
 if TYPE_CHECKING:
     from .plan import Plan
 
+_LEVEL = 0.95
 _MOST_LINES = 1000
 _MOST_HOURS = 3  # tables whose core hours are listed, at most
 
@@ -33,11 +35,12 @@ _MOST_SUMMED = 10**6  # most answers of an entry with a line of deviations, whic
 
 
 def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
-    """Return lines on what the tables are about, neighbours, budget, noise and the counted rows."""
+    """Return lines on the tables' subject, neighbours, budget, risk, noise and counted rows."""
     lines = {
-        **plan.asked.about.stated,
+        **plan.about.stated,
         "neighbours": relation,
         "budget": facts.budget,
+        "in words": risk_text(plan, facts),
         "noise": noise,
         "counted": None if facts.counted == EVERY_ROW else facts.counted,
     }
@@ -58,6 +61,7 @@ def plan_text(plan: "Plan") -> str:
             *table[1:],
             *([f"… and {count - _MOST_LINES} more"] if count > _MOST_LINES else []),
             "",
+            _columns_text(plan),
             *_middles_text(plan),
             *numbers_text(plan),
             *ranges_text(plan.ranges, plan.rho),
@@ -82,10 +86,10 @@ def _cells_text(plan: "Plan") -> list[str]:
     """Return one line for each planned table, with its accuracy."""
     marginals = plan.marginals
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
-    width = max(len("marginal"), *map(len, names))
+    width = max(len("table"), *map(len, names))
     lines = [
-        f"Plan: {number_of(len(marginals), 'marginal')}, {number_of(plan.domain.dim, 'cell')}",
-        f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
+        f"Plan: {number_of(len(marginals), 'table')}, {number_of(plan.domain.dim, 'cell')}",
+        f"{'table':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
     ]
     for name, marginal, S in zip(names, marginals, plan.domain.subsets, strict=False):
         lines.append(
@@ -103,14 +107,29 @@ def _answers_text(plan: "Plan") -> list[str]:
     width = max(len("entry"), *map(len, names))
     lines = [
         f"Plan: {number_of(len(plan.entries), 'entry', 'entries')}, {plan.domain.dim} answers, "
-        f"from {number_of(len(plan.marginals), 'marginal')} of {plan.tables.dim} cells",
-        f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
+        f"from {number_of(len(plan.marginals), 'table')} of {plan.tables.dim} cells",
+        f"{'entry':<{width}}  {'answers':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
     ]
     for name, answers, deviation, independent in zip(
         names, plan.queries, plan.deviations, plan.independent_deviations, strict=False
     ):
-        lines.append(f"{name:<{width}}  {answers:>7.0f}  {deviation:>9.4g}  {independent:>18.4g}")
+        half = quantile(_LEVEL) * deviation
+        lines.append(
+            f"{name:<{width}}  {answers:>7.0f}  {deviation:>9.4g}  {half:>9.4g}  "
+            f"{independent:>14.4g}"
+        )
     return lines
+
+
+def _columns_text(plan: "Plan") -> str:
+    """Return a sentence on the columns of errors: what they are, and in which unit."""
+    cells = plan.domain.is_cells
+    mean = "" if cells else " (root mean square, where the numbers of an entry differ)"
+    return (
+        f"95 % ±: in 95 of 100 cases, a number is off by less than this{mean}, in "
+        f"{noun_of(plan)}. sd: the standard deviation of that error. independent sd: with "
+        f"independent noise for each {'table' if cells else 'entry'}."
+    )
 
 
 def _middles_text(plan: "Plan") -> list[str]:
@@ -149,10 +168,13 @@ def numbers_text(plan: "Plan") -> list[str]:
             sums = {attributes[i].name: replace(numbers[i], degrees=(1,)) for i in own}
             deviations = plan.answer_deviations(groups | sums)[(..., *[0] * len(own))]
             intervals = [attributes[i].interval for i in own]
+            measured = attributes[own[0]].measured_in if len(own) == 1 else None
+            measured = "" if measured is None else f" {measured}"
             more = "".join(f" and {interval_text(*interval)}" for interval in intervals[1:])
             line = (
                 f"sum of {' times '.join(sums)}{given}: sd {_span(deviations)}, "
-                f"95 % ± {_span(quantile(0.95) * deviations)}, of {values_text(intervals[0])}{more}"
+                f"95 % ± {_span(quantile(_LEVEL) * deviations)}{measured}, of "
+                f"{values_text(intervals[0])}{more}"
             )
             lines += [line] * (line not in lines)
     if units and plan.privacy.scales:
@@ -219,4 +241,4 @@ def work_text(plan: "Plan") -> str:
         else f"about {seconds / 3600:.1f} hours"
     )
     memory = "1 MB" if size < 1 else f"{size:.0f} MB" if size < 1000 else f"{size / 1000:.1f} GB"
-    return f"release      {drawn}: {time} and {memory}"
+    return f"release      {drawn}: {time} and {memory} of memory"

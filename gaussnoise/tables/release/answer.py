@@ -58,6 +58,7 @@ class Answer:
             :func:`column_means`; else None.
         headings: the names that readers see in place of ``attributes``.
         printed: the text of a test, which ``print`` shows in place of a table; "" for others.
+        unit: the unit of the numbers, like "persons" or "per cent"; "" if none is known.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -90,6 +91,12 @@ class Answer:
     population: Population | None = field(default=None, repr=False)
     headings: tuple[str, ...] = field(default=(), repr=False)
     printed: str = field(default="", repr=False)
+    unit: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The meaning of the answer, and the unit of its numbers."""
+        return f"{self.meaning}, in {self.unit}" if self.unit else self.meaning
 
     @property
     def remarks(self) -> list[str]:
@@ -143,6 +150,7 @@ class Answer:
         return {
             "question": self.question,
             "meaning": self.meaning,
+            **({"unit": self.unit} if self.unit else {}),
             "level": self.level,
             "simultaneous": self.compared > 1,
             "note": self.note,
@@ -198,7 +206,7 @@ class Answer:
         names = {"standard_deviation": "± sd"}
         columns = self.written
         said = table_text(
-            fitted(self.meaning),
+            fitted(self.heading),
             self.attributes,
             self.labels,
             [names.get(name, name) for name in columns],

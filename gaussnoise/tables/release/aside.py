@@ -31,7 +31,8 @@ def rows_aside(release: AbstractRelease) -> Iterator[str]:
             if rows > _DEVIATIONS * deviation:
                 counts = estimate_of(release, attribute.name)[2]
                 share = min(1.0, float(counts[cell] / counts.sum()))
-                yield f"about {100 * share:.0f} % of all rows are in {name} of {attribute.name!r}"
+                said = f"about {100 * share:.0f} % of all {release.noun} are in {name}"
+                yield f"{said} of {attribute.name!r}"
 
 
 def _aside(attribute: Attribute) -> dict[int, str]:

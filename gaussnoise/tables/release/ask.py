@@ -19,7 +19,7 @@ from ... import indicators
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ...text import NO_LIMIT, between_text, significant
-from ..planning.facts import counted_text, persons_text, unit_of
+from ..planning.facts import counted_text, persons_text
 from ..schema.bases import as_base, query_labels
 from ..schema.numbers import values_text
 from ..schema.schema import Category
@@ -259,7 +259,7 @@ class _Asked:
         if isinstance(asked, Variance):
             return self._variance(asked)
         axes = self._axes_of(asked)
-        found = self._answer(self._said(asked), axes, *self._single(asked, axes))
+        found = self._answer(self._said(asked), axes, *self._single(asked, axes), self._unit(asked))
         return self._with_population(found, asked)
 
     def _with_population(self, answer: Answer, *asked: Amount) -> Answer:
@@ -325,7 +325,7 @@ class _Asked:
         half = self._z * deviation
         ends = _Found(slope, deviation, slope - half, slope + half)
         meaning = f"trend of {self._said(amount)} over ticks 1 to {ticks}"
-        answer = self._answer(meaning, axes, ends, notes)
+        answer = self._answer(meaning, axes, ends, notes, self._unit(amount))
         return replace(answer, pvalue=read_only(pvalue.reshape(answer.estimate.shape)))
 
     def _single(
@@ -457,12 +457,12 @@ class _Asked:
             half = self._z * deviation
             found = _Found(estimate, deviation, estimate - half, estimate + half)
             note = f"unbiased, {_CLIPPED}" if self._summed(first, second) else _COUNTS
-            return self._answer(meaning, axes, found, [note])
+            return self._answer(meaning, axes, found, [note], self._unit(first, second))
         (a, b), (c, d) = self._limits(first), self._limits(second)
         found = self._within(difference_of_ratios(one, two, between), (a - d, b - c))
         empty = _may_be_empty(found.estimate, found.limits, "a group")
         notes = [*empty, _FIRST_ORDER, *([_CLIPPED] if isinstance(first, Mean) else [])]
-        return self._answer(meaning, axes, found, notes)
+        return self._answer(meaning, axes, found, notes, self._unit(first, second))
 
     def _summed(self, *asked: Amount) -> bool:
         return any(isinstance(one, Count) and one.summed for one in asked)
@@ -497,7 +497,7 @@ class _Asked:
         word = "largest" if asked.is_largest else "smallest"
         many = f"{len(order)} " if len(order) > 1 else ""
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
-        answer = self._answer(meaning, {0: axis}, chosen, notes)
+        answer = self._answer(meaning, {0: axis}, chosen, notes, self._unit(asked.of))
         rest = answer.note.removeprefix(self._assumed)
         least, most = (-np.inf, np.inf) if isinstance(asked.of, Count) else self._limits(asked.of)
         unknown = [joined[k] for k in np.flatnonzero((low <= least) & (high >= most))]
@@ -636,8 +636,8 @@ class _Asked:
         meaning = f"cdf of {self._named({asked.attribute: None})}{self._groups(asked.given)}"
         found, notes = self._single(Share({asked.attribute: None}, asked.given), axes)
         if attribute.other is not None:
-            unit = unit_of(self.release.plan)
-            notes.insert(0, f"of all {unit}, those in {attribute.other!r} too, which are in no bin")
+            noun = self.release.noun
+            notes.insert(0, f"of all {noun}, those in {attribute.other!r} too, which are in no bin")
         return self._answer(meaning, axes, found, notes)
 
     def _quantile(self, asked: Quantile) -> Answer:
@@ -655,13 +655,31 @@ class _Asked:
         name = self._named({asked.attribute: None})
         notes = ["biased, but intervals cover at least that often", quantiles.method]
         if attribute.other is not None:
-            unit = unit_of(self.release.plan)
-            notes.insert(0, f"of the {unit} in bins, without those in {attribute.other!r}")
+            noun = self.release.noun
+            notes.insert(0, f"of the {noun} in bins, without those in {attribute.other!r}")
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
-        return self._answer(meaning, axes, _Found(quantiles.estimate, None, low, high), notes)
+        found = _Found(quantiles.estimate, None, low, high)
+        return self._answer(meaning, axes, found, notes, attribute.measured_in or "")
+
+    def _unit(self, *asked: Amount) -> str:
+        """Return the unit of amounts, or of their difference; "" if none is known."""
+        attributes, units = self.release.plan.schema.attributes, set[str]()
+        for one in asked:
+            if isinstance(one, Share):
+                units.add("per cent" if one.per_cent else "")
+                continue
+            own = [one.attribute] if isinstance(one, Mean) else list(one.summed)
+            units.add((attributes[own[0]].measured_in or "") if own else self.release.noun)
+            units |= {""} if len(own) > 1 else set()  # a product has no unit of its own
+        return units.pop() if len(units) == 1 else ""
 
     def _answer(
-        self, meaning: str, axes: Mapping[int, _Axis], found: _Found, notes: Sequence[str]
+        self,
+        meaning: str,
+        axes: Mapping[int, _Axis],
+        found: _Found,
+        notes: Sequence[str],
+        unit: str = "",
     ) -> Answer:
         shape = tuple(len(axis.labels) for axis in axes.values())
         estimate, deviation, low, high = (
@@ -673,7 +691,9 @@ class _Asked:
         notes = [*(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower()), *notes]
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
-            capped = self._most_groups if self.release.plan.per_person else _CAPPED
+            capped = _CAPPED * (self.release.plan.rows_per_person > 1)
+            if self.release.plan.per_person:
+                capped = self._most_groups
             notes = [f"{COUNTED}{most}{capped}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]
@@ -695,6 +715,7 @@ class _Asked:
             found.limits,
             cut=found.cut,
             headings=tuple(self.release.plan.schema.heading(axis.name) for axis in axes.values()),
+            unit=unit,
         )
 
     def _axes_of(self, *asked: Amount) -> dict[int, _Axis]:

@@ -80,6 +80,7 @@ class BiasedTable(AbstractTable):
         estimate: biased counts, shape (sizes…); int64 after :meth:`integer`.
         method: the steps that were applied, in words.
         private: False for simulations, whose numbers must not be published.
+        noun: the plural noun for the counted things.
 
     >>> table = BiasedTable(
     ...     ("age",),
@@ -101,6 +102,7 @@ class BiasedTable(AbstractTable):
     method: str
     private: bool
     backend: "EagerAllowed" = field(repr=False)
+    noun: str = field(default="rows", repr=False)
 
     def columns(self) -> dict[str, list]:
         """Return tidy columns, one row per cell in C order: attributes and ``biased_estimate``."""
@@ -157,7 +159,7 @@ def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: 
     estimate.flags.writeable = False
     method = f"{table.method}, then {words}" if isinstance(table, BiasedTable) else words
     return BiasedTable(
-        table.attributes, table.labels, estimate, method, table.private, table.backend
+        table.attributes, table.labels, estimate, method, table.private, table.backend, table.noun
     )
 
 

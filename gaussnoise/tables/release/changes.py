@@ -15,7 +15,7 @@ from domains.tables.clipped import Clipped
 from ...errors import ParameterError
 from ...files.disk import RECORD, file_digest
 from ...layout import WIDTH, fitted
-from ..planning.facts import counted_text, marginal_name, persons_text, unit_of
+from ..planning.facts import counted_text, marginal_name, persons_text
 from ..schema.about import About, is_line
 from ..schema.entries import Entry, entry_term, term_name
 from ..schema.numbers import interval_text, values_text
@@ -24,7 +24,6 @@ from .comparison import ComparisonTable
 from .formats.format import MEANING, NUMBER_FORMAT
 from .mean_changes import MeanChanges, changes_of_means, no_changes
 from .merged import MergedPlan
-from .method import about_of
 from .noisy import AbstractRelease
 from .report.numbers import cells_of
 from .report.render import Cell, digits_of, number, shown
@@ -82,7 +81,7 @@ class ShownChanges:
         table: later minus earlier.
         statistic: "count", "mean", "sum" or another kind of number.
         parts: the names of the table's attributes, with their queries if these are not cells.
-        unit: the noun for the counted things, in the plural.
+        noun: the plural noun for the counted things.
         number: the clipped number whose sums or means these are; else None.
         over: text after the name of a sum or mean over persons.
         schema: the schema of the earlier release.
@@ -91,7 +90,7 @@ class ShownChanges:
     table: ComparisonTable
     statistic: Statistic
     parts: tuple[str, ...]
-    unit: str = "rows"
+    noun: str = "rows"
     number: str | None = None
     over: str = ""
     schema: Schema | None = None
@@ -105,7 +104,7 @@ class ShownChanges:
     def name(self) -> str:
         """The name of the table in one line."""
         if self.number is None:
-            return " × ".join(self.parts) or f"all {self.unit}"
+            return " × ".join(self.parts) or f"all {self.noun}"
         return self._what + self.over + (f" by {marginal_name(self.parts)}" if self.parts else "")
 
     @property
@@ -143,7 +142,7 @@ class ShownChanges:
         digits = self.digits(cell.deviation)
         more, fewer = "higher", "lower"
         if self.statistic == "count":
-            more, fewer = f"more {self.unit}", f"fewer {self.unit}"
+            more, fewer = f"more {self.noun}", f"fewer {self.noun}"
         said = f"{number(abs(cell.estimate), digits)} {more if cell.low > 0 else fewer}"
         near, far = sorted((abs(cell.low), abs(cell.high)))
         if not cell.deviation:
@@ -356,11 +355,13 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
             found.append((own, "mean", changes.means(own, groups)))
             found.append((own, "sum", changes.sums(own, groups)))
         return [
-            ShownChanges(table, kind, groups, "rows", own, persons_text(plan, own), schema)
+            ShownChanges(
+                table, kind, groups, changes.after.noun, own, persons_text(plan, own), schema
+            )
             for own, kind, table in found
         ]
     if all(base.is_identity for base in entry.values()):
-        return [ShownChanges(changes[names], "count", names, unit_of(plan), schema=schema)]
+        return [ShownChanges(changes[names], "count", names, changes.after.noun, schema=schema)]
     parts = [term_name(schema, [(schema.names.index(n), base)]) for n, base in entry.items()]
     return [ShownChanges(changes.answers(entry), "answer", tuple(parts), schema=schema)]
 
@@ -493,12 +494,12 @@ def release_name(release: AbstractRelease) -> str | None:
     if isinstance(release.tables, StoredTables):
         return release.tables.folder.resolve().name
     plan: Any = release.plan
-    return None if isinstance(plan, MergedPlan) else plan.asked.about.title
+    return None if isinstance(plan, MergedPlan) else plan.about.title
 
 
 def about_both(changes: "Changes") -> About:
     """Return lines for readers: one release's if both agree, else "from … to …"."""
-    first, second = (about_of(one.plan).stated for one in (changes.before, changes.after))
+    first, second = (one.plan.about.stated for one in (changes.before, changes.after))
     found: dict[str, str] = {}
     for name in {**first, **second}:
         lines = list(dict.fromkeys(own[name] for own in (first, second) if name in own))
@@ -511,7 +512,7 @@ def title_of(changes: "Changes") -> str:
     """Return the heading of changes, with the names of both releases if they have names."""
     both = changes.before, changes.after
     titles, periods = (
-        [getattr(about_of(one.plan), name) for one in both] for name in ("title", "period")
+        [getattr(one.plan.about, name) for one in both] for name in ("title", "period")
     )
     names = titles if all(titles) else list(map(release_name, both))
     if names[0] == names[1] and names[0] is not None:

@@ -41,7 +41,7 @@ from .files import (
 )
 from .formats.format import Notes
 from .merged import Agreement, MergedPlan
-from .method import about_of, attributes_of, statement, texts_of
+from .method import attributes_of, statement, texts_of
 from .noisy import AbstractRelease
 from .record import marginal_records
 from .release import TableRelease
@@ -55,7 +55,7 @@ from .stored import (
     read_release,
     table_places,
 )
-from .text import INTERVALS, disclaimers, dropped_text, numbers_text
+from .text import INTERVALS, UNBIASED, disclaimers, dropped_text, numbers_text
 from .tidy import LEVEL, interval_record
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def save_combined(
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
         places = _write_sources(plan, folder, format)
-        said = about_of(plan)
+        said = plan.about
         notes = _statement(release, places, said)
         answers = answer_files(release, format, MOST_READ)
         with writer_of(release, folder, format, notes, answers) as writer:
@@ -117,7 +117,7 @@ def _texts(release: TableRelease, places: Sequence[str], notes: Notes) -> dict[s
     """Return {name: content} of the text files."""
     plan: Any = release.plan
     summary = printable(combined_text(release, places)) + "\n"
-    return {"summary.txt": summary, **texts_of(attributes_of(plan), notes, about_of(plan))}
+    return {"summary.txt": summary, **texts_of(attributes_of(plan), notes, plan.about)}
 
 
 def _record(
@@ -220,7 +220,7 @@ def _disagreement(
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
     expected = _record(release, folder, places, answers, record["files"])
     marginals = placed(marginal_records(release), release)
-    notes = _statement(release, places, about_of(plan))
+    notes = _statement(release, places, plan.about)
     return (
         difference(folder, expected, record, _texts(release, places, notes))
         or list_difference(plan, folder, record, marginals=marginals)
@@ -232,7 +232,7 @@ def _disagreement(
 def title_of(release: AbstractRelease) -> str | None:
     """Return the title in the plan of a release."""
     plan: Plan = release.plan
-    return plan.asked.about.title
+    return plan.about.title
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
@@ -271,6 +271,7 @@ def _statement(release: TableRelease, places: Sequence[str], said: About) -> Not
         facts,
         replace(said, title=f"Tables combined from {len(places)} releases"),
         private=release.private,
+        noun=release.noun,
         counted=dropped_text(release),
         unit=numbers_text(release),
         policy=disclaimers(release),
@@ -291,11 +292,11 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
     charged = charged if release.private else "nothing"
     return "\n".join(
         [
-            f"{number_of(len(release), 'marginal')}, {plan.tables.dim} cells, combined from "
+            f"{number_of(len(release), 'table')}, {plan.tables.dim} cells, combined from "
             f"{len(places)} releases: {status}",
             *(
                 f"from         {place}: rho = {source.rho:.10g}, "
-                f"{number_of(len(source.marginals), 'marginal')}"
+                f"{number_of(len(source.marginals), 'table')}"
                 for place, source in zip(places, plan.sources, strict=True)
             ),
             f"charged      {charged}",
@@ -305,8 +306,7 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
             "",
             agreement_text(plan.agreement, plan.person),
             *plan.assumed,
-            "If they are, estimates are unbiased counts: they may be negative or fractional, and "
-            "tables agree on shared margins.",
+            f"If they are: {UNBIASED} Tables agree on the totals that they share.",
             INTERVALS,
             *numbers_text(release),
             *dropped_text(release),
@@ -319,8 +319,8 @@ def _accuracy(release: TableRelease) -> Iterator[str]:
     """Yield lines on the accuracy of tables, like those of a plan."""
     shown = list(release)[:_MOST_LINES]
     names = [marginal_name(marginal) for marginal in shown]
-    width = max(len("marginal"), *map(len, names))
-    yield f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}"
+    width = max(len("table"), *map(len, names))
+    yield f"{'table':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}"
     for name, S in zip(names, release.plan.tables.subsets, strict=False):
         sd = float(release.deviation(S).max())
         cells = release.plan.tables.cells(S)

@@ -71,6 +71,11 @@ class ComparisonTable(AbstractEstimates):
     others: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def noun(self) -> str:
+        """The plural noun for the counted things."""
+        return self.first.noun
+
+    @property
     def headings(self) -> tuple[str, ...]:
         known = dict(zip(self.first.attributes, self.first.headings, strict=True))
         return tuple(known.get(name, name) for name in self.attributes)

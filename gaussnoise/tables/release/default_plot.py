@@ -20,7 +20,7 @@ from ...errors import ParameterError
 from ..schema.dates import place, shown_places
 from .cells import CellList, in_order
 from .comparison import ComparisonTable
-from .plots import plot_heatmap, plot_intervals, title_text, warning_text
+from .plots import counted_text, plot_heatmap, plot_intervals, title_text, warning_text
 from .table import AbstractEstimates, MarginalTable, ProportionTable, QueryTable
 from .tidy import level_text
 
@@ -115,7 +115,7 @@ def _rows(
 def _name(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
     """Write titles that name the numbers, and explain their intervals."""
     share = isinstance(table, ProportionTable)
-    what = "share" if share else "rows (unbiased estimate)"
+    what = "share" if share else counted_text(table)
     if isinstance(table, ComparisonTable):
         what = f"{table.kind} of {' and '.join(table.names)}"
     axes.set_xlabel(f"{what}, with {level_text(level)} intervals, each alone")

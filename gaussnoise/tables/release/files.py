@@ -234,7 +234,7 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
         measurement_records(release),
         release_text(release),
         notes,
-        texts_of(attributes_of(release.plan), notes, release.plan.asked.about),
+        texts_of(attributes_of(release.plan), notes, release.plan.about),
         answers,
         _has_noise(release.plan),
     )

@@ -14,6 +14,7 @@ from domains.tables.bases import AbstractBase
 from ...errors import NotAvailableError, ParameterError
 from ...numerics.intervals import Contrasts
 from ...solvers.tables.residuals import Subset
+from ..planning.noun import noun_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -155,6 +156,16 @@ class CellForms:
     shift: float = 0.0
     scale: float = 1.0
     ticks: tuple[int, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        """The plural noun for the counted things; rows if the release is unknown."""
+        if self.release is None:
+            return "rows"
+        plan = self.release.plan
+        if not self.ticks:
+            return self.release.noun
+        return noun_of(plan, once=len(self.ticks) == 1 or plan.over.most_reports == 1)
 
     def at(self, places: Sequence[Place]) -> Function:
         """Return some cells as a function of linear forms.

@@ -17,6 +17,7 @@ from ...files.pickling import PickledByArguments
 from ...noise.problem import Relation
 from ...solvers.tables.residuals import Subset
 from ...text import number_of
+from ..schema.about import About
 from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import PerPerson, Weight
 from ..schema.schema import Schema
@@ -110,6 +111,11 @@ class MergedPlan(PickledByArguments):
             f"Assumed: every row had a value of the schema in {names}. Rows without one are in the "
             "tables of some of the releases alone."
         ]
+
+    @property
+    def about(self) -> About:
+        """The lines for readers of the first of these releases."""
+        return self.releases[0].plan.about
 
     @property
     def scales(self) -> Mapping[str, float]:

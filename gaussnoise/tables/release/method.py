@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from domains.tables.clipped import Clipped
 
 from ...text import number_of, printable
-from ..planning.facts import Facts, facts_of, unit_of
+from ..planning.facts import Facts, facts_of
 from ..schema.about import About
 from ..schema.bases import degrees_of
 from ..schema.schema import Attribute
@@ -53,8 +53,9 @@ def statement_of(release: AbstractRelease) -> Notes:
     return statement(
         release.plan,
         facts_of(release.plan),
-        release.plan.asked.about,
+        release.plan.about,
         private=release.private,
+        noun=release.noun,
         counted=dropped_text(release),
         unit=numbers_text(release),
         policy=disclaimers(release),
@@ -68,6 +69,7 @@ def statement(
     said: About,
     *,
     private: bool,
+    noun: str,
     counted: Sequence[str],
     unit: Sequence[str],
     policy: Sequence[str],
@@ -81,6 +83,7 @@ def statement(
         facts: the facts about the plan or the stream.
         said: the publisher's lines about the tables.
         private: False for a simulation.
+        noun: what the tables count, in the plural.
         counted: sentences about rows that are in no table.
         unit: sentences on sums and weights.
         policy: sentences on the guarantee, and on its limits.
@@ -102,9 +105,7 @@ def statement(
         "3.6 Statistical population": counted,
         "3.8 Coverage - time": times,
         MEASURE: [
-            f"Number of {unit_of(plan)}."  # pyright: ignore[reportArgumentType]
-            if plan.weight is None
-            else "Sum of weights.",
+            f"Number of {noun}." if plan.weight is None else "Sum of weights.",
             *unit,
         ],
         GUARANTEE: [
@@ -132,8 +133,7 @@ def statement(
             "Written by gaussnoise; release.json has the whole record and the sha256 of every file."
         ],
     }
-    unit_text = unit_of(plan)  # pyright: ignore[reportArgumentType]
-    return replace(stated(title, said, filled, used), unit=unit_text, units=_units(plan))
+    return replace(stated(title, said, filled, used), unit=noun, units=_units(plan))
 
 
 def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
@@ -169,12 +169,6 @@ def stated(
         headings={a.name: a.heading for a in used if a.heading != a.name},
         measured_in={a.name: a.measured_in for a in used if a.measured_in is not None},
     )
-
-
-def about_of(plan: "Plan | MergedPlan") -> About:
-    """Return the publisher's lines; for a combination, those of its first release."""
-    one: Any = plan.releases[0].plan if isinstance(plan, MergedPlan) else plan
-    return one.asked.about
 
 
 def attributes_of(plan: "Plan | MergedPlan") -> list[Attribute]:

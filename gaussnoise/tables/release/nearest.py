@@ -57,5 +57,6 @@ def projected(release: AbstractRelease) -> Mapping[tuple[str, ...], BiasedTable]
             _PROJECTED,
             release.private,
             release.backend,
+            release.noun,
         )
     return tables

@@ -17,6 +17,7 @@ from ...solvers.tables.boxes import Box
 from ...solvers.tables.residuals import Subset, part_of
 from ..planning.facts import OverTime
 from ..planning.measure import ResidualQuery
+from ..planning.noun import noun_of
 from ..schema.bases import query_labels
 from ..schema.entries import Entry, entry_term
 from ..schema.numbers import in_own_unit
@@ -57,6 +58,11 @@ class AbstractRelease(PickledByArguments):
     def times(self) -> str | None:
         """The ticks of a stream that these tables are about, in words; None without a stream."""
         return None if self.over is None else self.over.times
+
+    @property
+    def noun(self) -> str:
+        """The plural noun for the counted things: rows, persons, or the unit of `About`."""
+        return noun_of(self.plan, once=self.over is None or self.over.once)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self.plan.marginals)

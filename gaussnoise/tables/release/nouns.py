@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..planning.facts import counted_text, unit_of
+from ..planning.facts import counted_text
+from ..planning.noun import noun_in, noun_of, persons_of, plural_of
 from .merged import MergedPlan
 
 _PEOPLE = ("people", "persons")
 # columns of persons with such names do not say what a person is
 _OF_PERSONS = {"", "person", "people", "who", "individual", "user", "pseudonym"}
-_CODE = re.compile(r"[\s_.-]*(id|ids|no|nr|number|key|code|hash|uuid)$", re.IGNORECASE)
 _END = r"(?=\s*$|\s*[(:–—]|,?\s*\d|,?\s+(?:of|in|by|for|at|from|to|during|since|between|per|on)\b)"
 _INSIDE = r"(?:(?!(?:of|in|by|for|at|from|to|and|or|mean|average|median|total|per)\b)[\w'-]+\s+)*?"
 _TITLE = re.compile(rf"{_INSIDE}([a-z-]+[a-rt-z]s)\b{_END}", re.IGNORECASE)
@@ -63,7 +63,7 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
     if reduced:
         found |= {"records": Noun(), "rows": Noun(counted)}
     else:
-        weighted = "" if plan.weight is None else f"the tables count {unit_of(plan)}"
+        weighted = "" if plan.weight is None else f"the tables count {noun_of(plan)}"
         found |= dict.fromkeys(("rows", "records"), Noun(weighted))
     several = Noun("" if most == 1 else f"one person may be counted {most} times")
     groups = _groups_of(plan) if reduced else ()
@@ -71,17 +71,29 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
         by = " × ".join(groups)
         fault = f"a record is one person in one group of {by}, and one person may have {most}"
         several = Noun(fault, groups)
+    unit = plan.about.unit
+    own = {} if unit is None else {unit.lower(): Noun()}
+    return own | found | _of_persons(plan, several, title) | own
+
+
+def _of_persons(plan: Any, several: Noun, title: str | None) -> Mapping[str, Noun]:
+    """Return the nouns for persons, whom the column of persons may name more precisely."""
+    unit = plan.about.unit
     if plan.person is None:
-        other = f"the tables count rows, which are {title} by their title"
-        fault = several.fault or ("" if title in (None, *_PEOPLE) else other)
-        return found | dict.fromkeys(_PEOPLE, Noun(fault))
-    own = _CODE.sub("", plan.person).lower()
+        other = f"the tables count {unit}"
+        if unit is None:
+            other = f"the tables count rows, which are {title} by their title"
+        fault = several.fault or ("" if (unit or title) in (None, *_PEOPLE) else other)
+        return dict.fromkeys(_PEOPLE, Noun(fault))
+    own = noun_in(plan.person)
     if own in _OF_PERSONS:
-        return found | dict.fromkeys(_PEOPLE, several)
-    own = re.split(r"[\s_.-]+", own)[-1]
-    plural = f"{own[:-1]}ies" if re.search(r"[^aeiou]y$", own) else f"{own}s"
-    other = f"the tables protect {plural}, by the name of their column"
-    return found | dict.fromkeys(_PEOPLE, Noun(other)) | {plural: several}
+        return dict.fromkeys(_PEOPLE, several)
+    people, plural = several, persons_of(plan.person)
+    if plural in _PEOPLE:
+        plural = plural_of(own)
+    else:
+        people = Noun(f"the tables protect {plural}, by the name of their column")
+    return dict.fromkeys(_PEOPLE, people) | {plural: several}
 
 
 def _groups_of(plan: Any) -> tuple[str, ...]:
@@ -94,7 +106,7 @@ def _groups_of(plan: Any) -> tuple[str, ...]:
 def _of_title(plan: Any) -> str | None:
     """Return the plural noun at the start of a title, like "Stays in hospitals"; else None."""
     plans = [one.plan for one in plan.releases] if isinstance(plan, MergedPlan) else [plan]
-    titles = {one.asked.about.title for one in plans}
+    titles = {one.about.title for one in plans}
     (title, *others) = titles
     match = _TITLE.match(title or "")
     if match is None or others or match[1].lower() in _PUBLISHED:

@@ -166,7 +166,7 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
         ScalarMappable(scale, colours),
         ax=list(grid[:panels]),
         aspect=thin,
-        label=f"rows ({quality})",
+        label=f"{label_text(table.noun)} ({quality})",
     )
     figure.suptitle(
         fill(warning_text(table.private) + title_text(table), int(11 * figure.get_figwidth()))
@@ -313,6 +313,11 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
     )
 
 
+def counted_text(table: MarginalTable | QueryTable) -> str:
+    """Return, in words, what the numbers of a table of counts are."""
+    return f"{label_text(table.noun)} (unbiased estimate)"
+
+
 def draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
     """Draw counts of two attributes as colours, grey where they are not significant."""
     shown = np.ma.masked_array(table.estimate.astype(np.float64), _insignificant(table))
@@ -320,7 +325,7 @@ def draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
     image = _draw_image(axes, shown, colours, scale)
     for axis, position in ((axes.yaxis, 0), (axes.xaxis, 1)):
         _name_cells(axis, table, position, _PANEL, named=True)
-    axes.figure.colorbar(image, ax=axes, label="rows (unbiased estimate)")
+    axes.figure.colorbar(image, ax=axes, label=counted_text(table))
     axes.set_title(title_text(table) + _grey_text(shown), fontsize="medium")
 
 
@@ -373,7 +378,7 @@ def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float
     if step > 1:
         axes.set_xlabel(f"{' / '.join(names[:-1] or names)} (one label in {step})")
     axes.axhline(0, color="0.8", lw=0.8, zorder=0)
-    axes.set_ylabel(f"rows (unbiased estimate and {100 * level:g} % interval)")
+    axes.set_ylabel(f"{counted_text(table)[:-1]} and {100 * level:g} % interval)")
     axes.set_title(title_text(table), fontsize="medium")
 
 

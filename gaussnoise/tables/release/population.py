@@ -282,8 +282,8 @@ class ColumnMeans:
 
     @property
     def units(self) -> str:
-        """The things that ``count`` counts: persons, or rows."""
-        return "persons" if self.mean_of.startswith("persons") else "rows"
+        """The things that ``count`` counts: persons, rows, or the owner's own unit."""
+        return self.mean_of.partition(",")[0]
 
     @property
     def count_of(self) -> str:

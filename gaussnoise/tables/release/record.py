@@ -59,7 +59,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
     return {
         "format": FORMAT,
         "private": release.private,
-        **({"about": said} if (said := plan.asked.about.stated) else {}),
+        **({"about": said} if (said := plan.about.stated) else {}),
         "neighbors": plan.neighbors,
         "neighbors_meaning": facts.relation,
         **({"published_exactly": facts.exact} if plan.public else {}),

@@ -78,6 +78,11 @@ class AbstractEstimates(abc.ABC):
         return tuple(map(release.plan.schema.heading, self.attributes))
 
     @property
+    def noun(self) -> str:
+        """The plural noun for the counted things."""
+        return "rows" if self.forms is None else self.forms.noun
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest value that the true numbers can have."""
         return -math.inf, math.inf

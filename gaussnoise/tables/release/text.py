@@ -7,13 +7,14 @@ from ..schema.numbers import interval_text, values_text
 from .noisy import AbstractRelease
 from .tidy import LEVEL, level_text
 
-INTERVALS = (
-    f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by "
-    "itself."
+UNBIASED = (
+    "Estimates are right on average (unbiased), and nothing is cut or rounded: by noise they may "
+    "be negative or fractional."
 )
-
-
-_UNFIT = "a null, or a value outside the schema,"
+INTERVALS = (
+    f"In files, low and high are the ends of {level_text(LEVEL)} intervals: in 95 of 100 cases the "
+    "number without noise is between them, for every number by itself."
+)
 
 
 def release_text(release: AbstractRelease) -> str:
@@ -23,14 +24,13 @@ def release_text(release: AbstractRelease) -> str:
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     return "\n".join(
         [
-            f"Release of {_text.number_of(len(release), 'marginal')}, "
+            f"Release of {_text.number_of(len(release), 'table')}, "
             f"{_text.number_of(plan.tables.dim, 'cell')}: "
             f"{status}",
             f"charged      {charged}",
             *plan_text(plan).splitlines()[1:],
             "",
-            "Estimates are unbiased counts: they may be negative or fractional, and tables agree "
-            "on shared margins.",
+            f"{UNBIASED} Tables agree on the totals that they share.",
             INTERVALS,
             *numbers_text(release),
             *dropped_text(release),
@@ -64,8 +64,8 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     return lines
 
 
-def dropped_text(release: AbstractRelease, *, plainly: bool = False) -> list[str]:
-    """Return sentences about rows that no table counts, for all readers if ``plainly``."""
+def dropped_text(release: AbstractRelease) -> list[str]:
+    """Return sentences about rows that no table counts."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     clipped = [a.name for a in release.plan.schema.attributes if a.name in strict and a.is_summed]
@@ -74,13 +74,11 @@ def dropped_text(release: AbstractRelease, *, plainly: bool = False) -> list[str
     rules = impossible_rules(release.plan)
     if release.on_outside == "refuse" or not (strict or clipped or rules):
         return []
-    unfit = "no value, or one that is not listed," if plainly else _UNFIT
-    outside = f"{unfit} in {', '.join(strict)}" if strict else ""
+    outside = f"no value, or one that is not listed, in {', '.join(strict)}" if strict else ""
     unknown = f"no number in {', '.join(clipped)}" if clipped else ""
     outside += "," if outside and unknown else ""
     headings = map(release.plan.schema.heading, clipped)
-    whose = "was stated to be" if plainly else "the schema calls"
-    never = f"a combination that {whose} impossible" if rules else ""
+    never = "a combination that was stated to be impossible" if rules else ""
     what = " or ".join(filter(None, (outside, unknown, never)))
     return [
         f"Rows with {what} are in no table; how many is private.",

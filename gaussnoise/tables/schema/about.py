@@ -1,4 +1,4 @@
-"""Lines about tables for their readers: title, source, period, publisher, contact."""
+"""Lines about tables for their readers: title, source, period, publisher, contact, unit."""
 
 from dataclasses import dataclass, fields
 from typing import final
@@ -7,6 +7,7 @@ from ...errors import SchemaError
 from ...text import printable
 
 _LONGEST_LINE = 1000  # characters, so that records stay short
+_LONGEST_UNIT = 60  # so that heads of columns and labels of pictures stay short
 
 
 @final
@@ -24,6 +25,8 @@ class About:
         period: the time that the rows are about.
         publisher: who publishes the tables.
         contact: where questions can be asked.
+        unit: what the tables count, in the plural, like ``households``: tables, pages and charts
+            then say so in place of rows or persons.
 
     Raises:
         SchemaError: a part that is not one line of text of at most 1000 characters.
@@ -39,11 +42,17 @@ class About:
     period: str | None = None
     publisher: str | None = None
     contact: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         for name, said in self.stated.items():
             if not is_line(said):
                 raise SchemaError(f"about: expected {name} to be {LINE}, got {said!r:.80}")
+        if self.unit is not None and len(self.unit) > _LONGEST_UNIT:
+            raise SchemaError(
+                f"about: expected unit to be a noun of at most {_LONGEST_UNIT} characters, like "
+                f"households, got {self.unit!r:.80}"
+            )
 
     @property
     def stated(self) -> dict[str, str]:

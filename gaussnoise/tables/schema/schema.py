@@ -331,8 +331,8 @@ class Schema:
         is_draft: whether the schema was drafted from data and no person has confirmed it: see
             :meth:`draft`. Such a schema can be planned with, but no release can be made. In TOML,
             ``draft = true``.
-        about: the title, source, period, publisher and contact of tables, which pages and files
-            show. Like all of the schema, it is public knowledge.
+        about: the title, source, period, publisher, contact and unit of tables, which pages and
+            files show. Like all of the schema, it is public knowledge.
 
     Raises:
         SchemaError: no attributes, two of the same name, or a rule about unknown attributes or
@@ -763,6 +763,7 @@ def _structure() -> Any:
         period: str | None = None
         publisher: str | None = None
         contact: str | None = None
+        unit: str | None = None
 
     class Most(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         column: str
@@ -848,7 +849,7 @@ _TABLES = (
     "[[impossible]] tables, and draft = true"
 )
 _KEYS = {
-    "about": "title, source, period, publisher or contact",
+    "about": "title, source, period, publisher, contact or unit",
     "attributes": "categories, spellings, edges, clip, unit, other, missing, base, groups, title "
     "or measured_in",
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
@@ -881,6 +882,7 @@ _EXPECTED = {
     "about": "expected an [about] table with " + _KEYS["about"],
     "measured_in": "expected text",
     **dict.fromkeys(["title", "source", "period", "publisher", "contact"], "expected text"),
+    "about.unit": 'expected text, like "households"',
     **dict.fromkeys(["delimiter", "decimal", "encoding", "quote", "date_format"], "expected text"),
     "thousands": "expected text",
     "plan": "expected a [plan] table with " + _KEYS["plan"],

@@ -472,7 +472,9 @@ def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
         assert f"{float(at):.6g}" in at.explain()
         assert "whatever" not in at.where
         assert at.sentence(1.0).endswith("NOT PRIVATE")
-        assert free.sentence(2 * free.error).startswith("certified within a factor 2 of")
+        assert free.sentence(2 * free.error).startswith(
+            "proven: at most 2 times the least error of any unbiased"
+        )
         with pytest.raises(ParameterError, match="no release may tell"):
             at.as_dict(1.0)
         assert free.as_dict(2 * free.error)["factor"] == pytest.approx(2)

@@ -796,7 +796,7 @@ def test_rows_outside_the_schema_are_dropped_unless_refusal_is_asked_for(folder,
     )
     status, out, err = call(*release_arguments(table="bad.csv", m="sex", rho="1e4"))
     assert (status, err) == (0, "")
-    assert "outside the schema, in sex are in no table; how many is private" in out
+    assert "not listed, in sex are in no table; how many is private" in out
     assert (
         json.loads((folder / "out" / "release.json").read_text(encoding="utf-8"))["on_outside"]
         == "drop"

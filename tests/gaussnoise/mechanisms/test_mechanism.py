@@ -454,7 +454,7 @@ def test_a_printed_release_shows_estimate_and_guarantee(privacy, stated):
     assert repr(release) == f"Release(10 coordinates, {stated})"
     title, guarantee, *coordinates, more, total, certified = str(release).splitlines()
     assert certified == mechanism.bound.sentence(mechanism.error)
-    assert certified.startswith("certified within a factor")
+    assert certified.startswith("proven: at most ")
     assert title == "Release: 10 coordinates"
     assert guarantee == f"privacy  {stated}, under replace"
     shown = np.array([[float(number) for number in line.split(" ± ")] for line in coordinates])

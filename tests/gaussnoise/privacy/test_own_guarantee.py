@@ -111,7 +111,7 @@ K = gn.FiniteSet(np.eye(4))
 def test_doors_of_tables_write_and_read_it(tmp_path):
     plan = gn.plan(SCHEMA, 2, OWN)
     assert "budget       RenyiDP(alpha=2, eps=0.4), by Gaussian noise of rho = 0.2\n" in str(plan)
-    assert "certified within a factor" in str(plan)
+    assert "times the least error of any unbiased mechanism" in str(plan)
     assert pickle.loads(pickle.dumps(plan)).privacy == OWN
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1.0))
     plan.release(ROWS, out=tmp_path / "out", ledger=ledger, id="one")

@@ -1,4 +1,4 @@
-"""Tests of what a schema tells readers of its tables: title, source, period, publisher, contact."""
+"""Tests of what a schema tells readers of its tables: title, source, … contact, unit."""
 
 import json
 import pickle
@@ -42,6 +42,9 @@ def test_a_schema_file_and_a_schema_say_the_same():
         ("about = 3\n", 1, r"expected an \[about\] table"),
         ('[about]\ntitle = ""\n', 1, "expected title to be one line"),
         ('[about]\ncontact = "a\\nb"\n', 1, "expected contact to be one line"),
+        ('[about]\nunits = "homes"\n', 2, r"unknown key; .*contact or unit; hint: .*'unit'"),
+        ("[about]\nunit = 3\n", 2, 'expected text, like "households"'),
+        (f'[about]\nunit = "{"x" * 61}"\n', 1, "expected unit to be a noun of at most 60"),
     ],
 )
 def test_faults_name_their_line(lines, line, fault):

@@ -557,7 +557,7 @@ def test_the_same_table_under_several_bases():
     assert plan.entries == ("age (prefix, without '?')", "age", "sex")
     assert plan.domain.weights == (1, 2, 3)
     text = str(plan)
-    assert "3 entries, 13 answers, from 2 marginals of 8 cells" in text
+    assert "3 entries, 13 answers, from 2 tables of 8 cells" in text
     assert f"{plan.deviations[0]:.4g}" in text
 
 

@@ -523,7 +523,7 @@ def test_plans_and_releases_say_what_is_counted(tmp_path):
     release = plan().release(table, out=tmp_path / "out", on_outside="drop")
     said = "at most 3 rows of each person, drawn at random from that person's own"
     assert said in str(plan())
-    assert "too small" in str(plan())
+    assert "their other rows count nowhere" in str(plan())
     assert said in (tmp_path / "out" / "summary.txt").read_text("utf-8")
     assert "in x, who are in no table" in (tmp_path / "out" / "summary.txt").read_text("utf-8")
     record = gn.files.disk.read_json(tmp_path / "out" / "release.json")
@@ -779,7 +779,7 @@ def test_a_summary_says_that_numbers_outside_their_interval_count_as_its_nearer_
     table = pa.table({"ward": ["A", "B", None], "days": [3, 99, 4]})
     plan = gn.plan(schema, [("ward", "days")], gn.zCDP(1))
     summary = " ".join(release_text(plan.release(table, on_outside="drop")).split())
-    assert "outside the schema, in ward, or no number in days are in no table" in summary
+    assert "not listed, in ward, or no number in days are in no table" in summary
     assert "Values of days outside its interval count as its nearer end." in summary
     assert "rho = 1 of" not in summary
 
@@ -787,6 +787,6 @@ def test_a_summary_says_that_numbers_outside_their_interval_count_as_its_nearer_
 def test_summaries_and_plans_count_one_cell():
     plan = gn.plan(gn.Schema([gn.Attribute("ward", ["A"])]), 1, gn.zCDP(1))
     summary = release_text(plan.release(pa.table({"ward": ["A"]})))
-    assert "1 marginal, 1 cell:" in summary
-    assert "1 marginal, 1 cell\n" in str(plan)
+    assert "1 table, 1 cell:" in summary
+    assert "1 table, 1 cell\n" in str(plan)
     assert "1 noisy integer:" in str(plan)

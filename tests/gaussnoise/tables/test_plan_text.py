@@ -17,7 +17,7 @@ from gaussnoise.errors import ParameterError
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.noise.optimal_noise import OptimalNoise
 from gaussnoise.solvers.tables.orbits import ByType, Orbits
-from gaussnoise.tables.planning.facts import relation_text, verdict
+from gaussnoise.tables.planning.facts import facts_of, percent_text, relation_text, verdict
 from gaussnoise.tables.planning.text import plan_text, work_text
 
 
@@ -340,7 +340,36 @@ def test_a_thousand_marginals_are_shown():
     text = str(plan)
     assert "… and 35 more" in text.splitlines()
     assert sum(" × " in line for line in text.splitlines()) == 1000
-    assert text.startswith("Plan: 1035 marginals, 4140 cells\n")
+    assert text.startswith("Plan: 1035 tables, 4140 cells\n")
+
+
+def test_a_sentence_says_what_errors_are_and_in_which_unit():
+    cells = str(planned((2, 3), [(0, 1)])).splitlines()
+    (said,) = [line for line in cells if line.startswith("95 % ±:")]
+    assert "a number is off by less than this, in rows." in said
+    attributes = [gn.Attribute("a", ["x", "y"]), gn.Attribute("b", clip=[0, 9], measured_in="days")]
+    asked = gn.Schema(attributes), [("a", "b")], gn.zCDP(0.5)
+    plan = gn.plan(*asked, person="who")
+    assert "less than this (root mean square" in str(plan)
+    assert "numbers of an entry differ), in persons." in str(plan)
+    half = gaussian.ppf(0.975) * plan.deviations[0]
+    (line,) = [line for line in str(plan).splitlines() if line.startswith("a × b (")]
+    assert line.split()[-2] == f"{half:.4g}"
+    (line,) = [line for line in str(plan).splitlines() if line.startswith("sum of b given a")]
+    assert " days, of values clipped to [0, 9]" in line
+
+
+def test_a_plan_says_the_risk_of_its_budget_in_words():
+    """The numbers are those of the page, and grow with the budget."""
+    row, person = planned((2, 3), [(0, 1)]), planned((2, 3), [(0, 1)], rows_per_person=2)
+    for plan, words in ((row, "all other rows"), (person, "everything about all other persons")):
+        sure = percent_text(facts_of(plan).surest(plan.rho))
+        (line,) = [line for line in str(plan).splitlines() if line.startswith("in words")]
+        assert f"a reader who knows {words}, and thinks it 50 % likely" in line
+        assert f"is at most {sure} sure of it" in line
+    exchanged = str(planned((2, 3), [(0, 1)], neighbors="replace", public=["a0"]))
+    assert "that one row was exchanged for another of the same a0, is at most" in exchanged
+    assert "in words" not in str(gn.plan(schema(2, 3), [()], gn.zCDP(1), neighbors="replace"))
 
 
 @pytest.mark.parametrize(
@@ -349,9 +378,9 @@ def test_a_thousand_marginals_are_shown():
 )
 def test_the_verdict_compares_with_independent_noise(p, kind):
     plan = planned((2, 2, 2, 2), pairs(4), p=p)
-    assert verdict(plan)[0].startswith(
-        f"{kind} {plan.improvement:.2f} times less than with independent noise on each"
-    )
+    said = verdict(plan)[0]
+    assert said.startswith("independent noise for each table (best split of the budget")
+    assert said.endswith(f" has {plan.improvement:.2f} times the {kind}")
 
 
 @pytest.mark.parametrize(
@@ -390,9 +419,9 @@ def test_the_verdict_names_what_replacement_saves():
         "1.59 times less variance than the paper's calibration for replaced rows (twice the "
         "noise of γ_p)" in lines
     )
-    assert lines[-2].startswith("optimal among all Gaussian noises")
+    assert lines[-2].startswith("proven: no Gaussian noise that protects these tables")
     assert lines[-1].startswith(
-        "certified within a factor 1.608 of the best any unbiased mechanism"
+        "proven: at most 1.608 times the least error of any unbiased mechanism"
     )
     assert not any("replaced" in line for line in verdict(planned((2, 2, 2, 2), pairs(4))))
 
@@ -409,7 +438,7 @@ def test_the_verdict_names_what_replacement_saves():
 )
 def test_work_is_in_units_that_people_read(seconds, size, text):
     plan = SimpleNamespace(seconds=seconds, peak_bytes=size, integers=1240, needs_executors=False)
-    assert work_text(plan) == f"release      1240 noisy integers: {text}"
+    assert work_text(plan) == f"release      1240 noisy integers: {text} of memory"
 
 
 def test_a_plan_says_what_its_release_takes():

@@ -128,11 +128,13 @@ def odd():
     return gn.plan(gn.Schema(attributes), 2, gn.zCDP(1.0))
 
 
-def persons():
+def persons(**options):
     """Return a plan of one record for each person and sex."""
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("stay", clip=[0, 30])])
     workload = [("sex",), ("sex", "stay"), ()]
-    return gn.plan(schema, workload, gn.zCDP(1), person="who", per_person={"stay": "mean"})
+    return gn.plan(
+        schema, workload, gn.zCDP(1), person="who", per_person={"stay": "mean"}, **options
+    )
 
 
 def visits(rows=900):
@@ -544,7 +546,9 @@ def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
         assert "Protected each person" in page
         assert plan.privacy_unit in page
         assert f"{plan.integers:,} independent draws" in page
-        assert "over time: certified gap" in page or "over time has less than" in page
+        assert (
+            "over time as well has less error" in page or "over time as well has less than" in page
+        )
         assert "Error of this plan" not in page
 
 
@@ -796,17 +800,19 @@ def test_words_of_specialists_stand_at_the_end(pages, name):
     assert re.search(r"at most [\d.]+ % sure", words)
 
 
-def test_one_record_of_each_person_is_a_record_and_no_row(pages):
+def test_one_record_of_each_person_is_a_person_and_several_are_records(pages):
     words = main_text(pages["persons"]).words
-    for said in ("Records in the tables", "F has", "more records than M", "Records: ",
-                 "Per cent of all", "Most records", "Fewest records"):  # fmt: skip
+    for said in ("Persons in the tables", "F has", "more persons than M", "Persons: ",
+                 "Per cent of all", "Most persons", "Fewest persons"):  # fmt: skip
         assert said in words
-    assert "Half-widths of 95 % intervals, in records" in Page(plan_page(persons())).words
+    several = Page(plan_page(persons(rows_per_person=2))).words
+    assert "Half-widths of 95 % intervals, in records" in several
+    assert "Half-widths of 95 % intervals, in persons" in Page(plan_page(persons())).words
     without = words.replace("any number of rows", "").replace("each group of their rows", "")
     assert not re.search(r"\b[Rr]ows\b", without)
     changed = gn.difference(*(persons().release(visits(n)) for n in (900, 800)))
     changed = Page(changes_page(changed)).words
-    assert "All records:" in changed
+    assert "All persons:" in changed
     assert not re.search(r"\d rows", changed)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....errors import ParameterError
-from ....text import NO_INTERVAL, between_text
+from ....text import NO_INTERVAL, between_text, capital
 from ..answer import Answer
 from .render import shown
 
@@ -57,7 +57,7 @@ def answers_of(source: Any, questions: Sequence[str]) -> list[Answered]:
 
 
 def _answered(answer: Answer) -> Answered:
-    meaning = answer.meaning[:1].upper() + answer.meaning[1:]
+    meaning = capital(answer.heading)
     written = {name: [_minus(text) for text in own] for name, own in answer.written.items()}
     estimates = written["estimate"]
     intervals = list(map(_ends, written["low"], written["high"]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ....text import versions
-from ...planning.facts import relation_text, unit_of
+from ...planning.facts import relation_text
 from ...schema.entries import Entry as Asked
 from ..changes import (
     LEFT_OUT,
@@ -27,7 +27,6 @@ from ..changes import (
     signed,
     title_of,
 )
-from ..method import about_of
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .charts import Picture
@@ -156,8 +155,8 @@ def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
     return {
         "when": when,
         "name": release_name(release),
-        "about": about_of(plan).stated,
-        "counted": unit_of(plan),
+        "about": plan.about.stated,
+        "counted": release.noun,
         "total": total._replace(mark=""),  # marks are not explained here
         "rho": f"{release.rho_charged:.6g}" if release.private else "none: a simulation",
         "protected": relation_text(plan),

@@ -8,7 +8,7 @@ from typing import Any
 from ....privacy.definitions import zCDP
 from ....privacy.per_record import holds_text
 from ....text import SHOWN_DELTA, no_less, versions
-from ...planning.facts import counted_text, marginal_name, relation_text, unit_of
+from ...planning.facts import counted_text, marginal_name, relation_text
 from ...schema.numbers import interval_text
 from ..merged import MergedPlan
 from ..noisy import AbstractRelease
@@ -50,7 +50,7 @@ def combined_page(
         check=check,
         about=_about_all(plan),
         plan=plan,
-        unit=unit_of(merged),
+        noun=release.noun,
         title=title or ("Combined tables" if release.private else "Simulated tables, combined"),
         private=release.private,
         **summed_privacy(merged, rho),
@@ -75,7 +75,7 @@ def combined_page(
 
 def _about_all(plan: MergedPlan) -> dict[str, str]:
     """Return the lines for readers that are the same in all combined releases."""
-    first, *others = (one.plan.asked.about.stated for one in plan.releases)
+    first, *others = (one.plan.about.stated for one in plan.releases)
     return {name: first[name] for name in first if all(x.get(name) == first[name] for x in others)}
 
 
@@ -85,7 +85,7 @@ def _source_facts(release: AbstractRelease, k: int) -> dict[str, object]:
     tables: Any = release.tables
     return {
         "name": tables.folder.resolve().name if stored else f"release {k}",
-        "title": release.plan.asked.about.title,
+        "title": release.plan.about.title,
         "tables": len(release),
         "rho": release.rho_charged,
         "digest": stored["digest"] if stored else None,

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ....text import capital
 from ...schema.schema import Category
 from ..sums import MeanTable
 from ..table import AbstractEstimates
@@ -44,7 +45,7 @@ def _single(numbers: Numbers) -> str | None:
     said = range_text(estimate, low, high, deviation)
     if numbers.kind == "mean":
         return f"The mean is {said}."
-    what = numbers.unit.capitalize() if numbers.kind == "cells" else numbers.title
+    what = capital(numbers.noun) if numbers.kind == "cells" else numbers.title
     return f"{what}: {said}."
 
 
@@ -66,9 +67,9 @@ def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str 
     if not (math.isfinite(low) and math.isfinite(high)) or low <= 0 <= high:
         return None
     first, second = (shown(label, MOST_NAME) for label in (one, other))
-    unit = "" if numbers.kind == "mean" else numbers.unit
+    noun = "" if numbers.kind == "mean" else numbers.noun
     sd = float(difference.standard_deviation)
-    return gap_text(first, second, estimate, (low, high), sd, unit)
+    return gap_text(first, second, estimate, (low, high), sd, noun)
 
 
 def _largest_pair(numbers: Numbers) -> str | None:
@@ -93,7 +94,7 @@ def _several(numbers: Numbers) -> str:
     estimate, deviation = np.ravel(table.estimate), np.ravel(table.standard_deviation)
     names = [_name(table, k) for k in range(estimate.size)]
     is_mean = numbers.kind == "mean"
-    return highest(numbers.unit, is_mean, names, estimate, (low, high), deviation)
+    return highest(numbers.noun, is_mean, names, estimate, (low, high), deviation)
 
 
 def _name(table: AbstractEstimates, k: int) -> str:

@@ -13,7 +13,8 @@ from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ....numerics.intervals import ConfidenceInterval
-from ...planning.facts import marginal_name, persons_text, unit_of
+from ....text import capital
+from ...planning.facts import marginal_name, persons_text
 from ...schema.numbers import interval_text
 from ...schema.schema import Attribute, Category
 from ..comparison import ComparisonTable
@@ -87,7 +88,7 @@ class Numbers:
         file: the file with all of the numbers, or None.
         margin: a function from attributes to the table of counts over them, for totals.
         beside: a further column: shares of all rows, or the counts of rows for means.
-        unit: the noun for the counted things, in the plural.
+        noun: the plural noun for the counted things.
     """
 
     table: AbstractEstimates
@@ -98,7 +99,7 @@ class Numbers:
     file: str | None = None
     margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
     beside: AbstractEstimates | None = None
-    unit: str = "rows"
+    noun: str = "rows"
 
     @property
     def note(self) -> str:
@@ -254,7 +255,7 @@ class Numbers:
     def beside_title(self) -> str:
         """The name of the column in ``beside``."""
         is_share = isinstance(self.beside, ProportionTable)
-        return "Per cent of all" if is_share else self.unit.capitalize()
+        return "Per cent of all" if is_share else capital(self.noun)
 
     @property
     def cells_beside(self) -> list[Cell]:
@@ -408,15 +409,15 @@ def _parts(
     file: str | None,
 ) -> list[Numbers]:
     """Return the tables of an entry: counts and shares, or means and sums, or other answers."""
-    schema, summed, unit = release.plan.schema, summed_in(term), unit_of(release.plan)
+    schema, summed, noun = release.plan.schema, summed_in(term), release.noun
     asked = {schema.names[i]: base for i, base in term}
     if all(base.is_identity for base in asked.values()):
         table = release[tuple(asked)]
-        counts = Numbers(table, _title(table), anchor, kind="cells", file=file, unit=unit)
+        counts = Numbers(table, _title(table), anchor, kind="cells", file=file, noun=noun)
         return _counts(release, counts)
     if summed is None:
         answers = release.answers(asked)
-        numbers = Numbers(answers, _title(answers), anchor, file=file, unit=unit)
+        numbers = Numbers(answers, _title(answers), anchor, file=file, noun=noun)
         several = summed_numbers(term)
         if not several:
             return [numbers]
@@ -443,7 +444,7 @@ def _parts(
     if counts.estimate.shape[axis] == 1:
         counts = with_number  # a single statistic, which the title names
     own_means, own_sums = means(release, own, groups), sums(release, own, groups)
-    numbers = partial(Numbers, heading=True, unit=unit)
+    numbers = partial(Numbers, heading=True, noun=noun)
     behind = partial(numbers, kind="behind", file=file)
     squares = []
     if isinstance(base, Clipped) and 2 in base.degrees:
@@ -456,10 +457,10 @@ def _parts(
     ]
     title, over = mean_title(head, heads), persons_text(release.plan, own)
     return [
-        Numbers(own_means, title, anchor, kind="mean", beside=with_number, unit=unit),
+        Numbers(own_means, title, anchor, kind="mean", beside=with_number, noun=noun),
         *gaps,
         behind(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
-        behind(counts, f"Counts of {unit} with a number in {named}", f"{anchor}-count"),
+        behind(counts, f"Counts of {noun} with a number in {named}", f"{anchor}-count"),
         *squares,
     ]
 
@@ -497,7 +498,7 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     head = release.plan.schema.heading(given)
     shares = {f"Per cent of each {shown(head, _MOST_NAME)}": proportions(release, own, given=given)}
     if math.prod(shape) <= MOST_ROWS:  # shares of many cells are small, and of little use
-        shares[f"Per cent of all {counts.unit}"] = proportions(release, own)
+        shares[f"Per cent of all {counts.noun}"] = proportions(release, own)
     return [
         replace(counts, margin=release.__getitem__),
         *(replace(counts, table=t, title=title, kind="share") for title, t in shares.items()),

@@ -15,7 +15,8 @@ from ....privacy.definitions import zCDP
 from ....privacy.per_record import holds_text
 from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, unit_of
+from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, risk_of
+from ...planning.noun import noun_of
 from ...planning.ranges import ranges_text
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
@@ -52,7 +53,6 @@ _MOST_FIRST = 24  # most tables listed at the beginning; more are listed at the 
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
 _WEAK = 0.999  # a larger belief means weak protection, from a prior of 50 %
-_CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # "1 in this many" is the probability of a larger belief
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 MOST_MEANS = 200  # most means of a population that are listed
 _BUT_MEANS = (
@@ -138,10 +138,11 @@ def release_page(
     page = _page(
         "release.html",
         plan,
-        title or plan.asked.about.title or ("Released tables" if private else "Simulated tables"),
+        title or plan.about.title or ("Released tables" if private else "Simulated tables"),
         errors,
         facts,
         rho=release.rho_charged if private else plan.rho,
+        noun=release.noun,
         private=private,
         check=check,
         over_time=over_time,
@@ -174,7 +175,7 @@ def tables_facts(
         "release": release,
         "names": [plan.schema.heading(name) for name in used],
         "total": total,
-        "rules": " ".join([*rules, *dropped_text(release, plainly=True)]),
+        "rules": " ".join([*rules, *dropped_text(release)]),
         "first": _MOST_FIRST,
         "listed": _MOST_LISTED,
         "anchors": {entry.name: entry.anchor for entry in full}
@@ -239,10 +240,11 @@ def plan_page(plan: "Plan", title: str | None = None) -> str:
     return _page(
         "plan.html",
         plan,
-        title or plan.asked.about.title or "Plan of a release",
+        title or plan.about.title or "Plan of a release",
         errors,
         facts_of(plan),
         rho=plan.rho_charged,
+        noun=noun_of(plan),
         release=None,
         private=True,
         check=None,
@@ -259,6 +261,7 @@ def _page(
     facts: Facts,
     *,
     rho: float,
+    noun: str,
     **more: object,
 ) -> str:
     """Return a page with the facts that plans and releases share, and with ``more``."""
@@ -269,9 +272,9 @@ def _page(
     return rendered(
         template,
         plan=plan,
-        unit=unit_of(plan),
+        noun=noun,
         title=title,
-        about=plan.asked.about.stated,
+        about=plan.about.stated,
         facts=facts,
         rho=rho,
         has_sums=any("" not in entry for entry in widths),
@@ -283,7 +286,11 @@ def _page(
         ],
         surest=percent_text(facts.surest(rho)),
         is_weak=facts.surest(rho) > _WEAK,
-        chance=_CHANCE,
+        risk=risk_of(
+            plan,
+            "one row" if facts.unit == "one row" else "one person",
+            percent_text(facts.surest(rho)),
+        ),
         larger=[
             (own.record, rho * own.factor, *_risks(facts, rho * own.factor)) for own in plan.larger
         ],
@@ -305,11 +312,12 @@ def _risks(facts: Facts, rho: float) -> tuple[float, str]:
 def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
     """Return facts for pages about the risk of several releases with this ρ together."""
     surest = None if rho is None else most_posterior(zCDP(rho), SHOWN_DELTA) if rho else 0.5
+    person = "one person" if plan.person or plan.rows_per_person > 1 else "one row"
     return {
-        "person": "one person" if plan.person or plan.rows_per_person > 1 else "one row",
+        "person": person,
         "surest": None if surest is None else percent_text(surest),
+        "risk": None if surest is None else risk_of(plan, person, percent_text(surest)),
         "is_weak": surest is not None and surest > _WEAK,
-        "chance": _CHANCE,
         "larger": plan.larger,
     }
 
@@ -348,7 +356,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
     order = np.argsort(ours, kind="stable")
     drawn = order[:: max(1, -(-len(order) // _MOST_COMPARED))]
-    what = f"Half-widths of {level_text(LEVEL)} intervals, in {unit_of(plan)}"
+    what = f"Half-widths of {level_text(LEVEL)} intervals, in {noun_of(plan)}"
     picture = comparison_chart(
         [plan.entries[k] for k in drawn],
         ours[drawn],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ....text import NO_LIMIT, NO_NUMBER, has_interval, no_less, number_of
+from ....text import NO_LIMIT, NO_NUMBER, capital, has_interval, no_less, number_of
 from ...planning.facts import limit_text
 from ...schema.schema import Category
 
@@ -57,7 +57,13 @@ def _templates() -> "Environment":
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"form": format, "no_less": no_less, "number": number, "shown": shown}
+    environment.filters |= {
+        "form": format,
+        "no_less": no_less,
+        "number": number,
+        "shown": shown,
+        "capital": capital,
+    }
     environment.globals |= {"infinity": math.inf, "counted": counted, "limit_text": limit_text}
     return environment
 

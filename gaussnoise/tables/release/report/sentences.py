@@ -18,22 +18,22 @@ Array = NDArray[np.float64]
 
 
 def gap_text(
-    first: str, second: str, gap: float, ends: tuple[float, float], sd: float, unit: str = ""
+    first: str, second: str, gap: float, ends: tuple[float, float], sd: float, noun: str = ""
 ) -> str:
-    """Return a sentence about the difference of two means, or of two counts of a unit."""
+    """Return a sentence about the difference of two means, or of two counts."""
     sign, digits = 1 if gap > 0 else -1, digits_of(sd)
     low, high = sorted((sign * ends[0], sign * ends[1]))
     size = number(sign * gap, digits)
     interval = f"between {number(low, digits)} and {number(high, digits)}"
-    if not unit:
+    if not noun:
         way = "higher" if sign > 0 else "lower"
         return f"{first} is {size} {way} than {second} ({interval})."
     way = "more" if sign > 0 else "fewer"
-    return f"{first} has {size} {way} {unit} than {second} ({interval})."
+    return f"{first} has {size} {way} {noun} than {second} ({interval})."
 
 
 def highest(
-    unit: str,
+    noun: str,
     is_mean: bool,
     names: Sequence[str],
     estimate: Array,
@@ -58,11 +58,11 @@ def highest(
 
     named = np.flatnonzero(clear)
     top = int(named[np.argmax(estimate[named])])
-    most, as_high, more = f"has the most {unit}", "have as many", "has more"
+    most, as_high, more = f"has the most {noun}", "have as many", "has more"
     if is_mean:
         most, as_high, more = "is highest", "be as high", "is higher"
     left = [name for name, own in zip(names, compared, strict=True) if not own]
-    few = _left_out(left, unit) if is_mean else ""
+    few = _left_out(left, noun) if is_mean else ""
     lowest = int(np.argmin(np.where(compared, high, math.inf)))
     if low[top] > high[lowest]:
         rivals = np.flatnonzero(compared & ~(high < low[top])).tolist()
@@ -77,14 +77,14 @@ def highest(
     return f"{names[above]} {more}, {said(above)}, than {names[lowest]}, {said(lowest)}.{few}"
 
 
-def _left_out(names: Sequence[str], unit: str) -> str:
+def _left_out(names: Sequence[str], noun: str) -> str:
     """Return a sentence about the groups that are not compared."""
     if not names:
         return ""
     if len(names) > _MOST_LEFT:
-        return f" {len(names):,} other groups have too few {unit} to be compared."
+        return f" {len(names):,} other groups have too few {noun} to be compared."
     listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return f" Too few {unit} to be compared: {listed}."
+    return f" Too few {noun} to be compared: {listed}."
 
 
 def range_text(estimate: float, low: float, high: float, deviation: float) -> str:
