@@ -4,7 +4,7 @@ They do not depend on the data, except through the noisy measurements.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
 from ..tables.planning.noun import noun_of
 from ..tables.planning.plan import Plan
+from ..tables.release.formats import format_name
 from ..tables.release.formats.format import Notes
 from ..tables.release.method import attributes_of, statement, texts_of
 from ..tables.release.record import contrasts_of, measurements_of
-from ..tables.release.store import Place, StoredTables
+from ..tables.release.store import MOST_FILES, Place, StoredTables, planned_places
 from ..tables.release.text import INTERVALS, UNBIASED
 from ..tables.release.tidy import interval_record
 from ..tables.schema.schema import OnOutside
@@ -161,9 +162,14 @@ def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
     return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
 
 
-def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Subset, Place]:
-    """Return the file, first row and shape of each table, as the record of a tick states them."""
-    places = {}
+def places_in(record: Mapping[str, Any], what: str, plan: StreamPlan) -> dict[Subset, Place]:
+    """Return the file, first row and shape of each table of a tick: the planned ones.
+
+    Only the record knows the rows of files that hold many tables, in the order of their writing.
+    """
+    listed, places = record[what], dict[Subset, Place]()
+    if len(plan.tables.subsets) <= MOST_FILES and "executors" not in record:
+        return planned_places(plan.schema, plan.tables.subsets, format_name(listed[0]["file"]))
     for S, entry in zip(plan.tables.subsets, listed, strict=True):
         if (
             entry["attributes"] != [plan.schema.names[i] for i in S]

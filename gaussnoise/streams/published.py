@@ -31,7 +31,7 @@ def stored(
         if (record["format"], record["stream"], record["tick"]) != (TICK_FORMAT, state.key, tick):
             fault = "'release.json' is of another stream or tick"
         written = {
-            own: StoredTables(folder / own, places_in(record[own], plan))
+            own: StoredTables(folder / own, places_in(record, own, plan))
             for own in ("cumulative", "period")
         }
         listed = {f"{own}/{p.file}" for own in written for p in written[own].places.values()}
@@ -42,7 +42,9 @@ def stored(
         if fault is None:
             first = tick if what == "period" else 1
             covariance = plan.covariance(plan.window(first, tick))
-            fault = written[what].fault(deviation_in(covariance))
+            fault = written[what].fault(
+                deviation_in(covariance), by_executors="executors" in record
+            )
         if fault is None:
             return written[what]
     except (

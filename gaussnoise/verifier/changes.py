@@ -1,46 +1,14 @@
-"""Checks of folders with the changes from one release to another, which are functions of both."""
+"""Checks of tables of changes from one release to another, which are functions of both."""
 
 import itertools
 import math
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from .privacy import KINDS, UNIT, Folder, digest_of, need, opened
+from .privacy import Changes, need
 from .tables import ONE, Cells, Tables, Z, along, inverse_of, is_read, rows_of, spread_of, times
 
 COLUMNS = [x + end for x in ("before", "after", "change") for end in ("", "_low", "_high")]
 COLUMNS += ["change_standard_deviation", "per_cent", "per_cent_low", "per_cent_high"]
-
-
-class Changes(Folder):
-    """Changes between two releases, whose folders are given, or are beside this one."""
-
-    named, free = "changes.json", "verifier/"
-
-    def __init__(self, path: Path, record: dict[str, Any], *given: Path) -> None:
-        super().__init__(path, record)
-        self.tabled = {name for entry in record["tables"] for name in entry["files"].values()}
-        self.tabled |= {"report.html", "changes.png"}
-        for when in ("before", "after"):
-            name, sha256 = record[when]["name"], record[when]["sha256"]
-            usual = [path.resolve().parent / Path(name or "").name]
-            found = [one for one in given or usual if digest_of(one / "release.json") == sha256]
-            fault = f"none of the given folders is the release {when}, by its sha256"
-            need(found or not given, fault)
-            if found:
-                self.add(when, opened(found[0]))
-            else:
-                self.skip(f"the release {when}, {name!r}: give its folder, and it is checked")
-
-    def check(self) -> None:
-        self.check_files()
-        whole, sides = self.record["rho_of_both"], [self.record[x] for x in ("before", "after")]
-        need(whole is None or all(sides[0][x] == sides[1][x] for x in UNIT), "rho_of_both")
-        self.check_parts(dict(zip(("before", "after"), sides, strict=True)), whole)
-        self.say(f"rho_of_both = {whole!r}: " + ("the sum of both" if whole else "no sum"))
-
-
-KINDS["gaussnoise.changes/1"] = Changes
 
 
 class Figure(NamedTuple):

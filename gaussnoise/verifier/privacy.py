@@ -1,7 +1,7 @@
 """The privacy of a published folder, from its files alone, in exact arithmetic.
 
-``python privacy.py [PATH]`` prints what it checked, and what it did not: the other files, which use
-this one, check more. A release is computed (tables.py) from integers with noise alone,
+``python privacy.py [PATH]``, of changes ``PATH BEFORE AFTER``, prints what it checked; other files,
+which use this one, check more. A release is computed (tables.py) from integers with noise alone,
 
     s_T (⊗_{i∈T} C_i) u N_T + z_T, for sets T of attributes, with the counts N_T of their cells,
 
@@ -56,11 +56,13 @@ def digest_of(path: Path) -> str:
 class Folder:
     """A folder, the lines that report its checks, and the releases that are its parts."""
 
-    named, free = "release.json", "release.png answers/ verifier/"  # its record; what may exist
+    named, total = "release.json", "rho"  # its record; the key there of what all parts have spent
+    free: tuple[str, ...] = ("release.png", "answers/", "verifier/")  # other files and folders
     numbers: Any = None  # the tables, set by other files
 
     def __init__(self, path: Path, record: dict[str, Any], *_: Path) -> None:
-        self.path, self.record, self.parts = path, record, dict[str, Any]()
+        self.path, self.record = path, record
+        self.parts, self.said = dict[str, Any](), dict[str, Any]()  # parts, and what they spend
         self.checked, self.unchecked = list[str](), list[str]()
         self.say, self.skip = self.checked.append, self.unchecked.append
         self.names, self.tabled = list[str](), set[str]()  # attributes; files that must exist
@@ -79,41 +81,37 @@ class Folder:
         need(len({*found}) == len(found), "names twice")
         return found
 
-    # ---- 1. Files
     def check_files(self) -> None:
-        """Check that the files are those that the record lists."""
-        self.check_folder(self.path, self.record, self.tabled, self.free)
-        self.say(f"{len(self.record['files'])} files: each has the stated sha256, and no other")
-
-    def check_folder(self, at: Path, record: Any, tables: Iterable[str], free: str = "") -> None:
-        """Check that no file was added, is missing, or has another sha256 than the record says."""
-        need(record["private"] is True, "a simulation, which is not private")
+        """1. Files: no file was added, is missing, or has another sha256 than the record says."""
+        at, listed = self.path, self.record["files"]
+        need(self.record["private"] is True, "a simulation, which is not private")
         need(not any(p.is_symlink() for p in at.rglob("*")), "a link in place of a file")
         names = {p.relative_to(at).as_posix() for p in at.rglob("*") if not p.is_dir()}
-        names, listed = names - {self.named, "signature.json"}, record["files"]
+        names -= {self.named, "signature.json"}
         need(names == {*listed}, f"missing or added: {sorted(names ^ {*listed})}")
-        files = {"summary.txt", "method.txt", "ddi.xml", *tables}
+        files = {"summary.txt", "method.txt", "ddi.xml", *self.tabled}
         files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")}
-        more = {x for x in names - files if "".join(x.partition("/")[:2]) not in free.split()}
+        more = {x for x in names - files if "".join(x.partition("/")[:2]) not in self.free}
         need(files <= names and not more, f"not of a release: {sorted(files - names | more)}")
         for name, sha in listed.items():
             need(digest_of(at / name) == sha, f"{name!r} has another sha256 than the record says")
         need("NOT PRIVATE" not in (at / "summary.txt").read_text("utf-8"), "a simulation")
+        self.say(f"{len(listed)} files: each has the stated sha256, and no other")
 
-    def check_parts(self, said: dict[str, Any], whole: float | None) -> None:
-        """Check the parts, the facts ``said`` about each, and that the whole ρ is their sum."""
+    def check(self) -> None:
+        """5. Privacy: of all parts, whose lines become lines of this folder, and the sum of ρ."""
+        self.check_files()
         for name, part in self.parts.items():
+            part.say = lambda line, name=name: self.say(f"{name}: {line}")
+            part.skip = lambda line, name=name: self.skip(f"{name}: {line}")
             part.check()
-            same = all(said[name][key] == part.record[key] for key in (*UNIT, "rho"))
+            same = all(self.said[name][key] == part.record[key] for key in (*UNIT, "rho"))
             need(same, f"what is said of {name}: rho, or another unit of privacy")
-        rho = sum((exact(own["rho"]) for own in said.values()), Fraction(0))
-        need(whole is None or rho <= exact(whole) <= rho * CLOSE, "rho is not the sum of all")
-
-    def add(self, name: str, part: Any) -> None:
-        """Add a release as a part, whose lines become lines of this folder after its name."""
-        self.parts[name] = part
-        part.say = lambda said: self.say(f"{name}: {said}")
-        part.skip = lambda left: self.skip(f"{name}: {left}")
+        rho, whole = sum(exact(own["rho"]) for own in self.said.values()), self.record[self.total]
+        alike = len({tuple(own[key] for key in UNIT) for own in self.said.values()}) == 1
+        apart = whole is None and self.total != "rho"
+        need(apart or (alike and rho <= exact(whole) <= rho * CLOSE), "rho is not the sum of all")
+        self.say(f"{self.total} = {whole!r}: " + ("no sum" if apart else "the sum of all"))
 
 
 class Attribute:
@@ -121,7 +119,8 @@ class Attribute:
 
     def __init__(self, name: str, given: dict[str, Any], rows: list[str] | None) -> None:
         base, n = given.get("base"), len(given.get("categories") or given.get("edges", ())[1:])
-        if "clip" in given or "unit" in given:  # both bounds, and between
+        self.in_parts = "clip" in given or "unit" in given
+        if self.in_parts:  # both bounds, and between
             n = 2 + ("clip" in given and isinstance(base, dict) and 2 in base["degrees"])
         n += "other" in given and "unit" not in given
         need(n > 0, f"labels of {name!r}")
@@ -138,7 +137,7 @@ class Attribute:
 class Release(Folder):
     """A release of tables; :class:`Stream` inherits its checks."""
 
-    free = "noise.npz " + Folder.free
+    free = ("noise.npz", *Folder.free)
     growth = 1  # a stream's squared sensitivity over ticks
 
     def __init__(self, path: Path, record: dict[str, Any], *_: Path) -> None:
@@ -154,50 +153,44 @@ class Release(Folder):
         self.public, self.weight = self.at(plan.get("public", ())), plan.get("weight")
         self.most = exact(self.weight["most"] if self.weight else 1)
         self.unit = noise.get("unit", {"units_of_a_row": 1})["units_of_a_row"]
-        self.moving = record["neighbors"] == "add-remove" or record["person"] is not None
+        self.moving = record["person"] is not None or record["neighbors"] == "add-remove"
         given = plan["workload"]
         given = itertools.combinations(schema, given) if type(given) is int else given
         self.asked = [t if isinstance(t, dict) else dict.fromkeys(t) for t in given]
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
-        need(len({*map(frozenset, self.tables)}) == len(self.tables), "a table is listed twice")
 
-    # ---- 2. Unit of privacy
     def check_unit(self) -> None:
-        """Check the neighbours: data that differ in one row, or in all rows of a person."""
+        """2. Unit of privacy: data that differ in one row, or in all rows of a person."""
         record, plan, k = self.record, self.plan, self.record["rows_per_person"]
-        same = all(record[key] == plan[key] for key in UNIT)
-        same &= record.get("per_person") == plan.get("per_person")
+        same = all(record.get(key) == plan.get(key) for key in (*UNIT, "per_person"))
         relations = ("add-remove",) if self.weight else ("add-remove", "replace")
         need(same and type(k) is int and k > 0 and record["neighbors"] in relations, "unit")
         need(self.weight == self.noise.get("unit", {}).get("weight") and self.most > 0, "weight")
 
-    # ---- 3. Measurements
     def check_measured(self) -> None:
-        """Check that the measured sets are exactly those from which the tables are computed."""
+        """3. Measurements: exactly those sets from which the tables are computed."""
         wide = [[i for i in S if self.own[i].n > 1] for S in self.tables]
         inside = {T for S in wide for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
         wanted = {T for T in inside | {()} if not {*T} <= {*self.public} or (self.moving and not T)}
         need({*self.multipliers} == wanted and not (self.public and self.moving), "measured sets")
-        used = [self.own[i].given for S in self.tables for i in S]
-        parts = self.weight or any("clip" in given or "unit" in given for given in used)
+        parts = self.weight or any(self.own[i].in_parts for S in self.tables for i in S)
         need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
 
-    # ---- 4. Sensitivity
-    def inner(self, D: Iterable[int] = ()) -> int:
-        """Return the least inner product of all ``s_T ⊗ C_i`` on two rows that differ in D."""
+    def inner(self, D: Iterable[int] = (), sets: Iterable[Axes] | None = None) -> int:
+        """Return the least inner product of the ``s_T ⊗ C_i`` on two rows that differ in D."""
         # it is affine in each attribute's inner product, so least where each is extreme
         ends = [a.least if i in D else a.square for i, a in enumerate(self.own)]
-        return sum(s * s * math.prod(ends[i] for i in T) for T, s in self.multipliers.items())
+        own = self.multipliers if sets is None else sets
+        return sum(self.multipliers[T] ** 2 * math.prod(ends[i] for i in T) for T in own)
 
     def moved(self) -> Fraction | int:
-        """Return the largest squared change of all ``s_T ⊗ C_i`` between neighbours, for u = 1."""
+        """4. Sensitivity: the largest squared change of all ``s_T ⊗ C_i``, for u = 1."""
         if grows := [i for i in {*itertools.chain(*self.tables)} if "unit" in self.own[i].given]:
             return self.paid(grows)
         if self.record["neighbors"] == "add-remove":
             return self.inner()
         free = sorted({i for T in self.multipliers for i in T} - {*self.public})
-        steps = len(self.multipliers) << len(free)
-        need(steps < 10**7, "too many attributes", NotImplementedError)
+        need(len(self.multipliers) << len(free) < 10**7, "too many attributes", NotImplementedError)
         sets = (D for k in range(len(free) + 1) for D in itertools.combinations(free, k))
         return max(2 * (self.inner() - min(map(self.inner, sets))), self.inner() * self.moving)
 
@@ -209,19 +202,17 @@ class Release(Folder):
         need(kind == ("PerRecord", "add-remove", None, None) and self.growth == 1, "the budget")
         apart = all(self.names[i] in scales and self.own[i].matrix == [[0, 1]] for i in grows)
         need(apart and self.unit == 1 << 20, "sums are not measured apart, or without a scale")
-        norms = {T: math.prod(self.own[i].square for i in T) for T in self.multipliers}
-        lengths = {T: s * s * norms[T] for T, s in self.multipliers.items()}
-        need(all(len({*T} & {*grows}) < 2 for T in lengths), "a product of such numbers")
-        sums = [Fraction(sum(b for T, b in lengths.items() if {*T}.isdisjoint(grows)))]
+        need(all(len({*T} & {*grows}) < 2 for T in self.multipliers), "a product of such numbers")
+        sums = [Fraction(self.inner(sets=[T for T in self.multipliers if {*T}.isdisjoint(grows)]))]
         for i in grows:
             end = Fraction(str(self.own[i].given["unit"])) * 2**20 * k  # k rows cost k^2 as much
             t = Fraction(str(scales[self.names[i]])) / end
-            sums.append(t**2 * sum(b for T, b in lengths.items() if i in T))
+            sums.append(t**2 * self.inner(sets=[T for T in self.multipliers if i in T]))
         self.say(f"(1 + sum of squares) {float(max(sums)):.6g}: any numbers in {k} row(s)")
         return max(sums)
 
-    # ---- 5. Privacy
     def check(self) -> None:
+        """5. Privacy: σ, ρ and the budget, after the other checks."""
         self.check_files()
         self.check_unit()
         self.check_measured()
@@ -261,7 +252,6 @@ class Release(Folder):
         return self.say(f"{kind} {asked}: its Gaussians have this rho")
 
 
-# ---- Streams
 def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
     """Return the largest ``Σ_{i,j∈π} |(C'C)_ij|``: π has at most k ticks, any two ``apart`` apart.
 
@@ -312,9 +302,10 @@ class Stream(Release):
         need(all(type(x) is int and x > 0 for x in sizes), "ticks")
         self.reports = min(reports, (n - 1) // self.apart + 1)
         self.rows = [list(map(int, row.split(" "))) for row in record["time_matrix"]]
-        need([*map(len, self.rows)] == [*range(1, n + 1)], "time_matrix is not lower triangular")
-        need(all(row[-1] > 0 for row in self.rows), "a tick is not measured")
+        own = [len(row) for row in self.rows if row[-1] > 0]
+        need(own == [*range(1, n + 1)], "time_matrix is not triangular, or a tick is not measured")
         self.tables = [*{tuple(sorted(self.at(term))) for term in self.asked}]
+        self.records = list[dict[str, Any]]()
 
     def check_unit(self) -> None:
         super().check_unit()
@@ -329,62 +320,72 @@ class Stream(Release):
         there, place = {p.name for p in self.path.iterdir()}, self.path / "ticks"
         more = there - {"stream.json", "ticks", "private", "verifier", "signature.json"}
         need(not more and not (self.path / "signature.json").is_dir(), "files of no stream")
-        folders = sorted(p.name for p in place.iterdir())
-        numbers = [f"{t:04d}" for t, _ in enumerate(folders, 1)]
-        need(folders == numbers and len(folders) <= len(self.rows), "a tick missing")
-        self.records = [parsed((place / name / "release.json").read_bytes()) for name in folders]
-        for t, own in enumerate(self.records, 1):
+        folders, numbers = sorted(place.glob("*")), [f"{t:04d}" for t, _ in enumerate(self.rows, 1)]
+        need([at.name for at in folders] == numbers[: len(folders)], "a tick missing")
+        for t, at in enumerate(folders, 1):
+            self.records.append(own := parsed((at / "release.json").read_bytes()))
             need((own["format"], own["tick"]) == ("gaussnoise.stream-tick/1", t), f"no tick {t}")
             files = [f"{what}/{e['file']}" for what in ("period", "cumulative") for e in own[what]]
-            self.check_folder(place / f"{t:04d}", own, files)
+            tick = Folder(at, own)
+            tick.tabled, tick.free = {*files}, ()
+            tick.check_files()
         self.say(f"{len(folders)} ticks from 1 on: each of their files has the stated sha256")
         if "private" in there:
             self.skip("private/: never publish it")
 
 
-# ---- Combined folders
 class Combined(Folder):
     """Tables combined from releases of the same rows; the folder also holds these releases."""
 
-    free = "releases/ " + Folder.free
+    free = ("releases/", *Folder.free)
 
     def __init__(self, path: Path, record: dict[str, Any], *_: Path) -> None:
         super().__init__(path, record)
+        there, rows = {p.name for p in (path / "releases").iterdir()}, list[Any]()
         for source in record["combined_from"]:
             at = path / source["folder"]
             need(at.parent == path / "releases", "a release in another place")
-            self.add(at.name, one := opened(at))
             need(digest_of(at / "release.json") == source["sha256"], "the sha256 of a release")
+            self.parts[at.name] = one = opened(at)
+            self.said[at.name] = record | {"rho": source["rho"]}
             need(type(one) is Release, "no release", NotImplementedError)
-
-    def check(self) -> None:
-        self.check_files()
-        record, plans = self.record, [one.plan for one in self.parts.values()]
-        there = {p.name for p in (self.path / "releases").iterdir()}
-        once = there == {*self.parts} and len(record["combined_from"]) == len(there) > 1
-        need(once, "releases that are not combined, or one of them twice")
-        rows = [[plan.get(key) for key in ("public", "per_person", "weight")] for plan in plans]
-        need(all(own == rows[0] for own in rows), "other rows or counts")
-        said = [record | {"rho": source["rho"]} for source in record["combined_from"]]
-        self.check_parts(dict(zip(self.parts, said, strict=True)), record["rho"] or 0)
-        self.say(f"rho = {record['rho']!r}: the sum of all releases'")
+            rows.append([one.plan.get(key) for key in ("public", "per_person", "weight")])
+        alike = there == {*self.parts} and rows == rows[:1] * len(there)
+        need(alike and len(rows) > 1, "releases not combined, one twice, or other rows or counts")
 
 
-KINDS: dict[str, type[Folder]] = {  # changes.py adds its own
-    "gaussnoise.tables/3": Release,
-    "gaussnoise.combined/1": Combined,
-    "gaussnoise.stream/2": Stream,
-}
+class Changes(Folder):
+    """Changes between two releases, whose folders are given, or are beside this one."""
+
+    named, free, total = "changes.json", ("verifier/",), "rho_of_both"
+
+    def __init__(self, path: Path, record: dict[str, Any], *given: Path) -> None:
+        super().__init__(path, record)
+        self.tabled = {name for entry in record["tables"] for name in entry["files"].values()}
+        self.tabled |= {"report.html", "changes.png"}
+        for when in ("before", "after"):
+            self.said[when] = own = record[when]
+            usual = [path.resolve().parent / Path(own["name"] or "").name]
+            at = [x for x in given or usual if digest_of(x / "release.json") == own["sha256"]]
+            need(at or not given, f"none of the given folders is the release {when}, by its sha256")
+            if at:
+                self.parts[when] = opened(at[0])
+            else:
+                self.skip(f"the release {when}, {own['name']!r}: give its folder to check it")
+
+
+KINDS: dict[str, type[Folder]] = {"gaussnoise.tables/3": Release, "gaussnoise.stream/2": Stream}
+KINDS |= {"gaussnoise.combined/1": Combined, "gaussnoise.changes/1": Changes}
 
 
 def opened(path: Path, *releases: Path) -> Any:
     """Return the object that checks a folder; ``releases``: both, for a folder of changes."""
     name = next((x for x in ("stream.json", "changes.json") if (path / x).exists()), "release.json")
     need(not (path / name).is_symlink(), "a link in place of a file")
+    need((path / name).exists(), "there is no release.json", NotImplementedError)
     record = parsed((path / name).read_bytes())
     form = str(record.get("format"))
     why = {"gaussnoise.stream-tick/1": "one tick; check its stream, the folder with stream.json"}
-    why |= {"gaussnoise.changes/1": "changes, made of two releases: check each of these alone"}
     need(form in KINDS, why.get(form, f"the format {form!r:.60}"), NotImplementedError)
     need(not releases or name == "changes.json", "releases are given with changes alone")
     return KINDS[form](path, record, *releases)
@@ -392,9 +393,8 @@ def opened(path: Path, *releases: Path) -> Any:
 
 if __name__ == "__main__":
     try:
-        found = opened(*map(Path, sys.argv[1:] or ["."]))
-        found.check()
+        (found := opened(*map(Path, sys.argv[1:] or ["."]))).check()
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
-        sys.exit(f"FAILED: {error!r}")
+        sys.exit(f"{'UNKNOWN' if type(error) is NotImplementedError else 'FAILED'}: {error!r}")
     found.skip("numbers, gamma, words of the record: by verify.py and the files beside it")
     print("CHECKED", *found.checked, "NOT CHECKED", *found.unchecked, sep="\n")

@@ -6,7 +6,7 @@ import itertools
 import json
 from typing import Any
 
-from .privacy import Release, Stream, need
+from .privacy import Attribute, Release, Stream, need
 
 LEVEL = {"columns": ["low", "high"], "level": 0.95, "simultaneous": False}
 ENDINGS = {"csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "xlsx": ".xlsx"}
@@ -35,9 +35,10 @@ def floats(value: Any) -> Any:
     return [*map(floats, value)] if isinstance(value, list) else float(value)
 
 
-def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
+def entry_of(name: str, own: Attribute) -> dict[str, Any]:
     """Return what a record must say about an attribute, from its entry in the schema."""
-    edges, clip, words = given.get("edges", []), given.get("clip"), texts(given)
+    given, words = own.given, texts(own.given)
+    edges, clip, base = given.get("edges", []), given.get("clip"), given.get("base")
     bins = [f"[{low}, {high})" for low, high in itertools.pairwise(words.get("edges", []))]
     bins = [x.replace("[-inf", "(-inf") for x in bins]
     bins = [*bins[:-1], *(x if "inf)" in x else f"{x[:-1]}]" for x in bins[-1:])]
@@ -48,13 +49,11 @@ def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
         entry["edges"] = [str(float(end)) if type(end) is int else str(end) for end in edges]
     if clip:
         low, high = (f"weight at {float(end):.15g}" for end in clip)
-        squares = isinstance(given.get("base"), dict) and 2 in given["base"]["degrees"]
-        entry["labels"] = [low, *["weight between"] * squares, high, *other]
+        entry["labels"] = [low, *["weight between"] * (own.n - 2 - len(other)), high, *other]
         entry["clip"] = clip
     if "unit" in given:  # no upper bound: the last cell stands for 2^20 units
         entry["labels"] = ["weight at 0", f"weight at {given['unit'] * 2.0**20:.15g}"]
         entry["unit"] = given["unit"]
-    base = given.get("base")
     if isinstance(base, dict):  # TOML writes whole numbers without a point
         base = {k: floats(x) if k in ("about", "values") else x for k, x in base.items()}
     entry |= {"base": floats(base) if isinstance(base, list) else base} if base else {}
@@ -66,16 +65,14 @@ def entry_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
                 return cells[places.index(moment(of[0])) : places.index(moment(of[1]))]
             return sorted(texts(of), key=cells.index)
 
-        entry["groups"] = {
-            level: {own: members(of) for own, of in groups.items()}
-            for level, groups in given["groups"].items()
-        }
+        levels = given["groups"].items()
+        entry["groups"] = {level: {x: members(of) for x, of in g.items()} for level, g in levels}
     return entry
 
 
 def domain_of(one: Release) -> list[dict[str, Any]]:
     """Return what a record must say about all attributes, from their schema."""
-    found = [entry_of(name, a.given) for name, a in zip(one.names, one.own, strict=True)]
+    found = [*map(entry_of, one.names, one.own)]
     for entry, a in zip(found, one.own, strict=True):
         fault = f"labels of {entry['name']!r}"
         need(len({*entry["labels"]}) == len(entry["labels"]) == a.n, fault)
@@ -165,7 +162,7 @@ def check_release(one: Release) -> None:
     need(meaning, "neighbors_meaning")
     entries, terms = record.get("workload", record["marginals"]), terms_of(one, domain)
     asked = [one.at(term.get("bases", term.get("attributes"))) for term in entries]
-    need({*asked} == {*one.tables}, "the workload asks for other tables")
+    need([*dict.fromkeys(asked)] == one.tables, "the workload asks for other tables")
     need(asked == [one.at(term) for term in terms], "the plan's workload")
     cells = (dict.fromkeys(term, "identity") for term in terms)
     bases = [entry.get("bases", own) for entry, own in zip(entries, cells, strict=True)]

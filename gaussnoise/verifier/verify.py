@@ -16,7 +16,7 @@ if __name__ == "__main__":  # import the files beside this one
     here.__path__, __package__ = [str(Path(__file__).resolve().parent)], "verifier"
 
 from . import changes, optimality, record, series, tables
-from .privacy import Combined, Folder, Release, Stream, digest_of, need, opened
+from .privacy import Changes, Combined, Folder, Release, Stream, digest_of, need, opened
 
 _UNCHECKED = [
     "summary.txt, method.txt, ddi.xml, metadata of tables, pictures, noise.npz, signature.json",
@@ -39,7 +39,7 @@ def check_rest(folder: Folder, *, alone: bool = True) -> None:
         optimality.check_bracket(folder)
     elif isinstance(folder, Combined):
         series.check_combined(folder)
-    elif isinstance(folder, changes.Changes):
+    elif isinstance(folder, Changes):
         changes.check_tables(folder)
     return None
 
@@ -54,10 +54,10 @@ def verified(path: Path, *releases: Path) -> list[str]:
         found.check()
         if path.is_dir():
             check_rest(found)
-    except (FileNotFoundError, NotImplementedError) as error:
+    except NotImplementedError as error:
         return [f"UNKNOWN: no check of such a folder: {error}"]
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
-        return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
+        return [f"FAILED: {error if isinstance(error, ValueError | OSError) else repr(error)}"]
     left = [*dict.fromkeys(found.unchecked)]
     left += _UNCHECKED * path.is_dir()
     copy, own = path / "verifier", Path(__file__).parent

@@ -217,15 +217,42 @@ def test_the_command_takes_both_releases(folders, capsys):
     assert run(["verify", both[0], both[0], both[1]]) == 1
 
 
-def test_the_file_about_privacy_names_the_releases_that_changes_are_made_of(folders):
-    """Alone, it does not pass changes, and checks both of their releases."""
-    alone = str(Path(verifier.__file__).with_name("privacy.py"))
-    found = [
-        subprocess.run([sys.executable, "-S", "-I", alone, at], capture_output=True, text=True)
-        for at in (folders["counts"], *(folders["counts"].parent / x for x in ("january", "june")))
-    ]
-    assert [done.returncode for done in found] == [1, 0, 0]
-    assert "made of two releases: check each of these" in found[0].stderr
+def privacy_of(*paths):
+    """The exit status of the file about privacy alone, and what it prints."""
+    alone = [sys.executable, "-S", "-I", Path(verifier.__file__).with_name("privacy.py")]
+    done = subprocess.run([*alone, *paths], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_file_about_privacy_checks_changes_and_both_releases(folders, tmp_path):
+    """It finds them beside the changes, or is given them; without them, it says what is left."""
+    at = tmp_path / "both"
+    for name in ("january", "june", "changes"):
+        shutil.copytree(folders["counts"].parent / name, at / name)
+    shutil.copytree(at / "changes", tmp_path / "alone")
+    for paths in ([at / "changes"], [tmp_path / "alone", at / "june", at / "january"]):
+        status, said = privacy_of(*paths)
+        assert status == 0
+        assert "before: squared sensitivity" in said
+        assert "after: zCDP {'rho': 0.02}: its Gaussians have this rho" in said
+        assert re.search(r"^rho_of_both = 0.0[\d]+: the sum of all$", said, re.MULTILINE)
+    status, said = privacy_of(tmp_path / "alone")
+    checked, left = said.split("NOT CHECKED")
+    assert status == 0
+    assert "its Gaussians" not in checked
+    assert left.count("give its folder to check it") == 2
+    copy, changes = Copy(at / "changes", tmp_path / "copy"), Copy(at / "june", tmp_path / "june")
+    record = copy.read("changes.json")
+    copy.write_record(record | {"rho_of_both": record["rho_of_both"] / 2}, "changes.json")
+    assert "FAILED: ValueError('rho is not the sum of all')" in privacy_of(copy.at)[1]
+    # of a release whose noise has half the stated scale, by a record that agrees with the changes
+    own = changes.record
+    own["noise"]["sigma"] /= 2
+    changes.write_record(own)
+    shutil.copytree(at / "january", tmp_path / "january")
+    digest = hashlib.sha256((changes.at / "release.json").read_bytes()).hexdigest()
+    copy.write_record(record | {"after": record["after"] | {"sha256": digest}}, "changes.json")
+    assert privacy_of(copy.at) == (1, "FAILED: ValueError('rho_of_one_row')\n")
 
 
 @pytest.mark.integration

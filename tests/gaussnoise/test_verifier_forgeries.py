@@ -112,6 +112,37 @@ def test_a_file_that_no_record_lists_is_refused(kind, name, folders, tmp_path):
     refused(copy)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("wide", "marginals.jsonl"),
+        ("wide", "measurements.jsonl"),
+        ("release", "summary.txt"),
+        ("combined", "releases/1-release/release.json"),
+        ("stream", "ticks/0001/release.json"),
+        ("stream", "ticks/0001/method.txt"),
+    ],
+)
+def test_a_folder_without_one_of_its_files_is_refused(kind, name, folders, tmp_path):
+    """That a check cannot be made is then no excuse: UNKNOWN is for folders of another kind."""
+    copy = Copy(folders[kind], tmp_path / "copy")
+    (copy.at / name).unlink()
+    refused(copy)
+    nothing = Copy(folders[kind], tmp_path / "nothing")
+    for path in (p for p in nothing.at.iterdir() if p.is_file()):
+        path.unlink()
+    assert [lines[0].split()[0] for lines in both(nothing)] == ["UNKNOWN:"] * 2
+
+
+def test_tables_in_another_order_than_the_workload_are_refused(folders, tmp_path):
+    """Or listed twice."""
+    copy = Copy(folders["workbook"], tmp_path / "copy")
+    listed = copy.record["marginals"]
+    for entries in (listed[::-1], [*listed, listed[0]]):
+        changed_record(copy, marginals=entries)
+        refused(copy, "the workload asks for other tables")
+
+
 @pytest.mark.parametrize("name", ["verifier/rows.csv", "verifier/more/rows.csv"])
 def test_a_file_beside_a_copy_of_the_verifier_is_named(name, folders, tmp_path):
     copy = Copy(folders["release"], tmp_path / "copy")

@@ -103,11 +103,12 @@ class StoredTables(Mapping[Subset, Array]):
         (estimate,) = read_numbers(path, ("estimate",), place.first_row, math.prod(place.shape))
         return estimate.reshape(place.shape)
 
-    def fault(self, deviation: Deviation) -> str | None:
+    def fault(self, deviation: Deviation, *, by_executors: bool = False) -> str | None:
         """Return which number in the files disagrees with the plan first, in words; or None.
 
         Tables of more than 2^22 cells are not read. ``deviation``: the function used for writing.
-        If many tables share a file, its rows must name the table that is stated for them.
+        Where many tables share files, or executors wrote them, rows must name the table that is
+        stated for them.
         """
         number = {S: k for k, S in enumerate(self.places, 1)}
         for run in self._runs():
@@ -118,7 +119,7 @@ class StoredTables(Mapping[Subset, Array]):
             ]
             sd = np.concatenate(sd)
             path, rows = self.folder / place.file, (place.first_row, sd.size)
-            if len(self.places) > MOST_FILES:
+            if by_executors or len(self.places) > MOST_FILES:
                 whose = read_numbers(path, ("marginal", "estimate"), *rows)[0]
                 sizes = [math.prod(shape) for shape in shapes]
                 if (whose != np.repeat([number[S] for S in run], sizes)).any():
@@ -306,12 +307,11 @@ class FilesWriter(AbstractTableWriter):
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
         self._format, self._notes = FORMATS[format], notes
-        names = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
-        self._files = dict(zip(subsets, names, strict=True))
+        self._planned = planned_places(schema, subsets, format)
 
     def write(self, S: Subset, estimate: Array) -> None:
-        self._places[S] = Place(self._files[S], 0, estimate.shape)
-        path = self._folder / self._files[S]
+        self._places[S] = self._planned[S]
+        path = self._folder / self._planned[S].file
         self._fill(S, estimate, lambda schema: self._format.writer(path, schema, self._notes))
 
 
@@ -325,11 +325,12 @@ class BookWriter(AbstractTableWriter):
         schema: Schema,
         subsets: Sequence[Subset],
         deviation: Deviation,
-        format: AbstractBook,
+        format: FileFormat,
         notes: Notes,
         answers: Sequence[Answers],
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
+        self._planned = planned_places(schema, subsets, format)
         self._number = {S: k for k, S in enumerate(subsets)}
         answered = {own.subset for own in answers}
         virtual = {i for i, a in enumerate(schema.attributes) if a.is_summed}
@@ -337,11 +338,11 @@ class BookWriter(AbstractTableWriter):
         later = list(enumerate(answers, len(subsets)))
         brief = [k for k, own in later if own.is_brief]
         full = [k for k, own in later if not own.is_brief]
-        self._format, self._file = format, book_file(format)
+        self._format: Any = FORMATS[format]
         titles = [notes.title_of([schema.names[i] for i in S]) for S in subsets]
         self._book = self._stack.enter_context(
-            format.book(
-                folder / self._file,
+            self._format.book(
+                folder / book_file(self._format),
                 titles,
                 notes,
                 [own.title for own in answers],
@@ -351,7 +352,7 @@ class BookWriter(AbstractTableWriter):
 
     def write(self, S: Subset, estimate: Array) -> None:
         k = self._number[S]
-        self._places[S] = Place(self._file, self._format.row_of(k), estimate.shape)
+        self._places[S] = self._planned[S]
         longest = [max(len(str(x)) for x in self._schema.attributes[i].labels) for i in S]
         row = _NUMBERS_OF_A_ROW + _BYTES_OF_A_CHARACTER * sum(longest)
         cells = math.prod(size + 1 for size in estimate.shape)
@@ -481,10 +482,21 @@ def table_writer(
     """
     if len(subsets) > MOST_FILES:
         return DatasetWriter(folder, schema, subsets, deviation)
-    book = FORMATS[format]
-    if isinstance(book, AbstractBook):
-        return BookWriter(folder, schema, subsets, deviation, book, notes, answers)
+    if isinstance(FORMATS[format], AbstractBook):
+        return BookWriter(folder, schema, subsets, deviation, format, notes, answers)
     return FilesWriter(folder, schema, subsets, deviation, format, notes)
+
+
+def planned_places(
+    schema: Schema, subsets: Sequence[Subset], format: FileFormat
+) -> dict[Subset, Place]:
+    """Return where each table is: in a file of its own, or in the workbook of all tables."""
+    own, shapes = FORMATS[format], [tuple(schema.sizes[i] for i in S) for S in subsets]
+    files = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
+    rows = [0] * len(subsets)
+    if isinstance(own, AbstractBook):
+        files, rows = [book_file(own)] * len(rows), [own.row_of(k) for k, _ in enumerate(rows)]
+    return dict(zip(subsets, map(Place, files, rows, shapes), strict=True))
 
 
 def book_file(format: AbstractBook) -> str:

@@ -21,7 +21,7 @@ from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..schema.schema import OnOutside
 from .files import BRIEF, answer_files, answered, document_of, placed, rows_of, whole_record
-from .formats import FORMATS, FileFormat, format_of
+from .formats import FileFormat, format_name, format_of
 from .formats.format import AbstractBook
 from .noisy import AbstractRelease
 from .record import ASSUMED, FORMAT, contrasts_of, most_bytes
@@ -32,6 +32,7 @@ from .store import (
     Place,
     StoredTables,
     different_column,
+    planned_places,
     read_index,
     read_numbers,
 )
@@ -171,7 +172,7 @@ def _disagreement(
     return (
         difference(tables.folder, expected, record, texts, as_matrix=as_matrix)
         or list_difference(release.plan, tables.folder, record, **lists)
-        or tables.fault(release.deviation)
+        or tables.fault(release.deviation, by_executors="executors" in record)
         or answers_fault(release, tables.folder, answers)
     )
 
@@ -289,13 +290,17 @@ def answers_fault(release: AbstractRelease, folder: Path, answers: Mapping[int, 
 
 def format_of_tables(tables: StoredTables) -> FileFormat:
     """Return the name of the format of stored tables."""
-    own = format_of(next(iter(tables.places.values())).file)
-    return next(name for name in get_args(FileFormat) if FORMATS[name] is own)
+    return format_name(next(iter(tables.places.values())).file)
 
 
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
-    """Return the location of each table, from the record."""
+    """Return the location of each table: the planned one, with which the record is compared.
+
+    Only the record knows the rows of files that hold many tables, in the order of their writing.
+    """
     entries = record["marginals"]
+    if not (isinstance(entries, dict) or "executors" in record):
+        return planned_places(plan.schema, plan.tables.subsets, format_name(entries[0]["file"]))
     if isinstance(entries, dict):
         if entries["file"] not in record["files"]:
             raise ValueError

@@ -16,6 +16,13 @@ _EXACT = 2**53  # doubles cannot hold every integer that is not below this one
 _NUMBER = re.compile(r"\s*[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?\s*")
 
 
+def settled_codes(codes: tuple[Code, ...]) -> tuple[Code, ...]:
+    """Return sorted codes, so that their order changes neither a schema nor a digest."""
+    if not all(isinstance(code, str | int | float) for code in codes):
+        return codes  # refused by :func:`code_problems`
+    return tuple(sorted(codes, key=lambda code: (isinstance(code, str), code)))
+
+
 def code_problems(
     codes: Sequence[object], categories: Sequence[object], is_number: bool
 ) -> Iterator[str]:

@@ -24,7 +24,7 @@ from ...files.disk import opened
 from ...text import near
 from .about import LINE, NOTHING_SAID, About, is_line
 from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
-from .codes import EXPECTED_CODES, Code, code_problems
+from .codes import EXPECTED_CODES, Code, code_problems, settled_codes
 from .date_format import ISO_FORMAT, as_iso
 from .dates import (
     EXPECTED_EDGES,
@@ -164,7 +164,7 @@ class Attribute:
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
         object.__setattr__(self, "unit", None if unit is None else as_unit(name, unit))
-        object.__setattr__(self, "missing", _listed(name, "codes", missing))
+        object.__setattr__(self, "missing", settled_codes(_listed(name, "codes", missing)))
         object.__setattr__(self, "spellings", settled_spellings(spellings))
         object.__setattr__(self, "title", title)
         object.__setattr__(self, "measured_in", measured_in)

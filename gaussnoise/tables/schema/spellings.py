@@ -13,7 +13,10 @@ Spelt: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def settled(value: object) -> tuple[Spelt, ...] | None:
-    """Return spellings as nested tuples, from a mapping or from such tuples; None for others."""
+    """Return sorted spellings, from a mapping or from nested tuples; None for others.
+
+    Sorted, so that their order changes neither a schema nor the digest of a request.
+    """
     pairs = tuple(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, tuple | list):
         return None
@@ -25,8 +28,8 @@ def settled(value: object) -> tuple[Spelt, ...] | None:
             pair[1], Iterable
         ):
             return None
-        found.append((pair[0], tuple(pair[1])))
-    return tuple(found)
+        found.append((pair[0], tuple(sorted(pair[1], key=str))))  # others are refused later
+    return tuple(sorted(found, key=lambda pair: pair[0]))
 
 
 def spelling_problems(

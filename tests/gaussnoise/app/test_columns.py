@@ -55,7 +55,7 @@ def test_spellings_are_typed_behind_their_category(text, categories, spellings):
 
 def test_categories_that_differ_in_case_or_blanks_can_be_joined():
     joined = join("x", 'M\n"F "\nfemale\nF = w\nf\nMale')
-    assert joined == ('M\n"F " = F, w, f\nfemale\nMale', "F /F/f")
+    assert joined == ('M\n"F " = F, f, w\nfemale\nMale', "F /F/f")
     assert join("x", joined[0]) is None
     assert join("x", "F\nM") is None
 

@@ -416,12 +416,22 @@ def test_spellings_count_as_their_category_and_are_saved(tmp_path):
     assert loaded["sex"].estimate == pytest.approx(300, abs=20)
     assert run(["verify", str(tmp_path / "out")]) == 0
     method = (tmp_path / "out" / "method.txt").read_text()
-    assert "sex: F; M (counted as one: f, Fem, ale as F; m as M)" in method
+    assert "sex: F; M (counted as one: Fem, ale, f as F; m as M)" in method
     for question in ("count of sex=f", 'count of sex="Fem, ale"'):
         assert loaded.ask(question).estimate == loaded.ask("count of sex=F").estimate
     unlike = pa.table({"sex": ["F ", "m"]})
     (case,) = plan.check(unlike).failure_cases
     assert (case.reason, case.rows) == ("not a category", 1)
+
+
+def test_spellings_and_codes_in_another_order_make_the_same_request():
+    def request(spellings, missing):
+        sex = gn.Attribute("sex", ["F", "M", "X"], spellings=spellings, missing=missing)
+        return gn.plan(gn.Schema([sex]), 1, gn.zCDP(1)).request_sha256
+
+    one = request({"M": ["m", "Man"], "F": ["f", "Frau"]}, [9, "none", -8.5])
+    assert one == request({"F": ["Frau", "f"], "M": ["Man", "m"]}, ["none", -8.5, 9])
+    assert one != request({"F": ["Frau", "m"], "M": ["Man", "f"]}, [9, "none", -8.5])
 
 
 def test_spellings_that_pandas_reads_as_one_value_belong_to_one_category():

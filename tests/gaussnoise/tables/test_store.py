@@ -15,7 +15,13 @@ import pytest
 from pyarrow import csv, parquet
 
 import gaussnoise as gn
-from gaussnoise.errors import CertificateError, LedgerError, OutputError, ParameterError
+from gaussnoise.errors import (
+    CertificateError,
+    LedgerError,
+    OutputError,
+    ParameterError,
+    StreamError,
+)
 from gaussnoise.files.disk import aside, digests_in, file_digest
 from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.tables.release import files as _files
@@ -421,8 +427,54 @@ def test_a_listed_table_is_not_read_from_elsewhere(small):
     plan, _, folder = small
     changes = outside(folder, "../elsewhere.csv")
     rewritten(folder, marginals=changes["marginals"])
-    with pytest.raises(OutputError, match="not a complete release"):
+    with pytest.raises(OutputError, match=r"expected 'tables/1-a-by-b.csv', got '../elsewhere"):
         gn.TableRelease.load(folder, plan)
+
+
+def exchanged(folder, *lists):
+    """Exchange where the first two tables are, which have equally many cells and the same noise."""
+    record = record_of(folder)
+    for one, two in (record[name][:2] for name in lists):
+        for key in ("file", "first_row"):
+            one[key], two[key] = two[key], one[key]
+    rewritten(folder, **{name: record[name] for name in lists})
+
+
+PAIR = gn.Schema([gn.Attribute(name, ["x", "y"]) for name in ("a", "b", "c")])
+ROWS = pa.table({"a": ["x", "y"], "b": ["x", "x"], "c": ["y", "y"]})
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_tables_whose_entries_are_exchanged_are_refused(tmp_path, format):
+    plan = gn.plan(PAIR, [("a",), ("b",)], gn.zCDP(0.5))
+    releases = [plan.release(ROWS, out=tmp_path / f"{k}", format=format) for k in range(2)]
+    gn.combine(releases).save(tmp_path / "both", format=format)
+    series = gn.plan(PAIR, [("a",), ("b",)], gn.zCDP(0.5), over=gn.streams.Ticks(2))
+    series.start(tmp_path / "stream", format=format).tick(ROWS, number=1)
+    for name in ("0", "both"):
+        gn.TableRelease.load(tmp_path / name)
+        exchanged(tmp_path / name, "marginals")
+        with pytest.raises(OutputError, match=r"does not follow from its plan: 'marginals\.0"):
+            gn.TableRelease.load(tmp_path / name)
+    exchanged(tmp_path / "stream" / "ticks" / "0001", "period", "cumulative")
+    again = gn.streams.Stream.open(tmp_path / "stream")
+    with pytest.raises(StreamError, match=r"does not follow from its plan: 'cumulative\.0"):
+        again.tables.period(1)
+
+
+def test_rows_of_executors_name_the_table_that_is_stated_for_them(monkeypatch, tmp_path):
+    """However few tables there are; one that is exchanged has rows of another name."""
+    subsets, tables = [(0,), (2,), (3,)], estimates()
+    monkeypatch.setattr(_store, "MOST_FILES", 0)
+    with table_writer(tmp_path, SCHEMA, subsets, deviation, "parquet") as writer:
+        for S in subsets:
+            writer.write(S, tables[S])
+    monkeypatch.undo()
+    assert writer.tables.fault(deviation, by_executors=True) is None
+    first, *rest = writer.tables.places.items()
+    moved = dict([(first[0], rest[0][1]), (rest[0][0], first[1]), *rest[1:]])
+    swapped = StoredTables(tmp_path, moved)
+    assert "another table" in swapped.fault(deviation, by_executors=True)
 
 
 ENTRY = '{"attributes": ["a"], "file": "x", "first_row": 0}\n'

@@ -1,7 +1,7 @@
 """The file formats of tables. Each format has one module, and one entry in the registry here."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from .csv import Csv
 from .format import AbstractFormat
@@ -30,3 +30,9 @@ def format_of(name: str) -> AbstractFormat:
     """
     known = [format for format in FORMATS.values() if name.endswith(format.ending)]
     return sorted(known, key=lambda format: len(format.ending))[-1]
+
+
+def format_name(file: str) -> FileFormat:
+    """Return the name of the format of a file."""
+    own = format_of(file)
+    return next(name for name in get_args(FileFormat) if FORMATS[name] is own)
