@@ -44,13 +44,13 @@ def check_rest(folder: Folder, *, alone: bool = True) -> None:
     return None
 
 
-def verified(path: Path, *releases: Path) -> list[str]:
+def verified(path: Path, *releases: Path, answer: Any = optimality.Answer) -> list[str]:
     """Return lines that begin with "checked" or "unchecked"; or one, with "FAILED" or "UNKNOWN".
 
     ``releases``: the folders of both releases, for a folder of changes.
     """
     try:
-        found: Any = optimality.Answer(path) if path.is_file() else opened(path, *releases)
+        found: Any = answer(path) if path.is_file() else opened(path, *releases)
         found.check()
         if path.is_dir():
             check_rest(found)
