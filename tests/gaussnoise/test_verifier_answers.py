@@ -105,6 +105,7 @@ def test_answers_pass(answers, program):
         assert fault(path, **program) is None, (name, lines)
         assert [line[11:15] for line in lines[1:3]] == ["gamm", "gamm"]
         assert any(line.startswith("unchecked  status, method") for line in lines)
+        assert verifier.verified(str(path), **program) == lines
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
