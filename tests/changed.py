@@ -8,9 +8,9 @@ import shutil
 from gaussnoise import verifier
 
 
-def fault(folder):
+def fault(folder, **program):
     """What the verifier finds wrong, or None."""
-    lines = verifier.verified(folder)
+    lines = verifier.verified(folder, **program)
     return lines[0] if lines[0].startswith(("FAILED", "UNKNOWN")) else None
 
 

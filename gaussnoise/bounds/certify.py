@@ -59,8 +59,9 @@ def certify(
             cells; or an object with ``materialize(n)``, ``materialize()`` or ``toarray()``, such as
             the matrices of jax_privacy. Or measured tables of counts: ``{("age", "sex"):
             standard_deviation}``, with a list for a table that was measured several times; a list
-            of mbi's ``LinearMeasurement``; a contingency table of OpenDP. The noise of these tables
-            is assumed to be Gaussian.
+            of mbi's ``LinearMeasurement``; a contingency table of OpenDP, whose noise is assumed to
+            be Gaussian; or a measurement of OpenDP made of ``make_count``,
+            ``make_count_by_categories`` and ``make_gaussian``, which names its own noise.
         workload: A, shape (queries, cells), in the row space of C; or an object with ``toarray()``.
             For measured tables: the attribute sets of the tables that are estimated, by default all
             measured ones.
@@ -76,7 +77,7 @@ def certify(
         standard_deviation: of the noise of all outputs, or of each, shape (outputs,). The relative
             accuracy of outputs and ``rho`` depend on it.
         sizes: for measured tables alone, the number of categories of every attribute: a mapping, a
-            :class:`Schema`, or a domain of mbi.
+            :class:`Schema`, or a domain of mbi. A measurement or a table of OpenDP has its own.
         p: error norm in [2, ∞].
         tol: relative gap of the best noise.
 
@@ -85,8 +86,8 @@ def certify(
 
     Raises:
         ParameterError: a query is outside the strategy's row space, or a table is not determined;
-            shapes or names do not fit; a number is not finite; the strategy is too nearly singular;
-            p < 2, or an unknown relation.
+            another tool's noise or steps are not known; shapes or names do not fit; a number is not
+            finite; the strategy is too nearly singular; p < 2, or an unknown relation.
         InvalidDomainError: the workload is no matrix of finite numbers; for ``participation``, it
             is not lower triangular, or the patterns are over other ticks.
 

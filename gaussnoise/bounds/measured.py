@@ -25,6 +25,7 @@ from ..solvers.tables.residuals import (
     residual_subsets,
     subsets_of,
 )
+from .opendp_tables import is_opendp, tables_of
 from .strategy import AbstractStrategyCertificate
 
 Array = NDArray[np.float64]
@@ -82,7 +83,10 @@ class TableCertificate(AbstractStrategyCertificate):
                 "One row is replaced by another, and the number of rows is public: the worst pair "
                 "differs in every attribute."
             )
-        return who, "The noise of all measurements is taken to be Gaussian."
+        return who, (
+            "The noise of all measurements is taken to be Gaussian, and their tables to be fixed "
+            "in advance: a choice of tables by the data costs more."
+        )
 
     def columns(self) -> dict[str, list]:
         """Return one row for each table; both noises compared have the same total privacy loss.
@@ -108,7 +112,7 @@ class TableCertificate(AbstractStrategyCertificate):
 
 def is_measured(strategy: object) -> bool:
     """Return whether a strategy is a collection of noisy tables, not a matrix."""
-    if isinstance(strategy, Mapping) or hasattr(strategy, "by_clique"):
+    if isinstance(strategy, Mapping) or hasattr(strategy, "by_clique") or is_opendp(strategy):
         return True
     if hasattr(strategy, "marginals") and hasattr(strategy, "keys"):
         return True
@@ -130,7 +134,17 @@ def certify_tables(
             f"{neighbors!r:.80}"
         )
     relation: Relation = "replace" if neighbors == "replace" else "add-remove"
+    if is_opendp(measurements):
+        measurements, own = tables_of(measurements)
+        sizes = _agreed(own, sizes)
+    if sizes is None and hasattr(workload, "attributes"):
+        raise ParameterError("certify: expected sizes=domain for a domain of mbi, got a workload")
     counts = _sizes(measurements, sizes)
+    if not counts:
+        raise ParameterError(
+            "certify: expected tables of an attribute or more, got a total alone; hint: "
+            "certify([[1.0]], [[1.0]], standard_deviation=...)"
+        )
     at = {name: i for i, name in enumerate(counts)}
     measured = list(_listed(measurements))
     wanted = [one.names for one in measured]
@@ -303,6 +317,18 @@ def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
         "certify: expected sizes like {'age': 4, 'sex': 2} for measured tables, a schema, or a "
         f"domain of mbi, got {type(sizes).__name__}"
     )
+
+
+def _agreed(own: Mapping[str, int], sizes: Any) -> dict[str, int]:
+    """Return the numbers of categories that measurements state, and those of other attributes."""
+    given = {} if sizes is None else _sizes((), sizes)
+    for name, count in own.items():
+        if given.get(name, count) != count:
+            raise ParameterError(
+                f"certify: expected {count} categories of {name!r}, as measured, got {given[name]} "
+                "in sizes=; hint: null_category=True counts all other values as one more"
+            )
+    return {**given, **own}
 
 
 def _check_names(names: Names, at: Mapping[str, int]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..bounds.certify import certify
+from ..bounds.opendp_tables import is_opendp
 from ..errors import ParameterError
 from ..files.disk import opened
 from .console import ERR, say, show
@@ -28,7 +29,7 @@ def certify_strategy(
             help="Matrix of outputs by cells: .npy, .npz or .mtx, or CSV of numbers alone; each "
             "row divided by the standard deviation of its noise, where these differ. Or .json of "
             f"measured tables, like {_FORM}: sizes are numbers of categories, and a table that was "
-            "measured twice is listed twice."
+            "measured twice is listed twice; or of a measurement of OpenDP."
         ),
     ],
     workload: Annotated[
@@ -76,6 +77,8 @@ def _tables(path: Path) -> tuple[Any, Any, Any]:
     try:
         with opened(path) as file:
             document = json.load(file)
+        if is_opendp(document):
+            return document, None, None
         measured: dict[tuple[str, ...], list[float]] = {}
         for one in document["measurements"]:
             names = tuple(one["attributes"])

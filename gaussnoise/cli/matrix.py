@@ -88,4 +88,9 @@ def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
         raise
     except _UNREADABLE as error:  # not shown, since these errors may quote the file
         raise ParameterError(f"{expected} ({type(error).__name__})") from None
+    if "_treedef" in names:
+        raise ParameterError(
+            f"{expected}, got objects of Python that mbi saved; hint: in Python, "
+            "gn.certify(mbi.load(path), sizes=domain)"
+        )
     raise ParameterError(f"{expected}; hint: scipy.sparse.save_npz, or numpy.savez of one array")

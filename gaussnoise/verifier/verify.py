@@ -44,13 +44,14 @@ def check_rest(folder: Folder, *, alone: bool = True) -> None:
     return None
 
 
-def verified(path: Path, *releases: Path) -> list[str]:
+def verified(at: str | Path, *releases: Path, answer: Any = optimality.Answer) -> list[str]:
     """Return lines that begin with "checked" or "unchecked"; or one, with "FAILED" or "UNKNOWN".
 
     ``releases``: the folders of both releases, for a folder of changes.
     """
+    path = Path(at)
     try:
-        found: Any = optimality.Answer(path) if path.is_file() else opened(path, *releases)
+        found: Any = answer(path) if path.is_file() else opened(path, *releases)
         found.check()
         if path.is_dir():
             check_rest(found)
@@ -58,8 +59,7 @@ def verified(path: Path, *releases: Path) -> list[str]:
         return [f"UNKNOWN: no check of such a folder: {error}"]
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
         return [f"FAILED: {error if isinstance(error, ValueError | OSError) else repr(error)}"]
-    left = [*dict.fromkeys(found.unchecked)]
-    left += _UNCHECKED * path.is_dir()
+    left = [*dict.fromkeys(found.unchecked), *_UNCHECKED * path.is_dir()]
     copy, own = path / "verifier", Path(__file__).parent
     here = {x.relative_to(copy).as_posix(): digest_of(x) for x in copy.rglob("*")}
     if any(sha256 != digest_of(own / name) for name, sha256 in here.items()):

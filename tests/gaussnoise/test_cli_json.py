@@ -109,6 +109,14 @@ def test_certify(call, tmp_path):
     assert found["error"] == pytest.approx(same.error)
     assert found["rho"] == pytest.approx(3 / 8, rel=1e-15)
     assert found["answers"]["attributes"] == ["a × b", "a"]
+    opendp = {"__function__": "make_count_by_categories", "__kwargs__": {}}
+    opendp["__kwargs__"] = {"categories": ["F", "M"], "null_category": True}
+    noise = {"__function__": "make_gaussian", "__kwargs__": {"scale": 2.0}}
+    chain = {"measurement1": noise, "transformation0": opendp}
+    document = {"__function__": "make_chain_mt", "__kwargs__": chain}
+    (tmp_path / "o.json").write_text(json.dumps(document), encoding="utf-8")
+    found = call("certify", "o.json")
+    assert (found["rho"], found["answers"]["cells"]) == (pytest.approx(1 / 8, rel=1e-15), [3])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.cli.matrix import read_matrix
 from gaussnoise.errors import ParameterError
 
 SIZES = {"a": 3, "b": 2, "c": 4}
@@ -125,9 +126,33 @@ def test_measurements_of_mbi_and_tables_of_opendp_are_read():
     assert gn.certify(table).error == plain.error
     schema = gn.Schema([gn.Attribute(name, list(range(n))) for name, n in SIZES.items()])
     assert gn.certify(SCALES, sizes=schema).error == plain.error
-    odd = mbi.LinearMeasurement(np.ones(1), ("a",), 1.0, query=lambda table: table.sum())
-    with pytest.raises(ParameterError, match="expected measurements of the cells"):
-        gn.certify([odd], sizes=sizes)
+    for query, name in (
+        (lambda table: table.sum(), "<lambda>"),
+        (mbi.SlicedQuery(1), "SlicedQuery"),
+        (mbi.WeightedQuery(np.ones(3)), "WeightedQuery"),
+    ):
+        odd = mbi.LinearMeasurement(np.ones(1), ("a",), 1.0, query=query)
+        with pytest.raises(ParameterError, match=f"of the cells of tables, got the query {name}"):
+            gn.certify([odd], sizes=sizes)
+    with pytest.raises(ParameterError, match="expected sizes=domain"):
+        gn.certify(measured, sizes)
+
+
+def test_measurements_that_mbi_saved_are_read(tmp_path):
+    mbi = pytest.importorskip("mbi", exc_type=ImportError)
+    rng = np.random.default_rng(1)
+    measured = [  # a double that is a number of 32 bits, which jax keeps, comes back as it was
+        mbi.LinearMeasurement(rng.integers(-99, 99, len(matrix(names))), names, sigma)
+        for names, sigma in listed(SCALES)
+    ]
+    mbi.save(measured, tmp_path / "measured.npz")
+    sizes = mbi.Domain(list(SIZES), list(SIZES.values()))
+    found = gn.certify(mbi.load(tmp_path / "measured.npz"), sizes=sizes)
+    plain = gn.certify(measured, sizes=sizes)
+    assert (found.rho, found.error) == (plain.rho, plain.error)
+    assert all(np.array_equal(found.tables[names], plain.tables[names]) for names in plain.tables)
+    with pytest.raises(ParameterError, match=r"objects of Python that mbi saved; hint: .*mbi.load"):
+        read_matrix(tmp_path / "measured.npz", "certify")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,151 @@
+"""Saved answers that are too large for exact integers, checked by ball arithmetic.
+
+A ball is a number with a proven bound on its error, by Arb (Johansson 2017) of python-flint, which
+the extra ``verify`` installs. Approximations are doubles: poor ones prove nothing false.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_mat, ctx, fmpz, fmpz_mat
+from numpy.typing import NDArray
+
+from ..verifier.optimality import Answer
+from ..verifier.privacy import need
+
+Array = NDArray[np.float64]
+
+_MOST = 2 * 10**10  # points × coordinates × columns of the factor; these take minutes
+_BITS = 192  # precision of balls: three times that of a double, and the digits that sums lose
+_ROUNDS = 3  # corrections by doubles, each of which gains the digits that the noise resolves
+
+
+class Balls(Answer):
+    """A saved answer with many points, under the same checks, in balls instead of integers."""
+
+    def __init__(self, path: Path) -> None:
+        ctx.prec = _BITS
+        super().__init__(path, _MOST)
+
+    def check_upper(self) -> None:
+        """Check gamma, and that every change x between neighbours is scale L b with ‖b‖ <= 1."""
+        header, scale = self.header, arb(self.header["scale"])
+        L, points = np.array(self.arrays["factor"]), self._changes()
+        need(bool(np.isfinite(L).all()), "factor")
+        R = _left_inverse(L)
+        left, factor = arb_mat(R.tolist()), arb_mat(L.tolist())
+        one = arb_mat(self.r, self.r, [int(i == k) for i in range(self.r) for k in range(self.r)])
+        far = _length((left * factor - one).entries())  # R L is invertible if this is below 1
+        need(far < 0.5, "noise that leaves a direction out")
+        # b = (R L)^-1 R x is linear in x, with L b = x for all x in the range of L
+        B, rest = arb_mat(points.nrows(), self.r), points
+        for _ in range(_ROUNDS):
+            B = (B + arb_mat((_doubles(rest) @ R.T).tolist())).mid()
+            rest = points - B * factor.transpose()
+        extra = [_length(row) / (1 - far) for row in _rows(rest * left.transpose())]
+        outside = [_largest(map(abs, column)) for column in _rows(rest.transpose())]
+        sizes = [_largest(map(abs, column)) for column in _rows(points.transpose())]
+        inside = all(x * 2**40 <= size for x, size in zip(outside, sizes, strict=True))
+        need(inside, "noise that leaves a direction out")
+        alone = [_length(row) + more for row, more in zip(_rows(B), extra, strict=True)]
+        both = list[arb]()
+        if self.relation == "replace":
+            square = (B * B.transpose()).table()
+            both = [
+                _root(square[i][i] + square[k][k] - 2 * square[i][k]) + extra[i] + extra[k]
+                for i, k in itertools.combinations(range(len(alone)), 2)
+            ]
+        changes = both if self.relation == "replace" and not self.shifted else alone
+        need(_largest(changes) <= scale, "too little noise: a change is not covered")
+        if self.shifted:
+            squared = (_largest(both) / scale) ** 2
+            ratio = arb(header["sensitivity_squared"]) / squared
+            need(ratio >= 1 and ratio <= 1 + 1e-11, "too little noise: the sensitivity")
+        else:
+            need(header["sensitivity_squared"] == 1.0, "the sensitivity")
+        heights = [sum((x * x for x in row), arb(0)) * scale**2 for row in _rows(factor)]
+        if self.p == math.inf:
+            reached = _root(_largest(heights))
+        else:
+            power = arb(self.p) / 2
+            reached = sum((h**power for h in heights), arb(0)) ** (1 / arb(self.p))
+        reached += 2 * sum(outside, arb(0)) * (self.d > self.r)
+        stated, found = arb(header["gamma"]), float(reached.upper())
+        need(bool(abs(stated / reached - 1) < 1e-11), f"gamma is {found!r}")
+        need(stated >= reached * (1 - 2.0**-50), f"gamma is at least {found!r}")
+        self.checked.append(f"{len(changes)} changes, {self.relation}: covered, in balls")
+        self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {found!r} at most")
+
+    def _changes(self) -> arb_mat:
+        """Return the points, or all that span their differences, or the differences of edges."""
+        X = np.array(self.arrays["domain.array0"])
+        points = arb_mat(X.tolist())
+        if self.relation == "policy graph":
+            table = points.table()
+            pairs = [zip(table[i], table[k], strict=True) for i, k in sorted(self.edges())]
+            return arb_mat([[x - y for x, y in pair] for pair in pairs])
+        if self.relation == "add-remove":
+            return points
+        start = self.arrays.get("center", [0.0] * self.d) if self.shifted else X[0].tolist()
+        return points - arb_mat([start] * self.n)
+
+    @staticmethod
+    def nuclear(A: Sequence[Sequence[int]]) -> int:
+        """Return a lower bound on the nuclear norm of a matrix A of integers.
+
+        For Q with singular values s, Q (3 − Q'Q)/2 has s (3 − s²)/2, at most 1 if s is at most 2.
+        """
+        if len(A) > len(A[0]):
+            A = [*zip(*A, strict=True)]
+        approximate = np.array(A, dtype=np.float64)
+        largest = float(np.abs(approximate).max()) or 1.0
+        U, _, V = np.linalg.svd(approximate / largest, full_matrices=False)
+        Q = arb_mat((U @ V).tolist())
+        exact = arb_mat(fmpz_mat([[fmpz(x) for x in row] for row in A]))
+        square = Q * Q.transpose()
+        need(_largest(sum(map(abs, row), arb(0)) for row in _rows(square)) <= 4, "singular values")
+        near, far = _inner(exact, Q), _inner(exact * Q.transpose(), square)
+        return int(((3 * near - far) / 2).lower().floor().unique_fmpz())
+
+
+def _left_inverse(L: Array) -> Array:
+    """Return nearly R with R L = 1, computed with rows of like sizes."""
+    sizes = np.abs(L).max(axis=1, keepdims=True)
+    even = np.exp2(-np.floor(np.log2(np.where(sizes > 0, sizes, 1.0))))
+    return np.asarray(np.linalg.pinv(L * even, rcond=1e-15) * even.T, dtype=np.float64)
+
+
+def _rows(A: arb_mat) -> list[list[Any]]:
+    return A.table()
+
+
+def _doubles(A: arb_mat) -> Array:
+    """Return the midpoints of a matrix as doubles."""
+    return np.array([float(x.mid()) for x in A.entries()]).reshape(A.nrows(), A.ncols())
+
+
+def _inner(A: arb_mat, B: arb_mat) -> Any:
+    """Return the sum of the products of the entries of two matrices."""
+    return sum((x * y for x, y in zip(A.entries(), B.entries(), strict=True)), arb(0))
+
+
+def _length(row: Iterable[Any]) -> Any:
+    """Return the Euclidean length of a row."""
+    return _root(sum((x * x for x in row), arb(0)))
+
+
+def _root(square: Any) -> Any:
+    """Return the root of a square, whose ball may reach below zero."""
+    return square.max(arb(0)).sqrt()
+
+
+def _largest(balls: Iterable[Any]) -> Any:
+    """Return a ball that holds the largest of all."""
+    found = arb(0)
+    for ball in balls:
+        found = found.max(ball)
+    return found
