@@ -53,9 +53,11 @@ def ledger_page(state: State) -> None:
                 for name, label in _COLUMNS.items()
             ]
             rows = [_row(entry, ledger) for entry in reversed(ledger.entries())]
-            table = ui.table(columns=columns, rows=rows, row_key="key", pagination=20)
-            # on a narrow screen, the table scrolls in its own box
-            table.classes("w-full wide").props("wrap-cells")
+            # on a narrow screen, the table scrolls in a box of its own, which keys can reach
+            box = ui.element("div").classes("wide").props('role="region" tabindex="0"')
+            with box.props('aria-label="Entries"'):
+                table = ui.table(columns=columns, rows=rows, row_key="key", pagination=20)
+            table.classes("w-full").props("wrap-cells")
 
 
 def _row(entry: LedgerEntry, ledger: Ledger) -> dict[str, object]:

@@ -69,7 +69,7 @@ _STYLE = """
 abbr[title]{text-decoration:underline dotted;cursor:help}
 .page{width:100%;max-width:64rem;margin:0 auto;padding:1rem;gap:1rem}
 nav a{color:inherit;padding:.35rem .6rem;border-radius:.3rem;text-decoration:none}
-nav a[aria-current]{background:rgba(255,255,255,.25);font-weight:600}
+nav a[aria-current]{background:rgba(255,255,255,.15);font-weight:600}
 :focus-visible{outline:3px solid #e8a200;outline-offset:2px}
 .refused{border-left:.4rem solid #c62828;padding:.5rem .8rem;white-space:pre-wrap;
   overflow-wrap:anywhere}
@@ -86,9 +86,12 @@ pre.out .row{white-space:pre;overflow-wrap:normal}
 .q-field__bottom--animated{position:static;transform:none}
 .q-field--with-bottom{padding-bottom:0}
 .q-card{width:100%}
-.wide table{min-width:48rem}
+.wide{width:100%;overflow-x:auto}
+.wide .q-table__container{min-width:48rem}
+a.nicegui-link{color:#1b5a8c}
 .body--dark a{color:#8ec5f0!important}
 .body--dark .q-btn--outline,.body--dark .q-btn--flat{--q-primary:#8ec5f0}
+.body--dark .q-field{--q-negative:#ff8a80}
 .q-btn{text-transform:none}
 figure{margin:0}
 figure svg{display:block;width:100%;max-width:29rem;overflow:visible}

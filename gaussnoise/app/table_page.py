@@ -195,9 +195,10 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
     name = attribute.name
     mark = "read off the data" if reason else "public"
     about = f"{attribute.size} cells" if not attribute.is_summed else "a number"
-    with ui.expansion(
-        name, value=is_open, caption=f"{about} · {mark}", icon="help" if reason else "check"
-    ).classes("w-full"):
+    caption, icon = f"{about} · {mark}", "help" if reason else "check"
+    part = ui.expansion(name, value=is_open, caption=caption, icon=icon).classes("w-full")
+    part.props["toggle-aria-label"] = f"{name}: {caption}"  # else readers hear the name alone
+    with part:
         if reason:
             ui.label(f"Why: {in_words(reason)}")
             mine(

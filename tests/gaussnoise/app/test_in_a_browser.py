@@ -19,6 +19,32 @@ pytestmark = pytest.mark.integration
 
 CANARY = "CANARY-7391"  # a value of the data
 PAGES = ("/", "/questions", "/budget", "/release", "/streams", "/ledger", "/ask")
+PALE = """() => {
+  const over = ([r, g, b, a = 1], below) => [r, g, b].map((x, k) => a * x + (1 - a) * below[k]);
+  const color = (e, name) => getComputedStyle(e)[name].match(/[0-9.]+/g).map(Number);
+  const behind = (e) =>
+    e ? over(color(e, "backgroundColor"), behind(e.parentElement)) : [255, 255, 255];
+  const light = (parts) => {
+    const line = (x) => (x <= 10 ? x / 3294 : ((x / 255 + 0.055) / 1.055) ** 2.4);
+    return parts.reduce((sum, x, k) => sum + [0.2126, 0.7152, 0.0722][k] * line(x), 0.05);
+  };
+  const contrast = (e) => {
+    const [a, b] = [light(over(color(e, "color"), behind(e))), light(behind(e))];
+    return Math.max(a, b) / Math.min(a, b);
+  };
+  const text = (e) => [...e.childNodes].some((x) => x.nodeType === 3 && x.data.trim());
+  const shown = (e) => e.checkVisibility() && !e.closest("svg, [aria-hidden=true], .disabled");
+  return [...document.querySelectorAll("body *")]
+    .filter((e) => text(e) && shown(e) && contrast(e) < 4.5)
+    .map((e) => e.outerHTML);
+}"""  # texts with less contrast than WCAG 2 asks for
+UNREACHED = """() => [...document.querySelectorAll("body *")]
+  .filter((e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowX))
+  .filter((e) => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0)
+  .map((e) => e.outerHTML)"""  # what scrolls sideways, but not with keys
+UNSAID = """() => [...document.querySelectorAll("[role=button][aria-label] .q-item__label")]
+  .filter((e) => !e.closest("[role=button]").ariaLabel.includes(e.innerText))
+  .map((e) => e.innerText)"""  # lines of headings that are not in the heading's name
 
 
 def rows(folder, count):
@@ -393,6 +419,9 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
         unnamed = "[...document.querySelectorAll('input,textarea,button,select')].filter(x => "
         unnamed += "x.offsetParent && !(x.labels?.length || x.ariaLabel || x.innerText.trim()))"
         assert tab.evaluate(f"{unnamed}.map(x => x.outerHTML)") == [], path
+        assert tab.evaluate("document.documentElement.lang") == "en-US"
+        for fault in (PALE, UNSAID, UNREACHED):
+            assert tab.evaluate(fault) == [], path
     for strange in ("/keep/%00", "/page/%00", "/files/%00/x"):
         assert tab.goto(server.root + strange).status == 404
     tab.goto(server.root)
@@ -415,4 +444,9 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
     tab.keyboard.press("Enter")
     expect(tab.get_by_role("button", name="Check the rows")).to_be_visible()
     assert gn.Ledger.open(folder / LEDGER).rho == 0.25
+    tab.goto(f"{server.root}/ledger")
+    connected(tab)
+    box = tab.get_by_role("region", name="Entries")
+    assert box.evaluate("x => x.scrollWidth > x.clientWidth")
+    assert tab.evaluate(UNREACHED) == []
     phone.close()
