@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..errors import ParameterError
 from ..tables import Budgets, Dialect, Plan, Schema, Target, budgets
@@ -63,7 +63,7 @@ class Options:
     title: Title = None
     source: Source = None
 
-    def settled(self) -> "Options":
+    def settled(self) -> Self:
         """Return these options; those not given are taken from the schema's ``[plan]``.
 
         A budget, ``--within`` or ``--target`` in the shell replaces the whole budget of ``[plan]``.
