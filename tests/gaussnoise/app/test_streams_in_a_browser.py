@@ -181,9 +181,10 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
             answer = tab.request.get(f"{server.root}/stream/weekly/{way}{hidden}")
             assert answer.status == 404
     tab.get_by_role("link", name="Ask it").click()
+    connected(tab)
     tab.get_by_label("Question").fill("count by tick")
     tab.get_by_role("button", name="Ask").click()
-    expect(tab.locator("pre")).to_contain_text("95 %")
+    expect(tab.locator("pre")).to_contain_text("95 %", timeout=60_000)
     tab.get_by_role("button", name="Verify").click()
     expect(tab.get_by_text(f"gaussnoise verify {PLACE}")).to_be_visible(timeout=60_000)
     tab.get_by_role("link", name="Ledger").click()
