@@ -74,9 +74,7 @@ def application(state: State, token: str, port: int, host: str) -> Guard:
     async def streams(stream: str = "", at: str = "") -> None:
         await streams_page(state, stream, at)
 
-    ui.run_with(
-        server, title="gaussnoise", language="en-US", dark=None, show_welcome_message=False
-    )
+    ui.run_with(server, title="gaussnoise", language="en-US", dark=None, show_welcome_message=False)
     return Guard(server, token, port, host)
 
 
