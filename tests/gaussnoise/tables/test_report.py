@@ -521,7 +521,7 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
     ):
         assert errors.error_text(found[0]) in page
         assert f"sums ± {number(sums, digits_of(sums / 4))}" in page
-        assert f"Error of a count {errors.typical_error(found)} in 95 % of cases" in page
+        assert f"Error of a count {errors.typical_error(found, 'rows')} in 95 % of cases" in page
         assert max(found[0]["counts"], found[1][""]) < 50 < sums / 100
 
 
@@ -542,7 +542,7 @@ def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
         width = errors.errors_of_release(table)[0][""]
         assert width == pytest.approx(plan.half_width("sex", "age", ticks=ticks))
         page = Page(release_page(table)).words
-        assert f"± {number(width, digits_of(width / 4))} in 95 % of cases" in page
+        assert f"± {number(width, digits_of(width / 4))} rows in 95 % of cases" in page
         assert "Protected each person" in page
         assert plan.privacy_unit in page
         assert f"{plan.integers:,} independent draws" in page

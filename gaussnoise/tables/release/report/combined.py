@@ -54,7 +54,7 @@ def combined_page(
         title=title or ("Combined tables" if release.private else "Simulated tables, combined"),
         private=release.private,
         **summed_privacy(merged, rho),
-        typical_error=typical_error(errors),
+        typical_error=typical_error(errors, release.noun),
         has_sums=any("" not in entry for entry in errors),
         spent="spent",
         answers=answers,

@@ -78,14 +78,15 @@ def error_text(errors: Errors) -> str:
     return "; ".join(f"{what} {width}".strip() for what, width in said.items()) or "exact"
 
 
-def typical_error(errors: list[Errors]) -> str:
-    """Return the range of half-widths of counts, or of sums if there are no counts."""
+def typical_error(errors: list[Errors], noun: str) -> str:
+    """Return the range of half-widths of counts, with their noun, or of sums without counts."""
     counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
     widths = counts or [w for entry in errors for w in entry.values()]
     low, high = min(widths), max(widths)
     if high == 0:
         return "exact"
     short = [f"± {number(w, digits_of(w / 4))}" for w in (low, high)]
+    unit = f" {noun}" * bool(counts)
     if low == 0:
-        return f"none or {short[1]}"
-    return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"
+        return f"none or {short[1]}{unit}"
+    return (short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}") + unit

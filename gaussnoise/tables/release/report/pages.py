@@ -278,7 +278,7 @@ def _page(
         facts=facts,
         rho=rho,
         has_sums=any("" not in entry for entry in widths),
-        typical_error=typical_error(widths),
+        typical_error=typical_error(widths, noun),
         level=level_text(LEVEL),
         is_closed=facts.gap < CLOSED,
         epsilons=[
