@@ -1,15 +1,18 @@
 """Tests of all moments of degree at most two of several numbers, as one entry of a workload.
 
-References: the tables written out by hand, exact sums of the rows, brute force over rows.
+References: the tables written out by hand, exact sums of the rows, brute force over rows, and noise
+solved for many points of the curve or surface of moments.
 """
 
 import itertools
+import math
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
+from domains import BoxMoments, FiniteSet
 from gaussnoise import verifier
 from gaussnoise.app.asked import asked_of, same_table, workload_toml
 from gaussnoise.cli.asked import Options, asked_for, workload_of
@@ -173,6 +176,52 @@ def integers(plan, row):
                 others = tuple(axis for axis, i in enumerate(S) if i not in T)
                 answers += plan.query.answer(T, counts[S].sum(axis=others)).tolist()
     return np.array(answers, dtype=object)
+
+
+def surface(lows, steps):
+    """Return the moments of numbers on a grid that has other points than the product's."""
+    grid = itertools.product(*[np.linspace(low, 1, steps) for low in lows])
+    return FiniteSet(BoxMoments(lows, [1.0] * len(lows)).embed(np.array([*grid])))
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("lows", [[-1.0], [0.0], [-1.0, -1.0], [0.0, -1.0]])
+def test_bounds_are_of_rows_and_not_of_virtual_cells(lows, neighbors):
+    schema = gn.Schema(
+        [gn.Attribute(f"x{k}", clip=[x, 1], base=SQUARES) for k, x in enumerate(lows)]
+    )
+    asked = {"+".join(schema.names): "moments"}
+    plan = gn.plan(schema, [asked], gn.zCDP(0.5), neighbors=neighbors)
+    best = gn.optimal_noise(surface(lows, 12), neighbors=neighbors, tol=1e-3)
+    lower = plan.noise_for_records.gamma_lower
+    assert lower <= best.gamma * (1 + 1e-3)
+    assert best.gamma_lower <= plan.noise.gamma * (1 + 1e-6)
+    if neighbors == "add-remove":
+        assert lower >= 0.99 * best.gamma_lower  # products of measures prove nearly all of it
+        assert plan.bound.gamma_lower == lower
+        if lows == [-1.0]:  # a bound of virtual cells is none of rows
+            assert plan.noise.gamma_lower > 1.1 * best.gamma
+    else:
+        assert plan.bound.gamma_lower <= lower / 2
+    said = " ".join(str(plan).split())
+    assert (
+        f"none that protects the records has less than {100 * lower / plan.noise.gamma:.4g} %"
+        in said
+    )
+
+
+def test_bounds_for_replaced_rows_hold_where_all_rows_are_in_the_middle():
+    """A row in the middle of the interval can be moved by half of it only.
+
+    Reference: the Hammersley-Chapman-Robbins bound of one such move.
+    """
+    plan = gn.plan(
+        gn.Schema([gn.Attribute("x", clip=[0, 1])]), ["x"], gn.zCDP(0.5), neighbors="replace"
+    )
+    assert plan.noise.gamma_lower / 2 == plan.bound.gamma_lower <= 0.5
+    assert plan.bound.error <= 0.5 / math.sqrt(math.expm1(1.0)) < 1.01 * plan.bound.error
+    cells = gn.plan(gn.Schema([SEX]), ["sex"], gn.zCDP(0.5), neighbors="replace")
+    assert cells.bound.gamma_lower == pytest.approx(math.sqrt(2))  # every row is in one cell
 
 
 def test_schema_files_and_the_shell_ask_for_moments(tmp_path):
