@@ -18,6 +18,8 @@ from gaussnoise.app.asked import asked_of, same_table, workload_toml
 from gaussnoise.cli.asked import Options, asked_for, workload_of
 from gaussnoise.errors import ParameterError, SchemaError
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.release.grammar import parsed
+from gaussnoise.tables.release.shorter import question_text
 from gaussnoise.tables.release.stream import measured_parts
 from gaussnoise.tables.schema.entries import entry_name, one_by_one
 from gaussnoise.tables.schema.workload import load_workload
@@ -135,6 +137,34 @@ def test_a_release_has_all_moments_and_what_follows_from_them(tmp_path):
     assert slope == pytest.approx(np.polyfit(hours, pay, 1)[0], abs=1e-3)
     found = verifier.verified(tmp_path / "out")
     assert verifier.verdict(found).startswith("VERIFIED"), found
+
+
+def test_covariances_and_correlations_are_asked_for_in_words():
+    release = gn.plan(SCHEMA, [BOTH], gn.zCDP(100)).release(workers(2000))
+    found = release.ask("covariance of pay and hours by sex")
+    for k, sex in enumerate("FM"):
+        expected = release.covariance_of("pay", "hours", sex=sex)
+        assert found.estimate[k] == expected.estimate
+        assert found.standard_deviation[k] == expected.standard_deviation
+        assert (found.low[k], found.high[k]) == expected.confidence_interval()
+    every = release.ask("what is the correlation between pay and hours?")
+    assert every.estimate == [release.correlation("pay", "hours").estimate]
+    one = release.ask("correlation of hours and pay for sex=F")
+    assert one.estimate == [release.correlation("hours", "pay", sex="F").estimate]
+    assert str(one).startswith("correlation of hours and pay given sex=F")
+    for question in ("covariance of pay and hours by sex", "correlation of pay and years, sex=F"):
+        meaning = parsed(question, SCHEMA)
+        assert parsed(question_text(SCHEMA, meaning), SCHEMA) == meaning
+    for question, why in [
+        ("covariance of pay and pay", "two different numbers"),
+        ("covariance of pay and hours by hours", "groups of other attributes"),
+        ("kurtosis of pay", "starts with one of .*, covariance, correlation, "),
+        ("correlation of sex and pay", "a number that the schema clips"),
+        ("correlation of pay and years", "no planned marginal contains"),
+        ("covariance of pay and hours by age", "no planned marginal contains"),
+    ]:
+        with pytest.raises(ParameterError, match=why):
+            release.ask(question)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
