@@ -17,6 +17,7 @@ from ..tables.release.suggestion import answer_or_hint
 from ..tables.schema.planned import load_plan
 from ..tables.schema.schema import stated_toml
 from ..tables.schema.workload import Wanted, load_workload
+from ..tables.schema.workload import tables_of as one_by_one
 
 
 def asked_of(path: Path, rho: float | None = None) -> Asked:
@@ -25,12 +26,13 @@ def asked_of(path: Path, rho: float | None = None) -> Asked:
     Raises:
         ParameterError: the file asks for no table, or states no budget and no target.
     """
-    wanted = load_workload(path)
+    schema = Schema.load(path)
+    wanted = one_by_one(schema, load_workload(path))
     if not wanted:
         raise ParameterError("expected at least one table; mend it on the page Questions")
     goals = goals_of(wanted)
     entries = [one.entry for one in wanted]
-    asked = Asked(Schema.load(path), entries, goals if any(goals) else None, load_plan(path))
+    asked = Asked(schema, entries, goals if any(goals) else None, load_plan(path))
     if rho is not None:
         return asked.at(rho)
     if asked.targets is None and not asked.has_budget:

@@ -11,7 +11,7 @@ from nicegui import ui
 from ..errors import GaussNoiseError, ParameterError
 from ..tables import Schema
 from ..tables.release.suggestion import examples
-from ..tables.schema.entries import entry_term, term_name
+from ..tables.schema.entries import entry_name
 from ..tables.schema.workload import Wanted, load_workload
 from .asked import names_in, same_table, tables_of, workload_toml
 from .parts import frame, go, handled, head, offered, refusal, words
@@ -52,10 +52,6 @@ def _more(state: State, wanted: Sequence[Wanted], more: Sequence[Wanted]) -> Non
     _keep(state, [*wanted, *new])
 
 
-def _name(schema: Schema, one: Wanted) -> str:
-    return term_name(schema, list(entry_term(schema, one.entry).items()))
-
-
 def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
     with ui.card():
         head("Tables to be published", 2)
@@ -67,7 +63,7 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
             "takes the least that meets all targets."
         )
         for k, one in enumerate(wanted):
-            name = _name(schema, one)
+            name = entry_name(schema, one.entry)
             with ui.row().classes("items-center w-full"):
                 ui.label(name).classes("col")
                 goal = ui.number("within ± rows", value=one.within, min=0).classes("w-32")

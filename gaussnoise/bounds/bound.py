@@ -312,6 +312,7 @@ def bound_of(
     *,
     unbiased: Unbiased = "empirical",
     rows: int = 1,
+    complete: bool = True,
 ) -> Bound:
     """Return the bound that holds for all data, from the optimal noise.
 
@@ -321,6 +322,7 @@ def bound_of(
         n: number of records, for means; None for sums.
         unbiased: as in :func:`lower_bound`.
         rows: the largest number of records of one person, if persons are protected.
+        complete: whether all records are points of the domain, and not some of them only.
 
     Returns:
         A :class:`Bound`.
@@ -365,7 +367,7 @@ def bound_of(
     common = noise.certificate.is_of_alike_records
     mixed = privacy.noise == "local" or (unbiased == "distributional" and not common)
     weaker = known_chi_squared(privacy) is None or (mixed and noise.p > 2)
-    one = None if rows > 1 or weaker else one_record(noise)
+    one = one_record(noise) if rows == 1 and complete and not weaker else None
     if one is not None and one.gamma_lower > share * noise.gamma_lower:
         least = "{±(x − y)} of any one record x, where that is least"
         return bound_from(one, noise.p, privacy, n, 1.0, least, unbiased)

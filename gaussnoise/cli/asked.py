@@ -14,7 +14,7 @@ from ..tables.planning.stated import BUDGET, Asked
 from ..tables.planning.targets import goals_of
 from ..tables.schema.entries import Entry
 from ..tables.schema.planned import load_plan
-from ..tables.schema.workload import as_entry, load_workload
+from ..tables.schema.workload import as_entry, load_workload, tables_of
 from .console import ERR, check_new, save_picture
 from .options import (
     DateFormat,
@@ -180,7 +180,7 @@ def asked_for(options: Options, written: FileOptions = FileOptions()) -> Asked:
     if marginals:
         aims = within if within is not None else targets or None
         return Asked(schema, workload_of(marginals, schema.names), aims, stated)
-    wanted = load_workload(path)
+    wanted = tables_of(schema, load_workload(path))
     if not wanted:
         raise ParameterError(
             f"expected --marginals (-m), or [[workload]] tables in {path} that say what to ask"

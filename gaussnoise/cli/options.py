@@ -63,7 +63,8 @@ Marginals = Annotated[
         "--marginals",
         "-m",
         help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
-        'age:prefix,sex for cumulative counts; age:ranges for all runs; names with commas in "…". '
+        "age:prefix,sex for cumulative counts; age:ranges for all runs; sex,pay+age:moments for "
+        'counts, sums, squares and products of clipped numbers; names with commas in "…". '
         "Left out, the schema's "
         "[\\[workload]] tables.",  # without the backslash, rich would take the bracket for markup
     ),

@@ -116,6 +116,8 @@ def plan(
             total. A mapping like ``{"age": "prefix", "sex": "identity"}`` says which queries are
             asked about the cells. It overrides the ``base`` of an :class:`Attribute`. Tables of
             cells are still released, with the least noise in the answers to these queries.
+            ``{"sex": None, "income+hours": "moments"}`` asks, by sex, for the count and for the
+            sums, the sums of squares and of products of clipped numbers.
         privacy: :class:`zCDP`, :class:`ApproxDP` or another guarantee, for the whole release. With
             ``targets`` it may be omitted: the plan then takes the least ρ that meets them.
         neighbors: "add-remove" for one row added or removed; the number of rows is private.

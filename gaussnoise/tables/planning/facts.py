@@ -329,9 +329,10 @@ def verdict(plan: "Plan") -> list[str]:
     is_closed = plan.gap < CLOSED or (cells and plan.person is None)
     lines.append(gap_text(plan.gap, "tables" if cells and is_closed else "answers", is_closed))
     if squared_numbers(plan.domain):
+        least = 100 * plan.noise_for_records.gamma_lower / plan.bracket[1]
         lines.append(
-            "with squares of numbers, that is of all noises that protect the virtual cells too: "
-            "slightly more than records"
+            "with squares of numbers, these are virtual cells, which are slightly more than "
+            f"records: none that protects the records has less than {least:.4g} % of this error"
         )
     if plan.error > 0 and not plan.public:
         lines.append(plan.bound.sentence(plan.error))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.tables.marginals import Marginals
+from domains.tables.products import Products
 
 from ...bounds.bound import Bound, bound_of
 from ...errors import (
@@ -40,7 +41,7 @@ from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
 from ...text import one_of
 from ..schema.entries import Entry, attribute_positions, entry_term
-from ..schema.numbers import in_own_unit, reached, unit_of
+from ..schema.numbers import in_own_unit, records_of, squared_numbers, unit_of
 from ..schema.schema import OnOutside
 from .exchange import least_error, with_number
 from .facts import marginal_name, unit_text
@@ -286,6 +287,19 @@ class Plan(AbstractPlan):
         return upper / lower - 1 if lower > 0 else math.inf
 
     @cached_property
+    def noise_for_records(self) -> OptimalNoise:
+        """The best noise that protects some records, but no virtual cells: a lower bound.
+
+        It differs from :attr:`noise` where squares of numbers are released; nothing is drawn from
+        it.
+        """
+        if not (isinstance(self.domain, Products) and squared_numbers(self.domain)):
+            return self.noise
+        noise = self.noise
+        relation = "add-remove" if self._exchanges_persons and noise.gamma == 0 else noise.neighbors
+        return noise_of(records_of(self.domain), noise.p, relation, _COMPARED)
+
+    @cached_property
     def public_saving(self) -> float:
         """The factor by which variance would be larger if public tables were protected as well.
 
@@ -379,9 +393,12 @@ class Plan(AbstractPlan):
         # the replaced person may have no row
         if self._exchanges_persons and noise.gamma == 0:
             noise = noise_of(self.domain, noise.p, "add-remove", _COMPARED)
-        bound = bound_of(noise, self.privacy, None, rows=self.rows_per_person)
-        share = reached(self.domain, self.neighbors)
-        share *= 1.0 if self.weight is None else self.weight.most
+        if squared_numbers(self.domain):
+            noise = self.noise_for_records
+        summed = any(self.schema.attributes[i].is_summed for i in self.asked.used)
+        rows = self.rows_per_person
+        bound = bound_of(noise, self.privacy, None, rows=rows, complete=not summed)
+        share = 1.0 if self.weight is None else self.weight.most
         values, counts = bound.spectrum
         return replace(
             bound, gamma_lower=share * bound.gamma_lower, spectrum=(share * values, counts)

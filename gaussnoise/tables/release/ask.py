@@ -25,7 +25,13 @@ from ..schema.numbers import values_text
 from ..schema.schema import Category
 from .answer import COUNTED, Answer
 from .contrasts import Weights, contrasts
-from .functions import FunctionEstimate, function, variance_within
+from .functions import (
+    FunctionEstimate,
+    correlation_within,
+    covariance_within,
+    function,
+    variance_within,
+)
 from .independence import independence
 from .logistic import logistic
 from .merged import MergedPlan
@@ -37,6 +43,7 @@ from .question import (
     ENDPOINT,
     Amount,
     AtOnce,
+    Between,
     ByTick,
     Cdf,
     Cells,
@@ -117,6 +124,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
       is one row, by the name of their column
     * ``entropy of region by sex``, ``concentration of region``, ``odds ratio of sex and employed``,
       ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
+    * ``covariance of income and hours by sex``, ``correlation between income and hours``
     * ``regression of income on sex, age and sex:age``: as :meth:`regress` gives it
     * ``logistic regression of employed=yes on sex``: as :meth:`logistic` gives it
     * ``are sex and employed independent``, ``is employed independent of sex given age``, ``does
@@ -258,6 +266,8 @@ class _Asked:
             return self._indicator(asked)
         if isinstance(asked, Variance):
             return self._variance(asked)
+        if isinstance(asked, Between):
+            return self._between(asked)
         axes = self._axes_of(asked)
         found = self._answer(self._said(asked), axes, *self._single(asked, axes), self._unit(asked))
         return self._with_population(found, asked)
@@ -535,6 +545,18 @@ class _Asked:
 
         what = f"variance of {self._named({asked.attribute: None})}"
         return self._of_groups(what, asked.given, of_group, [_CLIPPED])
+
+    def _between(self, asked: Between) -> Answer:
+        """Return the covariance or the correlation of two numbers, for each group."""
+        names, pair = self.release.plan.schema.names, (asked.first, asked.second)
+        of_pair = covariance_within if asked.name == "covariance" else correlation_within
+
+        def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
+            within = self._weights(group, {}, {})
+            return of_pair(self.release, names[asked.first], names[asked.second], within)
+
+        what = " and ".join(self._named({i: None}) for i in pair)
+        return self._of_groups(f"{asked.name} of {what}", asked.given, of_group, [_CLIPPED])
 
     def _of_groups(
         self,

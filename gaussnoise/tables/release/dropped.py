@@ -15,7 +15,8 @@ _KINDS = {
     "count": r"counts?|how\s+many|(?:total\s+)?number|total|rows|records",
     "share": r"shares?|per\s*cent|percentages?|proportions?|fractions?|rates?|probability|odds",
     "mean": r"means?|averages?|earns?|typical",
-    "other": r"medians?|quantiles?|cdf|variance|distribution|entropy|concentration",
+    "other": r"medians?|quantiles?|cdf|(?:co)?variance|correlation|distribution|entropy"
+    r"|concentration",
     "sum": r"sums?",
 }
 _COMPARED = (

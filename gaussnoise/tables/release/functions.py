@@ -226,7 +226,14 @@ def covariance_of(
     >>> bool(low < 200 < high), bool(high - low < 5)
     (True, True)
     """
-    moments, (width, height) = _pair(release, "covariance_of", (one, other), groups, 1)
+    return covariance_within(release, one, other, cell(release, **groups))
+
+
+def covariance_within(
+    release: AbstractRelease, one: str, other: str, within: Weights
+) -> FunctionEstimate:
+    """Return the covariance of two clipped numbers over the records in some cells of a table."""
+    moments, (width, height) = _pair(release, "covariance_of", (one, other), within, 1)
 
     def of_moments(count: Any, first: Any, second: Any, both: Any) -> Any:
         return width * height * (both * count - first * second) / count**2
@@ -264,7 +271,14 @@ def correlation(
     >>> bool(low < 0.5 < high), bool(high - low < 0.1)
     (True, True)
     """
-    moments, _ = _pair(release, "correlation", (one, other), groups, 2)
+    return correlation_within(release, one, other, cell(release, **groups))
+
+
+def correlation_within(
+    release: AbstractRelease, one: str, other: str, within: Weights
+) -> FunctionEstimate:
+    """Return the correlation of two clipped numbers over the records in some cells of a table."""
+    moments, _ = _pair(release, "correlation", (one, other), within, 2)
 
     def of_moments(n: Any, x: Any, y: Any, xy: Any, xx: Any, yy: Any) -> Any:
         return (xy * n - x * y) / ((xx * n - x * x) * (yy * n - y * y)) ** 0.5
@@ -276,7 +290,7 @@ def _pair(
     release: AbstractRelease,
     asked: str,
     names: tuple[object, object],
-    groups: Mapping[str, Category],
+    within: Weights,
     most: int,
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
     """Return the moments of two numbers as weights of cells, and the lengths of their intervals.
@@ -297,10 +311,10 @@ def _pair(
                 'base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
             )
     first, second = (powers(base) for base in bases)
-    ((own, within),) = cell(release, **groups).items()
+    ((own, cells),) = within.items()
     degrees = [(0, 0), (1, 0), (0, 1), (1, 1), *[(2, 0), (0, 2)] * (most > 1)]
     moments = [
-        {(*own, *names): np.multiply.outer(within, np.multiply.outer(first[j], second[k]))}
+        {(*own, *names): np.multiply.outer(cells, np.multiply.outer(first[j], second[k]))}
         for j, k in degrees
     ]
     return moments, [base.high - base.low for base in bases]

@@ -26,6 +26,7 @@ from .question import (
     NUMBER,
     Amount,
     AtOnce,
+    Between,
     ByTick,
     Cdf,
     Cells,
@@ -161,7 +162,12 @@ class _Meaning(Transformer):
             return asked
         if not asked.given:
             self._fail('expected "by" and groups', more.at)
-        own = asked.of if isinstance(asked, Indicator) else {asked.attribute: None}
+        if isinstance(asked, Indicator):
+            own = asked.of
+        elif isinstance(asked, Between):
+            own = {asked.first: None, asked.second: None}
+        else:
+            own = {asked.attribute: None}
         self._apart({**own, **asked.given}, more)
         return asked._replace(given={**asked.given, **more.where})
 
@@ -290,6 +296,15 @@ class _Meaning(Transformer):
         parts = [part._replace(are_groups=True) for part in parts]
         part = self._part("mean", meta, {self._number(name)[0]: None}, parts)
         return Variance(next(iter(part.of)), part.given)
+
+    def association(self, meta: Meta, children: list) -> Between:
+        word, one, other, *parts = children
+        first, second = (self._number(name)[0] for name in (one, other))
+        parts = [part._replace(are_groups=True) for part in parts]
+        part = self._part("mean", meta, {first: None}, parts)
+        if first == second or second in part.given:
+            self._fail("expected two different numbers, and groups of other attributes", meta)
+        return Between(word.lower(), first, second, part.given)
 
     def regression(self, meta: Meta, children: list) -> Regressed:
         name, on = children

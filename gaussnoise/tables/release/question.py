@@ -173,6 +173,15 @@ class Variance(NamedTuple):
     given: Conditions
 
 
+class Between(NamedTuple):
+    """The covariance or the correlation of two clipped numbers within groups."""
+
+    name: str
+    first: int
+    second: int
+    given: Conditions
+
+
 class Regressed(NamedTuple):
     """The coefficients of a regression of a number, or of a category, on terms of attributes."""
 
@@ -204,7 +213,7 @@ class Change(NamedTuple):
     ticks: tuple[int, int]  # the tick whose number is subtracted is the first
 
 
-OfFunction: TypeAlias = Indicator | Variance | Regressed | Independence
+OfFunction: TypeAlias = Indicator | Variance | Between | Regressed | Independence
 AtOnce: TypeAlias = Amount | Ratio | Difference | Cdf | Quantile | Top | OfFunction
 
 

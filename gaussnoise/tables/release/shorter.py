@@ -6,6 +6,7 @@ from typing import Any
 from ..schema.schema import Schema
 from .question import (
     Amount,
+    Between,
     ByTick,
     Cdf,
     Change,
@@ -115,6 +116,9 @@ def _plain_text(schema: Schema, asked: Any) -> str:
     if isinstance(asked, Independence):
         pair = " and ".join(quoted(names[i]) for i in (asked.first, asked.second))
         return f"independence of {pair}{_given(schema, asked.given)}"
+    if isinstance(asked, Between):
+        pair = " and ".join(quoted(names[i]) for i in (asked.first, asked.second))
+        return f"{asked.name} of {pair}{_given(schema, asked.given)}"
     if isinstance(asked, Share | Indicator):
         what = "per cent" if isinstance(asked, Share) and asked.per_cent else "share"
         what = asked.name.replace("_", " ") if isinstance(asked, Indicator) else what

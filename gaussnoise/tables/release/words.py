@@ -35,7 +35,7 @@ _IN = rf"in\s+each|in(\s+the\b)?(?!{_NO_GROUP})"
 _GRAMMAR = rf"""
     start: _ASK? (form | compared | top | change | trend | model) _SO_FAR? _MARK?
     ?model: regression | independence
-    form: (plain | cdf | quantile | indicator | variance) [_AND conditions]
+    form: (plain | cdf | quantile | indicator | variance | association) [_AND conditions]
     compared: (RATIO | DIFFERENCE) _OF operand (_AND | _TO) (plain | bracketed given*)
         | (RATIO | DIFFERENCE) (_OF | _OVER) plain _AMID conditions _AND conditions given* -> gap
         | (RATIO | DIFFERENCE) _AMID conditions _AND conditions given* -> gap_of_counts
@@ -53,6 +53,8 @@ _GRAMMAR = rf"""
 
     indicator: (ENTROPY | CONCENTRATION | ODDS_RATIO) _OF conditions (_AND conditions)? given*
     variance: _VARIANCE _OF? NAME ("," conditions)? whose? given*
+    association: COVARIANCE (_OF | _AMID) NAME _AND NAME ("," conditions)? whose? given*
+        | CORRELATION (_OF | _AMID) NAME _AND NAME ("," conditions)? whose? given*
     regression: _REGRESSION _OF NAME _ON terms
         | _LOGISTIC? _REGRESSION _OF (NAME ("=" | _IS) VALUE | LABEL) _ON terms -> logistic
     independence: _INDEPENDENCE _OF NAME _AND NAME given*
@@ -114,6 +116,8 @@ _GRAMMAR = rf"""
     CONCENTRATION: /concentration/i
     ODDS_RATIO: /odds[\s_]+ratio/i
     _VARIANCE: /variance/i
+    COVARIANCE: /covariance/i
+    CORRELATION: /correlation/i
     _REGRESSION: /regression/i
     _LOGISTIC: /logistic/i
     _ON: /on/i

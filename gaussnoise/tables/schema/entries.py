@@ -19,6 +19,9 @@ from .bases import BaseLike, as_base, base_name
 from .numbers import check_numbers
 from .schema import Schema
 
+_MOMENTS = "moments"  # the base of one clipped number, or of several joined by _JOIN
+_JOIN = "+"
+
 # names of attributes, each with its own base; or {name: base}, where None means the own base
 Entry: TypeAlias = str | tuple[str, ...] | Mapping[str, BaseLike]
 Asked: TypeAlias = dict[int, AbstractBase]  # bases by attribute index, in the order of the entry
@@ -30,22 +33,109 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
         S = tuple(map(positions.__getitem__, names))
     except (KeyError, TypeError):
         unknown = next(name for name in names if name not in list(positions))
-        known = one_of(map(repr, positions))
-        raise ParameterError(
-            f"no attribute {unknown!r:.80}: expected {known}{near(unknown, positions)}"
-        ) from None
+        known, hint = one_of(map(repr, positions)), near(unknown, positions)
+        if isinstance(unknown, str) and {*map(str.strip, unknown.split(_JOIN))} <= {*positions}:
+            hint = f'; hint: {{{unknown!r}: "moments"}}, in the shell {unknown}:moments'
+        raise ParameterError(f"no attribute {unknown!r:.80}: expected {known}{hint}") from None
     if len(set(S)) < len(S):
         raise ParameterError(f"expected distinct attributes, got {tuple(names)!r}")
     return S
 
 
+def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
+    """Return the entries with one table each, with the place of each in ``entries``.
+
+    All moments of degree at most two of several numbers are an entry of several tables. Each moment
+    is in one of them only, so that it is measured once, and none is of a higher degree.
+    """
+    tables = [_tables_of(schema, entry) for entry in entries]
+
+    def term(one: Entry) -> tuple[tuple[int, AbstractBase], ...]:
+        return tuple(sorted(entry_term(schema, one).items()))
+
+    several = any(len(own) > 1 for own in tables)
+    known = {term(own[0]) for own in tables if len(own) == 1} if several else set()
+    found: list[tuple[int, Entry]] = []
+    for k, own in enumerate(tables):
+        for one in own:
+            if len(own) > 1:  # a table that is an entry of its own is not asked for twice
+                if (asked := term(one)) in known:
+                    continue
+                known.add(asked)
+            found.append((k, one))
+    return found
+
+
+def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
+    """Return an entry, or those of all moments of degree at most two of its joined numbers."""
+    joined = _joined(schema, entry)
+    if joined is None or not isinstance(entry, Mapping):
+        return [entry]
+    groups = {name: base for name, base in entry.items() if name != joined}
+    numbers = [joined] if joined in schema.names else [*map(str.strip, joined.split(_JOIN))]
+    own = dict(zip(schema.names, schema.attributes, strict=True))
+    _positions({name: i for i, name in enumerate(own)}, (*groups, *numbers))
+    for name in numbers:
+        if not own[name].is_summed:
+            raise ParameterError(
+                f"plan: expected moments of clipped numbers, got {name!r}; hint: clip = [low, high]"
+            )
+        if own[name].other is not None and len(numbers) > 1:
+            raise ParameterError(
+                f"plan: expected moments of numbers that every row has, got {name!r} with "
+                f"{own[name].other!r} for rows without; hint: one table of all these numbers"
+            )
+
+    def table(degrees: Sequence[int], *of: str) -> Entry:
+        return groups | {name: {"kind": _MOMENTS, "degrees": [*degrees]} for name in of}
+
+    if len(numbers) == 1:
+        return [table([0, 1, 2], *numbers)]
+    squares: list[Entry] = [table([1, 2], name) for name in numbers]
+    products = [table([1], *pair) for pair in itertools.combinations(numbers, 2)]
+    return [groups or (), *squares, *products]
+
+
+def _joined(schema: Schema, entry: Entry) -> str | None:
+    """Return the name under which an entry asks for all moments of numbers; None without one."""
+    for name, base in entry.items() if isinstance(entry, Mapping) else ():
+        if name in schema.names:
+            own = schema.attributes[schema.names.index(name)]
+            if isinstance(base, str) and base == _MOMENTS and own.is_summed:
+                return name
+        elif isinstance(name, str) and _JOIN in name:
+            if not isinstance(base, str) or base != _MOMENTS:
+                raise ParameterError(
+                    f'plan: expected {{{name!r}: "moments"}} for several numbers, got {base!r:.80}'
+                )
+            return name
+    return None
+
+
+def entry_name(schema: Schema, entry: Entry) -> str:
+    """Return an entry as text; all moments of numbers by the name of these."""
+    joined = _joined(schema, entry)
+    if joined is None or not isinstance(entry, Mapping):
+        return term_name(schema, list(entry_term(schema, entry).items()))
+    groups = {name: base for name, base in entry.items() if name != joined}
+    parts = [entry_name(schema, groups)] if groups else []
+    return " × ".join([*parts, f"{joined} (moments)"])
+
+
 def entry_term(schema: Schema, entry: Entry) -> Asked:
-    """Return {attribute index: base} for an entry."""
+    """Return {attribute index: base} for an entry of one table."""
     if not isinstance(entry, str | tuple | list | Mapping):
         raise ParameterError(
             f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}'
         )
+    tables = _tables_of(schema, entry)
+    if len(tables) > 1:
+        raise ParameterError(
+            f"expected one table, got the moments of {_joined(schema, entry)!r}, which are in "
+            f"{len(tables)}; hint: {tables[1]!r}"
+        )
     own, positions = _own(schema), {name: i for i, name in enumerate(schema.names)}
+    entry = tables[0]
     return {i: own[i] for i in _positions(positions, entry)} | _asked(schema, positions, entry)
 
 
@@ -125,6 +215,8 @@ def _domain(
         raise ParameterError(
             "plan: expected at least one marginal; hint: [()] asks for the total alone"
         )
+    if any(issubclass(given, Mapping) for given in types):
+        workload = [entry for _, entry in one_by_one(schema, workload)]
     positions = {name: i for i, name in enumerate(schema.names)}
     subsets = [_positions(positions, entry) for entry in workload]
     terms: Sequence[Subset | Asked] = subsets

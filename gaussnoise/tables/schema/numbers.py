@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
-from domains.tables.bases import AbstractBase, check_apart
+from domains.tables.bases import AbstractBase, Base, check_apart
 from domains.tables.clipped import Clipped
 from domains.tables.products import Products
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .schema import Attribute, Schema
 
 STEPS = 2**20
+_VALUES = 9  # values of a number in lower bounds on noise: with 33 they are 1e-4 higher
 MOST_PARTS = 64  # most products of virtual cells, in a table of several numbers
 # floats hold all whole numbers up to this one; a number with a unit is below this many units
 MOST_UNITS = 2.0**52
@@ -339,12 +340,23 @@ def squared_numbers(domain: AbstractDomain) -> int:
     )
 
 
-def reached(domain: AbstractDomain, neighbors: object) -> float:
-    """Return r such that r times a change between virtual cells is in the hull of record changes.
+def records_of(domain: Products) -> Products:
+    """Return the same queries about some records, in place of the virtual cells for squares.
 
-    It is 1 without squares. With them, no record is the middle virtual cell e_mid itself, which is
-    ``2 c − ½ (e_low + e_high)``, where c is the record in the middle of the interval. The absolute
-    coefficients sum to 3, so e_mid / 3 is in the convex hull of records and their negatives. This
-    gives a factor of 1/3 for each number with squares; under replacement, its square.
+    A number with squares has one of nine values, evenly spaced in its interval. Each of them is a
+    record, which the middle virtual cell is not. So a lower bound on noise that protects these
+    records holds for noise that protects all records.
     """
-    return 3.0 ** -(squared_numbers(domain) * (2 if neighbors == "replace" else 1))
+
+    def of_values(base: AbstractBase) -> AbstractBase:
+        if not (isinstance(base, Clipped) and base.squares):
+            return base
+        t = np.linspace(0, 1, _VALUES)
+        cells = np.zeros((base.size, _VALUES + base.other))
+        cells[:3, :_VALUES] = [(1 - t) ** 2, 2 * t * (1 - t), t**2]
+        if base.other:
+            cells[-1, -1] = 1.0
+        return Base(base.toarray() @ cells)
+
+    terms = [{i: of_values(base) for i, base in term} for term in domain.terms]
+    return Products([of_values(base) for base in domain.bases], terms, weights=domain.weights)

@@ -869,6 +869,8 @@ def _unknown_key(where: Sequence[str]) -> str:
         return f"unknown key; expected {_TABLES}"
     table, *_, key = where
     hint = near(key, re.split(", | or ", _KEYS[table])) or _BASE * (table == "workload")
+    if table == "workload" and key.startswith("moment"):
+        hint = '; hint: of = ["sex", "income+age:moments"]'
     if table == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", key):
         hint = f"; hint: {_CODES}"
     if table == "attributes" and re.match(r"alias|synonym|variant|spell|map|replace|same", key):

@@ -1,11 +1,12 @@
 """The workload in a schema file: its ``[[workload]]`` tables, for the shell."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
 from ...errors import ParameterError, SchemaError
-from .entries import Entry, entry_term
+from .entries import Entry, entry_term, one_by_one
 from .schema import Schema, parsed_toml, read_toml, toml_line
 
 _TARGET = ("within", "level", "simultaneous")
@@ -32,8 +33,9 @@ class Wanted:
 def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
     """Return the ``[[workload]]`` tables of a schema file; an empty list if there are none.
 
-    Each has ``of = ["sex", "age:prefix"]``, where a base follows a name after a colon, and
-    optionally ``within`` (rows), ``level`` and ``simultaneous``.
+    Each has ``of = ["sex", "age:prefix"]``, where a base follows a name after a colon (or several
+    names, in ``of = ["sex", "income+age:moments"]``), and optionally ``within`` (rows), ``level``
+    and ``simultaneous``.
 
     Raises:
         SchemaError: the message starts with ``path:line:``.
@@ -47,11 +49,18 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
             raise SchemaError(f"{where}: expected within = ROWS beside level or simultaneous")
         try:
             entry = as_entry(table["of"], schema.names)
-            entry_term(schema, entry)
+            for _, one in one_by_one(schema, [entry]):
+                entry_term(schema, one)
         except ParameterError as error:
             raise SchemaError(f"{where}: {error}") from None
         entries.append(Wanted(entry, **target))
     return entries
+
+
+def tables_of(schema: Schema, wanted: Sequence[Wanted]) -> list[Wanted]:
+    """Return the entries with one table each, which all have the accuracy that was stated."""
+    tables = one_by_one(schema, [one.entry for one in wanted])
+    return [replace(wanted[k], entry=entry) for k, entry in tables]
 
 
 def as_entry(names: list[str], known: tuple[str, ...]) -> Entry:
