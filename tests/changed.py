@@ -53,6 +53,12 @@ def changed(value, rng):
     return value[:place] + other + value[place + 1 :]
 
 
+def anew(path, content):
+    """Write a file that may exist. Some file systems wait for the disk when one is emptied."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
 class Copy:
     """A folder that is changed and restored."""
 
@@ -68,11 +74,11 @@ class Copy:
 
     def write_record(self, record, name="release.json"):
         text = json.dumps(record, indent=2, ensure_ascii=False)
-        (self.at / name).write_text(text + "\n", encoding="utf-8")
+        anew(self.at / name, f"{text}\n".encode())
 
     def write(self, name, content, folder="."):
         """Write a file with its digest, as one does who changes a folder with care."""
-        (self.at / folder / name).write_bytes(content)
+        anew(self.at / folder / name, content)
         record = self.read(f"{folder}/release.json")
         record["files"][name] = hashlib.sha256(content).hexdigest()
         self.write_record(record, f"{folder}/release.json")
@@ -83,7 +89,7 @@ class Copy:
                 path.unlink()
         for path, content in self.original.items():
             if not path.exists() or path.read_bytes() != content:
-                path.write_bytes(content)
+                anew(path, content)
 
 
 def tables_of(copy, folder):

@@ -38,7 +38,13 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-_LONGEST = "test_notebooks.py", "test_executors.py", "test_bodies.py", "test_one_way_in.py"
+_LONGEST = (
+    "test_notebooks.py",
+    "test_pages.py",
+    "test_executors.py",
+    "test_bodies.py",
+    "test_one_way_in.py",
+)
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -37,6 +37,10 @@ from .numbers import (
 from .persons import PersonLimit
 from .records import code_table, outside_error
 
+if TYPE_CHECKING:
+    import dask.dataframe
+    import pandas as pd
+
 Counts = NDArray[np.int64]
 
 # Most cells of a group, and of all groups in one pass over the rows. Rows in this process are
@@ -45,6 +49,7 @@ Counts = NDArray[np.int64]
 _GROUP_CELLS, _QUERY_CELLS = 2**12, 2**16
 PASS_CELLS = 2**22
 _ROWS_AT_ONCE = 2**18
+_PARTITIONS = 64  # the number of partitions whose groups dask returns at once
 
 
 def count_marginals(
@@ -402,7 +407,7 @@ def _tally(coded: Coded | Lazy, placing: Placing, stack: contextlib.ExitStack) -
         native = native.persist()
         stack.callback(native.unpersist)
     elif coded.implementation == nw.Implementation.DASK:
-        native = native.persist()
+        return partial(_tally_partitions, native.persist(), tables)
     # ibis is not cached: its cache is a table in the user's database, which some versions cannot
     # drop
     return partial(_tally_groups, nw.from_native(native), tables)
@@ -438,6 +443,35 @@ def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Ta
         sums = {name: counts[name].to_numpy() for name in names}
         tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
     return tables
+
+
+def _tally_partitions(
+    coded: "dask.dataframe.DataFrame", new: _NewTables, groups: Sequence[Subset]
+) -> _Tables:
+    """Group each partition by pandas, since dask's own groups take longer to plan than to count."""
+    from dask.base import compute
+
+    tables = new(groups)
+    asked = [
+        coded.map_partitions(_grouped, S, names, meta=_grouped(coded._meta, S, names))
+        for S in groups
+        for names in [tables.sums_of(S)]
+    ]
+    for start in range(0, coded.npartitions, _PARTITIONS):  # so that memory holds few groups
+        pieces = (own.partitions[start : start + _PARTITIONS] for own in asked)
+        for S, piece in zip(groups, compute(*pieces), strict=True):
+            found = {name: column.to_numpy() for name, column in piece.items()}
+            sums = {name: found[name] for name in tables.sums_of(S)}
+            tables.add(S, [found[f"c{i}"] for i in S], found["n"], sums)
+    return tables
+
+
+def _grouped(rows: "pd.DataFrame", S: Subset, sums: Sequence[str]) -> "pd.DataFrame":
+    """Return the groups of a partition: codes, the number of rows, and sums."""
+    counted: Any = rows[[*(f"c{i}" for i in S), *sums]].assign(n=1)
+    if not S:
+        return counted.sum().to_frame().T
+    return counted.groupby([f"c{i}" for i in S], sort=False, as_index=False).sum()
 
 
 def _group(coded: Lazy, S: Subset, sums: Sequence[str]) -> Lazy:

@@ -91,7 +91,7 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
         names = column_names(frame)
         there = [name for name in wanted if name in names]
         if untyped:
-            return names, {name: _type_in_pandas(frame, name) for name in there}
+            return names, _types_in_pandas(frame, there)
         return names, dict(_selected(frame, there).collect_schema()) if there else {}
 
     names, types = guarded(TASK, columns, engine=engine)
@@ -113,12 +113,14 @@ def _selected(frame: Frame, names: Sequence[str]) -> Frame:
     return nw.from_native(frame.to_native().project(", ".join(map(sql, names))))
 
 
-def _type_in_pandas(frame: Frame, name: str) -> nw.dtypes.DType:
-    """Return the type of a pandas column; Object if narwhals fails to inspect it."""
+def _types_in_pandas(frame: Frame, names: Sequence[str]) -> Types:
+    """Return the types of pandas columns; Object for each that narwhals fails to inspect."""
     try:
-        return frame.select(name).collect_schema()[name]
+        return dict(frame.select(*names).collect_schema()) if names else {}
     except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
-        return nw.Object()
+        if len(names) == 1:
+            return {names[0]: nw.Object()}
+    return {name: own for one in names for name, own in _types_in_pandas(frame, [one]).items()}
 
 
 def _declared(

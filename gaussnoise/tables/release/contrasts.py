@@ -90,26 +90,32 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
     estimates, shares = np.zeros((2, len(combinations)))
     pulled: dict[Subset, Array] = {}  # {T: a row of weights for each combination}
     sizes: dict[Subset, Array] = {}  # norms of the same arrays, for the absolute weights
+    asked: dict[
+        Names, tuple[Array, list[int], Subset, list[Subset]]
+    ] = {}  # {names: what weights need}
     for row, weights in enumerate(combinations):
         for names, given in weights.items():
-            asked, S, estimate = estimate_of(release, names)
-            order = [S.index(i) for i in asked]
+            if names not in asked:
+                order, S, estimate = estimate_of(release, names)
+                measured = [T for T in subsets_of(S) if T in query.multipliers]
+                asked[names] = estimate, [S.index(i) for i in order], S, measured
+            estimate, axes, S, measured = asked[names]
             w = _weights(names, given)
-            shape = tuple(estimate.shape[axis] for axis in order)
+            shape = tuple(estimate.shape[axis] for axis in axes)
             if w.shape != shape or not np.isfinite(w).all():
                 got = "infinite ones or NaN" if w.shape == shape else w.shape
                 raise ParameterError(
                     f"contrast: expected finite weights of shape {shape} for {names}, got {got}"
                 )
-            w = w.transpose(np.argsort(order))
+            w = w.transpose(np.argsort(axes))
             estimates[row] += float((w * estimate).sum())
             shares[row] += math.fsum(w.ravel().tolist()) / w.size
-            for T in subsets_of(S):
-                if T in query.multipliers:
-                    seen = query.gather(w, S, T)
-                    pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
-                    size = float(np.linalg.norm(query.gather(np.abs(w), S, T)))
-                    sizes.setdefault(T, np.zeros(len(combinations)))[row] += size
+            absolute = np.abs(w) if (w < 0).any() else w
+            for T in measured:
+                seen = query.gather(w, S, T)
+                pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
+                both = seen if absolute is w else query.gather(absolute, S, T)
+                sizes.setdefault(T, np.zeros(len(combinations)))[row] += float(np.linalg.norm(both))
     covariance = np.zeros((len(combinations),) * 2)
     known = np.ones(len(combinations), dtype=bool)  # combinations that only count all rows
     for T, rows in pulled.items():

@@ -1,6 +1,7 @@
 """Banded strategies and Markov chains on a person's ticks: brute force, derivatives, references."""
 
 import dataclasses
+import functools
 import itertools
 import math
 import warnings
@@ -40,10 +41,14 @@ def prefix_sums(n):
 
 
 def bracket(who, p=2.0, tol=0.02) -> Any:
+    """Return a new answer, where what it is found by is changed for a test."""
     K = gn.streams.participations(prefix_sums(who.n), who)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return gn.optimal_noise(K, p, neighbors="add-remove", tol=tol)
+
+
+known = functools.cache(bracket)
 
 
 def all_sets(who):
@@ -196,7 +201,7 @@ def test_windows_and_one_total_describe_the_hull_of_all_sets(who):
     ("who", "peer"), [(Apart(64, 4, 8), 41.93), (Apart(128, 4, 16), 63.78)], ids=repr
 )
 def test_no_banded_matrix_is_better(who, peer):
-    noise = bracket(who)
+    noise = known(who)
     assert "banded" in noise.method
     assert noise.gamma < peer + 0.005
     assert noise.gap < 0.017
@@ -292,7 +297,7 @@ def test_numbers_need_no_more_noise_than_vectors_whose_sets_are_listed():
 
 
 def test_answers_with_a_chain_are_stored_bit_for_bit(tmp_path):
-    noise = bracket(Apart(64, 4, 8, kind="counts"))
+    noise = known(Apart(64, 4, 8, kind="counts"))
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert isinstance(again.certificate, ChainCertificate)
@@ -308,7 +313,7 @@ def damaged(noise, **changes):
 
 
 def test_damaged_chains_are_refused():
-    noise = bracket(Apart(64, 4, 8))
+    noise = known(Apart(64, 4, 8))
     chain = noise.certificate.chain
     near = chain.steps.copy()
     near[0, 7] = 1e-9  # less than 8 ticks apart
@@ -338,13 +343,13 @@ def test_damaged_chains_are_refused():
 
 
 def test_correlations_below_one_prove_nothing_about_numbers():
-    noise = bracket(Apart(64, 4, 8, kind="counts"))
+    noise = known(Apart(64, 4, 8, kind="counts"))
     with pytest.raises(CertificateError, match="no measure"):
         damaged(noise, alike=0.9 * noise.certificate.chain.alike).verify()
 
 
 def test_too_little_noise_is_refused():
-    noise = bracket(Apart(64, 4, 8))
+    noise = known(Apart(64, 4, 8))
     M = noise.covariance
     for share in (0.5, 1 - 1e-7):
         less = FactorCovariance(M.unit_factor, share * M.scale)

@@ -162,6 +162,7 @@ def coverage(comparisons, seed, count=1000):
     return hits / count
 
 
+@pytest.mark.usefixtures("counted_once")
 def test_intervals_cover_as_often_as_their_level_says():
     comparisons = [
         lambda r: r["sex"].ratio("sex", "F", "M"),
@@ -175,6 +176,7 @@ def test_intervals_cover_as_often_as_their_level_says():
     assert ((found > 0.94) & (found < 0.965)).all(), found
 
 
+@pytest.mark.usefixtures("counted_once")
 def test_a_wrong_covariance_does_not_cover():
     def wrong(release):
         table = release.proportions("age")

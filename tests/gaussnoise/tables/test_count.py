@@ -837,6 +837,19 @@ def test_rows_of_dask_are_left_out_partition_by_partition(index):
     check(table, attributes, [(), (0,), (0, 1)], [(0, 0), (0, 0)], on_outside="drop")
 
 
+def test_groups_of_dask_are_added_up_over_any_number_of_partitions(monkeypatch):
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    rows = {"a": [*"xyxxy"], "b": [0.0, 1.0, 4.0, 4.0, 2.0]}
+    parts = [pd.DataFrame(rows)[k:n] for k, n in ((0, 2), (2, 2), (2, 3), (3, 5))]  # one is empty
+    table = dask.from_map(lambda k: parts[k], range(4))
+    attributes = [gn.Attribute("a", ["x", "y"]), gn.Attribute("b", clip=[0, 4])]
+    for most in (1, 3, 4):
+        monkeypatch.setattr(_count, "_PARTITIONS", most)
+        found = dict(count_marginals(table, attributes, [(), (0,), (0, 1)], unit=4))
+        assert (found[()], found[0,].tolist()) == (20, [12, 8])
+        assert found[0, 1].tolist() == [[4, 8], [5, 3]]  # quarters of numbers from 0 to 4
+
+
 def test_every_engine_finds_impossible_combinations(build):
     """They are found by their codes: of labels, bins and catch-alls."""
     rules = [

@@ -103,6 +103,7 @@ def coverage(claimed=0.0, count=1000, later=JUNE):
 SAME = pytest.param(JANUARY, id="same rows", marks=pytest.mark.integration)
 
 
+@pytest.mark.usefixtures("counted_once")
 @pytest.mark.parametrize("later", [pytest.param(JUNE, id="other rows"), SAME])
 def test_intervals_cover_as_often_as_their_level_says(later):
     *found, ratio = coverage(later=later)
@@ -111,6 +112,7 @@ def test_intervals_cover_as_often_as_their_level_says(later):
     assert later is JANUARY or ratio > 0.94
 
 
+@pytest.mark.usefixtures("counted_once")
 def test_a_wrong_covariance_does_not_cover():
     assert coverage(claimed=0.3, count=200)[0] < 0.93
 

@@ -199,6 +199,7 @@ def verdicts(plan, people, runs, level, factor=1.0, table=None, seed=1):
         yield inspection.verdict(release, found, level)
 
 
+@pytest.mark.usefixtures("counted_once")
 @pytest.mark.parametrize("name", PLANS)
 def test_a_correct_release_fails_with_the_stated_probability_at_most(people, name):
     """Of 150 at the level 0.3; where the choice of rows is known, at least a third of it."""
@@ -234,6 +235,7 @@ def quickly(plan, table, people, runs, **options):
     return sum(not own.passed for own in found), found[0]
 
 
+@pytest.mark.usefixtures("counted_once")
 def test_missing_rows_are_noticed_with_the_stated_power(people):
     """Rows of all kinds, so that the number of rows alone is noticed: 99.9 % of 300."""
     plan, runs = PLANS["counts"](), 300
@@ -246,6 +248,7 @@ def test_missing_rows_are_noticed_with_the_stated_power(people):
     assert failed <= 1  # three rows are less than the noise on their number hides
 
 
+@pytest.mark.usefixtures("counted_once")
 @pytest.mark.parametrize("name", ["counts", "replace", "weights"])
 def test_rows_in_other_categories_are_noticed_with_the_stated_power(people, name):
     plan, runs = PLANS[name](), 200
@@ -278,6 +281,7 @@ def test_a_swapped_column_fails(people):
     assert "the number of rows" not in found.deviating  # all rows are there
 
 
+@pytest.mark.usefixtures("counted_once")
 @pytest.mark.parametrize(("factor", "least"), [(0.9, 0.95), (1.1, 0.95)])
 def test_noise_of_another_scale_fails_with_the_stated_probability(factor, least):
     """A table of 4000 cells: the stated probabilities are near one, and true."""

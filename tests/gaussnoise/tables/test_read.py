@@ -1,6 +1,7 @@
 import csv
 import datetime
 import decimal
+import functools
 import io
 import itertools
 import math
@@ -413,13 +414,19 @@ def test_numbers_in_text_have_no_underscores(tmp_path):
     assert "1_0" in drafted.categories
 
 
+@functools.cache
+def _connections():
+    """One of duckdb, and one of ibis: to start their engines takes longer than to read few rows."""
+    return duckdb.connect(), pytest.importorskip("ibis").duckdb.connect()
+
+
 def held_in_parquet(path):
     """A Parquet file, read in all of duckdb's ways, and in others."""
-    ibis = pytest.importorskip("ibis")
+    connection, through_ibis = _connections()
     return {
         "file": lambda: path,
-        "relation": lambda: duckdb.connect().read_parquet(str(path)),
-        "ibis": lambda: ibis.duckdb.connect().read_parquet(str(path)),
+        "relation": lambda: connection.read_parquet(str(path)),
+        "ibis": lambda: through_ibis.read_parquet(str(path)),
         "polars": lambda: pl.scan_parquet(path),
         "pyarrow": lambda: pyarrow.parquet.read_table(path),
     }
