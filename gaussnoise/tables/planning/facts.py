@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import scipy
 
@@ -17,7 +17,6 @@ from ..schema.numbers import PER_PERSON, squared_numbers
 from .noun import persons_of
 
 if TYPE_CHECKING:
-    from ..release.merged import MergedPlan
     from ..schema.schema import Attribute
     from .plan import Plan
 
@@ -144,7 +143,7 @@ def risk_text(plan: "Plan", facts: Facts) -> str | None:
     return risk_of(plan, person, percent_text(facts.surest(plan.rho)))
 
 
-def risk_of(plan: "Plan | MergedPlan", person: str, surest: str) -> str:
+def risk_of(plan: Any, person: str, surest: str) -> str:
     """Return how sure a reader can be of one row or person, as texts and pages say it."""
     known, zero = "all other rows", ""
     if person != "one row":

@@ -35,7 +35,9 @@ def test_a_page_answers_questions_with_intervals_and_methods(release, tmp_path):
     release.report(tmp_path / "page.html", ask=questions)
     text = section(tmp_path / "page.html")
     count = release.ask("how many").written
-    assert f"Count: {count['estimate'][0]} ({count['low'][0]} to {count['high'][0]})." in text
+    assert (
+        f"Count, in rows: {count['estimate'][0]} ({count['low'][0]} to {count['high'][0]})." in text
+    )
     variance = release.ask("variance of pay by sex")
     for k, label in enumerate(["F", "M<b>"]):
         low, high = (variance.written[end][k].replace("-", "−") for end in ("low", "high"))
@@ -84,6 +86,6 @@ def test_the_shell_puts_answers_on_a_page(release, tmp_path, capsys):
     words = ["report", tmp_path / "out", "-o", page, "--ask", "sex=F", "--ask", "entropy of sex"]
     assert run(list(map(str, words))) == 0
     text = section(page)
-    assert "Count of sex=F: " in text
+    assert "Count of sex=F, in rows: " in text
     assert "Entropy of sex: 0.69" in text
     capsys.readouterr()
