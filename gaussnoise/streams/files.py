@@ -24,7 +24,7 @@ from ..tables.release.formats import format_name
 from ..tables.release.formats.format import Notes
 from ..tables.release.method import attributes_of, statement, texts_of
 from ..tables.release.record import contrasts_of, measurements_of
-from ..tables.release.store import MOST_FILES, Place, StoredTables, planned_places
+from ..tables.release.store import MOST_FILES, Place, StoredTables, is_part, planned_places
 from ..tables.release.text import INTERVALS, UNBIASED
 from ..tables.release.tidy import interval_record
 from ..tables.schema.schema import OnOutside
@@ -168,7 +168,8 @@ def places_in(record: Mapping[str, Any], what: str, plan: StreamPlan) -> dict[Su
     Only the record knows the rows of files that hold many tables, in the order of their writing.
     """
     listed, places = record[what], dict[Subset, Place]()
-    if len(plan.tables.subsets) <= MOST_FILES and "executors" not in record:
+    few = len(plan.tables.subsets) <= MOST_FILES
+    if few and not all(is_part(entry["file"]) for entry in listed):
         return planned_places(plan.schema, plan.tables.subsets, format_name(listed[0]["file"]))
     for S, entry in zip(plan.tables.subsets, listed, strict=True):
         if (

@@ -42,9 +42,7 @@ def stored(
         if fault is None:
             first = tick if what == "period" else 1
             covariance = plan.covariance(plan.window(first, tick))
-            fault = written[what].fault(
-                deviation_in(covariance), by_executors="executors" in record
-            )
+            fault = written[what].fault(deviation_in(covariance))
         if fault is None:
             return written[what]
     except (

@@ -103,12 +103,11 @@ class StoredTables(Mapping[Subset, Array]):
         (estimate,) = read_numbers(path, ("estimate",), place.first_row, math.prod(place.shape))
         return estimate.reshape(place.shape)
 
-    def fault(self, deviation: Deviation, *, by_executors: bool = False) -> str | None:
+    def fault(self, deviation: Deviation) -> str | None:
         """Return which number in the files disagrees with the plan first, in words; or None.
 
         Tables of more than 2^22 cells are not read. ``deviation``: the function used for writing.
-        Where many tables share files, or executors wrote them, rows must name the table that is
-        stated for them.
+        Where tables share files, rows must name the table that is stated for them.
         """
         number = {S: k for k, S in enumerate(self.places, 1)}
         for run in self._runs():
@@ -119,7 +118,7 @@ class StoredTables(Mapping[Subset, Array]):
             ]
             sd = np.concatenate(sd)
             path, rows = self.folder / place.file, (place.first_row, sd.size)
-            if by_executors or len(self.places) > MOST_FILES:
+            if is_part(place.file) or len(self.places) > MOST_FILES:
                 whose = read_numbers(path, ("marginal", "estimate"), *rows)[0]
                 sizes = [math.prod(shape) for shape in shapes]
                 if (whose != np.repeat([number[S] for S in run], sizes)).any():
@@ -497,6 +496,11 @@ def planned_places(
     if isinstance(own, AbstractBook):
         files, rows = [book_file(own)] * len(rows), [own.row_of(k) for k, _ in enumerate(rows)]
     return dict(zip(subsets, map(Place, files, rows, shapes), strict=True))
+
+
+def is_part(file: str) -> bool:
+    """Return whether a file is a part of a dataset that executors wrote, by its folder."""
+    return file.count("/") > 1
 
 
 def book_file(format: AbstractBook) -> str:

@@ -32,6 +32,7 @@ from .store import (
     Place,
     StoredTables,
     different_column,
+    is_part,
     planned_places,
     read_index,
     read_numbers,
@@ -172,7 +173,7 @@ def _disagreement(
     return (
         difference(tables.folder, expected, record, texts, as_matrix=as_matrix)
         or list_difference(release.plan, tables.folder, record, **lists)
-        or tables.fault(release.deviation, by_executors="executors" in record)
+        or tables.fault(release.deviation)
         or answers_fault(release, tables.folder, answers)
     )
 
@@ -299,7 +300,7 @@ def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Sub
     Only the record knows the rows of files that hold many tables, in the order of their writing.
     """
     entries = record["marginals"]
-    if not (isinstance(entries, dict) or "executors" in record):
+    if not isinstance(entries, dict) and not all(is_part(entry["file"]) for entry in entries):
         return planned_places(plan.schema, plan.tables.subsets, format_name(entries[0]["file"]))
     if isinstance(entries, dict):
         if entries["file"] not in record["files"]:

@@ -470,11 +470,15 @@ def test_rows_of_executors_name_the_table_that_is_stated_for_them(monkeypatch, t
         for S in subsets:
             writer.write(S, tables[S])
     monkeypatch.undo()
-    assert writer.tables.fault(deviation, by_executors=True) is None
-    first, *rest = writer.tables.places.items()
-    moved = dict([(first[0], rest[0][1]), (rest[0][0], first[1]), *rest[1:]])
-    swapped = StoredTables(tmp_path, moved)
-    assert "another table" in swapped.fault(deviation, by_executors=True)
+    part = tmp_path / "tables" / "1-way" / "part-000000.parquet"
+    part.parent.mkdir()
+    (tmp_path / "tables" / "1-way.parquet").rename(part)
+    name, written = part.relative_to(tmp_path).as_posix(), writer.tables.places
+    places = {S: Place(name, own.first_row, own.shape) for S, own in written.items()}
+    assert StoredTables(tmp_path, places).fault(deviation) is None
+    one, two, _ = places
+    places[one], places[two] = places[two], places[one]
+    assert "another table" in StoredTables(tmp_path, places).fault(deviation)
 
 
 ENTRY = '{"attributes": ["a"], "file": "x", "first_row": 0}\n'
