@@ -245,14 +245,14 @@ def mean_of(plan: "Plan", name: str) -> str:
     several records in a table of fewer attributes.
     """
     how, noun = plan.per_person.get(name), plan.about.unit or "rows"
-    if plan.person is not None and (how is not None or plan.rows_per_person == 1):
+    if plan.person is not None and plan.rows_per_person == 1:
         noun = plan.about.unit or persons_of(plan.person)
     if how is not None:
         used = {name for marginal in plan.marginals for name in marginal}
         own = [a for a in plan.schema.attributes if a.name in used]
         by = tuple([a.name for a in own if not a.is_summed])
         several = plan.rows_per_person > 1 and len(by) > 1
-        return f"{noun}, each with {PER_PERSON[how]}" + (
+        return f"persons, each with {PER_PERSON[how]}" + (
             f" in each group of {marginal_name(by)}" if several else ""
         )
     if plan.person is None or plan.rows_per_person == 1:

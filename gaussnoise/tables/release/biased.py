@@ -158,8 +158,9 @@ def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: 
     estimate = step(table.estimate)
     estimate.flags.writeable = False
     method = f"{table.method}, then {words}" if isinstance(table, BiasedTable) else words
+    noun: str = getattr(table, "noun", "rows")
     return BiasedTable(
-        table.attributes, table.labels, estimate, method, table.private, table.backend, table.noun
+        table.attributes, table.labels, estimate, method, table.private, table.backend, noun
     )
 
 

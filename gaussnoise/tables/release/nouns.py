@@ -76,7 +76,7 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
     return own | found | _of_persons(plan, several, title) | own
 
 
-def _of_persons(plan: Any, several: Noun, title: str | None) -> Mapping[str, Noun]:
+def _of_persons(plan: Any, several: Noun, title: str | None) -> dict[str, Noun]:
     """Return the nouns for persons, whom the column of persons may name more precisely."""
     unit = plan.about.unit
     if plan.person is None:

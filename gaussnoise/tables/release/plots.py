@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...drawing import OURS, label_text, new_figure
 from ...errors import ParameterError
 from .biased import BiasedTable
-from .table import MarginalTable, QueryTable
+from .table import AbstractEstimates, MarginalTable, QueryTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -313,7 +313,7 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
     )
 
 
-def counted_text(table: MarginalTable | QueryTable) -> str:
+def counted_text(table: AbstractEstimates) -> str:
     """Return, in words, what the numbers of a table of counts are."""
     return f"{label_text(table.noun)} (unbiased estimate)"
 
