@@ -109,7 +109,7 @@ def long_table(tmp_path_factory):
 
 @pytest.mark.parametrize("source", ["parquet", "csv", "duckdb"])
 def test_all_pairs_of_many_rows_cost_what_an_engine_needs_for_them(source, long_table):
-    """Expected, by processor time: .6 to .8 times duckdb's own grouping sets on the same rows; .3
+    """Expected, by processor time: .6 to .8 times duckdb's own grouping sets on the same rows; .2
     times for CSV.
     """
     given, connection = long_table
@@ -127,7 +127,7 @@ def test_all_pairs_of_many_rows_cost_what_an_engine_needs_for_them(source, long_
 
 def test_a_file_of_many_columns_costs_about_what_a_frame_does(tmp_path):
     """Expected, by processor time: 2000 columns of 10⁴ rows as lazy polars .7, as Parquet 1.4, as
-    CSV 2 times as long as pandas.
+    CSV 1.3 times as long as pandas.
     """
     codes = np.random.default_rng(0).integers(0, 3, (10**4, 2000))
     frame = pl.DataFrame({f"a{k}": codes[:, k] for k in range(2000)})
@@ -139,7 +139,7 @@ def test_a_file_of_many_columns_costs_about_what_a_frame_does(tmp_path):
     memory = frame.to_pandas()
     plain = min(processor(lambda: planned.release(memory)) for _ in range(2))
     lazy = pl.scan_parquet(tmp_path / "t.parquet")
-    for table, most in ((lazy, 1), (tmp_path / "t.parquet", 2.5), (tmp_path / "t.csv", 3.5)):
+    for table, most in ((lazy, 1), (tmp_path / "t.parquet", 2.5), (tmp_path / "t.csv", 2.5)):
         taken = min(processor(lambda table=table: planned.release(table)) for _ in range(2))
         print(f"\n{type(table).__name__}: {taken:.2f} s, pandas {plain:.2f} s")
         assert taken <= most * plain

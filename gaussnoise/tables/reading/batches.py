@@ -11,6 +11,7 @@ import narwhals as nw
 
 from .csv import text_number
 from .frames import Column, sql
+from .lines import Lines
 from .opened import Opened
 from .types import WORDS, is_wide
 from .values import Form
@@ -33,6 +34,8 @@ def batches(
     ``numbers`` in untyped text become doubles. So do 128-bit integers, for which arrow has no type;
     in ``others`` they become text.
     """
+    if source.lines is not None and not numbers and source.changed.keys().isdisjoint(others):
+        return _of_arrow(source.lines, others)
     if source.engine == nw.Implementation.DUCKDB:
         return _of_duckdb(source, numbers, others)
     here = source.frame.select(*dict.fromkeys((*numbers, *others)))
@@ -105,6 +108,13 @@ def _of_duckdb(
         yield _series(pa.Table.from_batches([batch]), types)
     if not some:
         yield _series(reader.schema.empty_table(), types)
+
+
+def _of_arrow(text: Lines, names: Sequence[str]) -> Iterator[list[Column]]:
+    most = max(_VALUES // len(names), 1)
+    for block in text.batches(names):
+        for start in range(0, len(block), most):
+            yield _series(block[start : start + most], [])
 
 
 def _series(table: "pa.Table", types: Sequence[nw.dtypes.DType]) -> list[Column]:

@@ -18,6 +18,7 @@ from ..schema.dates import is_dated
 from ..schema.schema import Attribute
 from .dates import text_moments, ticks_between
 from .frames import Arrow, Column
+from .short import short_texts
 from .steps import steps_of
 from .types import NUMPY, category_type, cells_in, edges_in, is_wide, width_of
 from .values import Form, Instant, bins_of_codes, codes_of, finder, key_of, number_of
@@ -325,6 +326,8 @@ def wide_codes(column: Column, attribute: Attribute) -> Codes:
 
 def _codes_by_value(values: Arrow, find: Callable[[Any], int]) -> Codes:
     """Return ``find`` of each value of an arrow array, called once for each distinct value."""
+    if (short := short_texts(values, find)) is not None:
+        return short
     index, known = encoded(values)
     return np.array([*map(find, objects_of(known)), 0], dtype=np.int64)[index]
 
@@ -379,6 +382,8 @@ def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if (short := short_texts(values, lambda text: cells.get(text, 0))) is not None:
+        return short
     options = pc.SetLookupOptions(pa.array(list(cells), type=values.type))
     places = pc.call_function("index_in", [values], options)
     codes = np.array([*cells.values(), 0], dtype=np.int32)

@@ -21,7 +21,8 @@ import numpy as np
 
 from ...errors import DataError
 from ..schema.dialect import USUAL, Dialect, hint
-from .plain import Plain, served
+from .lines import BLOCK, Lines
+from .plain import Plain, name_of, served
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,8 +37,10 @@ _USUAL_LINE = 2_000_000  # duckdb's default limit, in bytes
 
 def open_csv(
     paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", dialect: Dialect = USUAL
-) -> "duckdb.DuckDBPyRelation":
+) -> "tuple[duckdb.DuckDBPyRelation, Lines | None]":
     """Return a duckdb relation of text columns; each file is checked separately.
+
+    Also return the files for arrow's reader, if it may read them.
 
     Raises:
         DataError: a quote where none is allowed, no first line of column names, or several files
@@ -50,8 +53,10 @@ def open_csv(
     several_lines = any(one.several_lines for one in checked)
     longest = max(one.longest for one in checked)
     usual = all(file.is_usual for file in files)
+    pairs = zip(files, checked, strict=True)
+    plain = usual and all(_of_lines(file, one, len(names)) for file, one in pairs)
     limit: dict[str, Any] = {} if longest < _USUAL_LINE else {"max_line_size": longest}
-    return connection.read_csv(
+    relation = connection.read_csv(
         [glob.escape(path) for path in paths]
         if usual
         else served({f: one.length for f, one in zip(files, checked, strict=True)}, connection),
@@ -70,6 +75,24 @@ def open_csv(
         # with several threads, reading can fail if a thread begins inside a quoted field
         parallel=usual and not several_lines,
         **limit,
+    )
+    return relation, Lines(files, names) if plain else None
+
+
+def _of_lines(file: Plain, checked: "_Checked", columns: int) -> bool:
+    """Return whether the file is one for :class:`.Lines`, with at least one record.
+
+    If some have other numbers of fields, though the mean is right, both readers refuse the file.
+    """
+    with file.open() as text:
+        first = text.readline(BLOCK).count(file.delimiter.encode())
+    records = checked.lines - 1
+    return (
+        checked.delimiters - first == records * (columns - 1)
+        and records > 0
+        and checked.longest <= BLOCK
+        and not checked.several_lines
+        and file.path == name_of(file.path)
     )
 
 
@@ -216,11 +239,16 @@ class _Checked(NamedTuple):
         several_lines: whether quoted fields hold line ends.
         longest: an upper bound on the bytes of a record.
         length: the number of bytes of the file.
+        lines: the number of lines; 0 if one is empty, if the last has no end, or if all end in a
+            carriage return alone.
+        delimiters: the number of delimiters.
     """
 
     several_lines: bool
     longest: int
     length: int
+    lines: int
+    delimiters: int
 
 
 def _check_bytes(plain: Plain) -> _Checked:
@@ -232,6 +260,7 @@ def _check_bytes(plain: Plain) -> _Checked:
         DataError: a quote that is not beside a delimiter, line end or quote, or mixed line ends.
     """
     before, inside, several_lines, run, longest = b"\n", 0, False, 0, 0
+    lines, delimiters, empty = 0, 0, False
     kinds: set[bytes] = set()
     quote, delimiter, size = plain.quote.encode(), plain.delimiter.encode(), 0
     beside = np.isin(np.arange(256), list(b"\n\r" + delimiter + quote))
@@ -240,10 +269,14 @@ def _check_bytes(plain: Plain) -> _Checked:
         quoted = bool(quote) and (inside == 1 or quote in piece)
         mixed = b"\r" in before + piece
         ended = b"\n" in piece
+        around = np.frombuffer(before + piece + after, dtype=np.uint8)
+        own, following = around[1:-1], around[2:]
+        breaks = own == ord("\n")
+        lines += int(np.count_nonzero(breaks))
+        delimiters += int(np.count_nonzero(own == ord(delimiter)))
+        again = (following == ord("\n")) | (following == ord("\r"))
+        empty = empty or bool((breaks & again).any())
         if quoted or mixed:
-            around = np.frombuffer(before + piece + after, dtype=np.uint8)
-            own = around[1:-1]
-            breaks = own == ord("\n")
             if mixed:
                 breaks |= own == ord("\r")
             breaks = np.flatnonzero(breaks)
@@ -259,8 +292,10 @@ def _check_bytes(plain: Plain) -> _Checked:
                 breaks = breaks[~within]
             ends = breaks if mixed else breaks[:0]
             ended = len(breaks) > 0
-            last, previous, following = own[ends], around[ends], around[ends + 2]
-            paired = np.where(last == ord("\n"), previous == ord("\r"), following == ord("\n"))
+            last = own[ends]
+            paired = np.where(
+                last == ord("\n"), around[ends] == ord("\r"), following[ends] == ord("\n")
+            )
             kinds |= {b"\r\n"} if paired.any() else set()
             kinds |= {bytes([byte]) for byte in np.unique(last[~paired])}
         if ended and not mixed:
@@ -274,7 +309,8 @@ def _check_bytes(plain: Plain) -> _Checked:
         before = piece[-1:]
     if inside:
         raise DataError(_QUOTES)
-    return _Checked(several_lines, longest, size)
+    lines = 0 if empty or before != b"\n" else lines
+    return _Checked(several_lines, longest, size, lines, delimiters)
 
 
 def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:

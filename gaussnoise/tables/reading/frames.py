@@ -16,6 +16,7 @@ from ...errors import DataError, NotAvailableError
 from .as_read import AsRead, columns_as_read
 from .csv import open_csv
 from .files import dialect_of, is_csv, is_parquet, is_path, keys_of, partition_columns, table_files
+from .lines import Lines
 from .office import check_reader, is_office, open_office
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ Result = TypeVar("Result")
 
 _POLARS = (1, 2)  # older versions of polars count nanoseconds wrongly
 _ASIDE = "gaussnoise-reader"  # name of the threads in which duckdb works
-# duckdb's connections in these threads, which Ctrl-C interrupts
-_opened: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
+# what reads in these threads, and Ctrl-C interrupts
+_opened: "weakref.WeakSet[duckdb.DuckDBPyConnection | Lines]" = weakref.WeakSet()
 
 
 def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] = ()) -> Frame:
@@ -43,15 +44,21 @@ def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] 
     ``numbers`` and ``dates`` are the columns to be read as numbers or dates: in files with another
     decimal mark or date format, their text is replaced by text with points and ISO 8601.
     """
-    if is_path(table):
-        return nw.from_native(
-            guarded(
-                "open the file",
-                lambda: _open_files(table, numbers, dates),
-                engine=nw.Implementation.DUCKDB,
-            )
-        )
-    return _frame(table)
+    return open_both(table, numbers, dates)[0]
+
+
+def open_both(
+    table: object, numbers: Sequence[str], dates: Sequence[str]
+) -> tuple[Frame, Lines | None]:
+    """Return :func:`open_table`'s frame, and its text without replacements if arrow reads it."""
+    if not is_path(table):
+        return _frame(table), None
+    rows, lines = guarded(
+        "open the file",
+        lambda: _open_files(table, numbers, dates),
+        engine=nw.Implementation.DUCKDB,
+    )
+    return nw.from_native(rows), lines
 
 
 def check_opens(table: object) -> None:
@@ -183,8 +190,8 @@ def _aside(action: Callable[[], Result]) -> Result:
         finally:
             # repeated, since an interrupt between two queries has no effect
             while not done.done():
-                for connection in list(_opened):
-                    connection.interrupt()
+                for reader in list(_opened):
+                    reader.interrupt()
                 futures.wait([done], timeout=0.1)
 
 
@@ -285,20 +292,24 @@ def _alike(table: object) -> list[str]:
     return files
 
 
-def _open_files(table: object, numbers: Sequence[str], dates: Sequence[str]) -> Relation:
+def _open_files(
+    table: object, numbers: Sequence[str], dates: Sequence[str]
+) -> tuple[Relation, Lines | None]:
     files = _alike(table)
     if is_parquet(files[0]):
-        return _open_parquet(files, partition_columns(table, files))
+        return _open_parquet(files, partition_columns(table, files)), None
     if is_office(files[0]):
-        return open_office(files, _connect(), numbers)
-    text = open_csv(files, _connect(), dialect_of(table))
+        return open_office(files, _connect(), numbers), None
+    text, lines = open_csv(files, _connect(), dialect_of(table))
+    if lines is not None and _is_aside():
+        _opened.add(lines)
     if not (changed := changed_columns(table, numbers, dates)):
-        return text
+        return text, lines
     columns = (
         f"{changed[name].sql(sql(name))} AS {sql(name)}" if name in changed else sql(name)
         for name in text.columns
     )
-    return text.project(", ".join(columns))
+    return text.project(", ".join(columns)), lines
 
 
 def changed_columns(
@@ -417,9 +428,14 @@ def _connect() -> "duckdb.DuckDBPyConnection":
     connection = duckdb.connect(
         config={"temp_directory": "", "disabled_optimizers": "statistics_propagation"}
     )
-    if threading.current_thread().name.startswith(_ASIDE):
+    if _is_aside():
         _opened.add(connection)
     return connection
+
+
+def _is_aside() -> bool:
+    """Return whether this is a thread for which the main thread waits."""
+    return threading.current_thread().name.startswith(_ASIDE)
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:

@@ -11,7 +11,8 @@ from ...errors import DataError
 from .as_read import AsRead
 from .columns import arrow_of
 from .declared import TASK, check_present, column_names, is_untyped
-from .frames import Frame, changed_columns, guarded, open_table, sql, text_columns
+from .frames import Frame, changed_columns, guarded, open_both, sql, text_columns
+from .lines import Lines
 from .values import Form
 
 _NO_VALUES = ("null", "void")  # names of types for columns that hold only nulls
@@ -31,6 +32,7 @@ class Opened:
         text: the requested columns that are text because no type is declared for them.
         untyped: whether the types of columns may depend on rows.
         changed: {requested column: replacement}, where text is replaced before it is read.
+        lines: the text of all columns without replacements, if arrow reads it.
     """
 
     frame: Frame
@@ -39,6 +41,7 @@ class Opened:
     text: Collection[str]
     untyped: bool
     changed: Mapping[str, AsRead] = field(default_factory=dict)
+    lines: Lines | None = None
 
     @property
     def engine(self) -> nw.Implementation:
@@ -83,7 +86,7 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
     """
     numbers = [name for name, dtype in wanted.items() if dtype.is_numeric()]
     dates = [name for name, dtype in wanted.items() if dtype.is_temporal()]
-    frame = open_table(table, numbers, dates)
+    frame, lines = open_both(table, numbers, dates)
     engine = frame.implementation
     untyped = is_untyped(frame)
 
@@ -102,7 +105,7 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
             TASK, lambda: _declared(frame, types, text, wanted, person), engine=engine
         )
     changed = changed_columns(table, numbers, dates)
-    return Opened(frame, names, types, frozenset(text), untyped, changed)
+    return Opened(frame, names, types, frozenset(text), untyped, changed, lines)
 
 
 def _selected(frame: Frame, names: Sequence[str]) -> Frame:

@@ -11,6 +11,7 @@ import random
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from cases import packed
 
@@ -18,6 +19,7 @@ import gaussnoise as gn
 from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading import csv as _csv
+from gaussnoise.tables.reading import lines as _lines
 from gaussnoise.tables.reading import plain
 from gaussnoise.tables.reading.csv import open_csv
 
@@ -35,7 +37,7 @@ def read(tmp_path, connection):
 
     def read(content, name="t.csv"):
         (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return open_csv([str(tmp_path / name)], connection).fetchall()
+        return open_csv([str(tmp_path / name)], connection)[0].fetchall()
 
     return read
 
@@ -236,6 +238,7 @@ WRITTEN = {
     "zip": ("t.zip", gn.Dialect(encoding="cp1252")),
     "all": ("t.CSV.XZ", gn.Dialect(";", ",", encoding="cp1250", quote="'")),
 }
+OF_LINES = WRITTEN.keys() - {"latin-1", "gz", "xz", "zst", "zip", "all"}
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
@@ -245,7 +248,7 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(
     name, dialect = WRITTEN[kind]
     delimiter, quote = dialect.of(name_of_text(name))
     rng = random.Random(kind)
-    outcomes = {"read": 0, "refused": 0, "of another length": 0}
+    outcomes = {"read": 0, "read by arrow": 0, "refused": 0, "of another length": 0}
     for _ in range(150):
         text, width = random_file(rng, delimiter, quote)
         content = text.encode(dialect.encoding)
@@ -278,21 +281,130 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(
             tuple(r[:width]) if not any(f is not None for f in r[width:]) else tuple(r)
             for r in rows
         ]
-        relation = open_csv([str(path)], connection, dialect)
+        relation, lines = open_csv([str(path)], connection, dialect)
+        monkeypatch.setattr(_lines, "BLOCK", rng.choice([2**7, 2**22]))
         if all(len(r) == width for r in rows):
             assert relation.fetchall() == rows, content
+            if lines is not None:
+                assert as_lines(lines, relation.columns) == rows, content
+                outcomes["read by arrow"] += 1
             outcomes["read"] += 1
         else:
             with pytest.raises(duckdb.Error):
                 relation.fetchall()
+            if lines is not None:
+                with pytest.raises(pa.ArrowInvalid):
+                    as_lines(lines, relation.columns)
             outcomes["of another length"] += 1
+    assert (outcomes["read by arrow"] > 0) is (kind in OF_LINES)
     assert outcomes["read"] > 30
     assert outcomes["refused"] > 10 or not quote
     assert outcomes["of another length"] > 0
 
 
+def as_lines(lines, names):
+    return [
+        row
+        for block in lines.batches(names)
+        for row in zip(*(column.to_pylist() for column in block.columns), strict=True)
+    ]
+
+
 def name_of_text(name):
     return "t.csv" if name == "t.zip" else name.rpartition(".")[0] if name.count(".") > 1 else name
+
+
+ODD = [
+    "",
+    '""',
+    "NA",
+    "NULL",
+    "\\N",
+    " ",
+    " x ",
+    "\t",
+    "#x",
+    "'x'",
+    "\\",
+    "x\0",
+    "\0",
+    "\x0b",
+    "\x1a",
+]
+ODD += ["\u2028", "\ufeff", "é", "\U0010ffff", '"x ""y"""', '""""', '" "', "x" * 90]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("block", [2**8, 2**22])
+def test_files_of_lines_are_the_same_to_arrow(tmp_path, connection, end, block, monkeypatch):
+    """They are in any columns, in any order, from several files and in pieces of any size."""
+    monkeypatch.setattr(_lines, "BLOCK", block)
+    rng = random.Random(block)
+    names, paths = ["a b", '"x.y"', ".z", "é[0]"], []
+    for k in range(2):
+        rows = [",".join(rng.choices([*ODD, "1", "22"], k=4)) for _ in range(200)]
+        paths.append(str(tmp_path / f"{k}.csv"))
+        header = end.join([",".join(names), *rows, ""])
+        (tmp_path / f"{k}.csv").write_bytes(rng.choice([b"", codecs.BOM_UTF8]) + header.encode())
+    relation, lines = open_csv(paths, connection)
+    rows = relation.fetchall()
+    assert len(rows) == 400
+    for chosen in ([0, 1, 2, 3], [3, 1], [2], [1, 1, 0]):
+        asked = [relation.columns[k] for k in chosen]
+        assert as_lines(lines, asked) == [tuple(row[k] for k in chosen) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a,b\n",
+        b"a,b\nx,1",
+        b'a,b\n"x",',  # arrow would read text of no characters in the last field
+        b"a,b\n\nx,1\n",
+        b"a\nx\n\n",
+        b"a,b\nx,1,\n",
+        b"a,b\n\nx,1,\n",
+        b"a,b\n\r\nx,1,\r\n".replace(b"\n", b"\r\n").replace(b"\r\r", b"\r"),
+        b"a,b\rx,1\r",
+        b'a,b\n"x\ny",1\n',
+        b'a,b\n"x,",1\n',
+        b'"a\n",b\nx,1\n',
+        b"a,b\n" + b"x" * 2**23 + b",1\n",
+    ],
+)
+def test_other_files_are_left_to_duckdb(tmp_path, connection, content):
+    (tmp_path / "t.csv").write_bytes(content)
+    assert open_csv([str(tmp_path / "t.csv")], connection)[1] is None
+    (tmp_path / "u.csv").write_bytes(content.partition(b"\n")[0] + b"\nx,1\n")
+    if b"\na" not in content and b'"a' not in content and b"a," in content and b"\r" not in content:
+        both = [str(tmp_path / name) for name in ("u.csv", "t.csv")]
+        assert open_csv(both[:1], connection)[1] is not None
+        assert open_csv(both, connection)[1] is None
+
+
+@pytest.mark.parametrize("damaged", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
+def test_invalid_bytes_are_refused_in_the_columns_that_are_read(tmp_path, connection, damaged):
+    (tmp_path / "t.csv").write_bytes(b"a,b\nx,1\n" + damaged + b",2\n")
+    relation, lines = open_csv([str(tmp_path / "t.csv")], connection)
+    assert as_lines(lines, ["b"]) == relation.project("b").fetchall() == [("1",), ("2",)]
+    with pytest.raises(duckdb.Error):
+        relation.fetchall()
+    with pytest.raises(pa.ArrowInvalid):
+        as_lines(lines, ["a", "b"])
+
+
+def test_an_interrupt_ends_the_reading_under_way_and_no_later_one(
+    tmp_path, connection, monkeypatch
+):
+    monkeypatch.setattr(_lines, "BLOCK", 2**6)
+    (tmp_path / "t.csv").write_text("a\n" + "x\n" * 200, encoding="utf-8")
+    _, lines = open_csv([str(tmp_path / "t.csv")], connection)
+    reading = lines.batches(["a"])
+    next(reading)
+    lines.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        next(reading)
+    assert as_lines(lines, ["a"]) == [("x",)] * 200
 
 
 @pytest.mark.parametrize(("seed", "most"), [(0, 10), (1, 3000)])
@@ -305,7 +417,7 @@ def test_fields_of_several_lines_cross_the_pieces_that_threads_read(
     texts = ["u\nv" * int(n) for n in lengths]
     with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("a", "b"), *((text, k) for k, text in enumerate(texts))])
-    relation = open_csv([str(tmp_path / "t.csv")], connection)
+    relation, _ = open_csv([str(tmp_path / "t.csv")], connection)
     assert relation.aggregate("count(*), sum(length(a))").fetchall() == [
         (len(texts), sum(map(len, texts)))
     ]

@@ -645,7 +645,7 @@ import contextlib, os, signal, sys, threading, time
 import duckdb
 import gaussnoise as gn
 from gaussnoise.tables.counting import count
-from gaussnoise.tables.reading import codes
+from gaussnoise.tables.reading import codes, lines
 
 def stop(*_):
     raise SystemExit(143)
@@ -665,9 +665,17 @@ def dropping(*arguments):
     return whole(*arguments)
 
 signal.signal(signal.SIGTERM, stop)
+def slowly(batches, *_):
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM]).start()
+    while True:
+        for _ in batches:
+            time.sleep(0.1)
+
 whole, how = count._tally_arrays, sys.argv[1]
 if how == "long":
     codes.batches = endless
+elif how == "lines":
+    lines.BLOCK, count._tally_arrays = 2**6, slowly
 else:
     count._tally_arrays = dropping
 table = duckdb.sql("SELECT 'x' AS a") if how == "relation" else "t.csv"
@@ -683,7 +691,7 @@ def test_the_tests_count_files_by_one_engine():
     other.execute("DROP TABLE of_all")
 
 
-@pytest.mark.parametrize("how", ["file", "relation", "long"])
+@pytest.mark.parametrize("how", ["file", "relation", "long", "lines"])
 def test_no_signal_is_lost_while_duckdb_works(how, tmp_path):
     """Duckdb handles signals by itself, and sometimes drops what Python's handler raises in it.
 

@@ -1,0 +1,55 @@
+"""CSV files of which each record is a line, which arrow reads in a third of duckdb's time."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .plain import Plain
+
+BLOCK = 2**22  # bytes that are read at once; no line is longer
+
+
+@final
+class Lines:
+    """Files with the same columns.
+
+    Quotes are where RFC 4180 allows them, no line is empty or longer than a block, all have as many
+    fields, and the last has an end: arrow's parser and others agree on these.
+    """
+
+    def __init__(self, files: "Sequence[Plain]", names: Sequence[str]) -> None:
+        self._files, self._names = files, names
+        self._interrupted = False
+
+    def interrupt(self) -> None:
+        """Let batches that are being read end with KeyboardInterrupt, as duckdb's do."""
+        self._interrupted = True
+
+    def batches(self, columns: Sequence[str]) -> "Iterator[pa.Table]":
+        """Yield columns x0, x1, … of text, some rows at a time; fields without a byte are null."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        self._interrupted = False
+        names = [f"x{k}" for k in range(len(columns))]
+        convert = csv.ConvertOptions(
+            include_columns=list(dict.fromkeys(columns)),
+            column_types=dict.fromkeys(columns, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        read = csv.ReadOptions(block_size=BLOCK, column_names=self._names, skip_rows=1)
+        for file in self._files:
+            parse = csv.ParseOptions(
+                delimiter=file.delimiter,
+                quote_char=file.quote or False,
+                double_quote=bool(file.quote),
+            )
+            with csv.open_csv(file.path, read, parse, convert) as blocks:
+                for block in blocks:
+                    if self._interrupted:
+                        raise KeyboardInterrupt
+                    yield pa.table([block[name] for name in columns], names=names)
