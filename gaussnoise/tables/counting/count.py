@@ -23,6 +23,7 @@ from ..reading.files import is_csv, state_of
 from ..reading.frames import Lazy, guarded, open_table
 from ..schema.numbers import Weight, sets_of_numbers, unit_of
 from ..schema.schema import Attribute, OnOutside
+from .groups import group_subsets
 from .impossible import Excluded
 from .numbers import (
     WEIGHT,
@@ -153,47 +154,6 @@ def grouped(
     groups: dict[Subset, list[Subset]] = {}
     for part in parts.values():
         groups |= group_subsets(part, sizes, most_cells)
-    return groups
-
-
-def group_subsets(
-    subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int
-) -> dict[Subset, list[Subset]]:
-    """Return {union: subsets in it}, for few unions that together hold all subsets.
-
-    Each has at most ``most_cells`` cells, or is one subset itself.
-
-    The choice is greedy: each union starts from the largest subset left, and takes in the subset
-    that multiplies the number of cells least.
-    """
-    logs = np.log(np.array(sizes, dtype=np.float64))
-    left = sorted(subsets, key=lambda S: (-sum(logs[i] for i in S), S))
-    holders = [
-        np.array([k for k, S in enumerate(left) if i in S], dtype=np.intp)
-        for i in range(len(sizes))
-    ]
-    growth = np.array([sum(logs[i] for i in S) for S in left])
-    waiting = np.ones(len(left), dtype=bool)
-    groups: dict[Subset, list[Subset]] = {}
-    while waiting.any():
-        group: set[int] = set()
-        inside: list[int] = []
-        # logarithm of the factor by which each subset multiplies the cells of the group
-        grown = growth.copy()
-        chosen = np.array([np.argmax(waiting)])
-        while len(chosen):
-            for i in {i for k in chosen for i in left[k]} - group:
-                group.add(i)
-                grown[holders[i]] -= logs[i]
-            inside += chosen.tolist()
-            waiting[chosen] = False
-            room = max(math.log(most_cells) - sum(logs[i] for i in group), 0) + 1e-9
-            fits = np.flatnonzero(waiting & (grown <= room))
-            free = fits[grown[fits] <= 1e-9]
-            chosen = (
-                free if len(free) else fits[np.argmin(grown[fits])][None] if len(fits) else fits
-            )
-        groups[tuple(sorted(group))] = [left[k] for k in inside]
     return groups
 
 

@@ -1,0 +1,133 @@
+"""Which tables are counted together: few unions of attributes that hold all tables.
+
+For tables of few attributes each, the work grows in proportion to their number.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...solvers.tables.residuals import Subset
+
+_NEXT = 64  # how many tables are tried if no table lacks a single attribute
+
+
+def group_subsets(
+    subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int
+) -> dict[Subset, list[Subset]]:
+    """Return {union: subsets in it}, for few unions that together hold all subsets.
+
+    Each has at most ``most_cells`` cells, or is one subset itself.
+
+    The choice is greedy: each union starts from the largest subset left, and takes in one attribute
+    after the other. It is of few categories, and many subsets lack only this one.
+    """
+    logs = [math.log(size) for size in sizes]
+    alike = [  # the logarithm of each size, and the attributes of this size
+        (math.log(size), _bits(i for i, own in enumerate(sizes) if own == size))
+        for size in sorted(set(sizes))
+    ]
+    largest = sorted(subsets, key=lambda S: (-sum(logs[i] for i in S), S))
+    left = _Left(largest)
+    groups: dict[Subset, list[Subset]] = {}
+    for first in largest:
+        if first not in left:
+            continue
+        group, inside = {*first}, [left.take(first)]
+        if () in left:
+            inside.append(left.take(()))
+        while True:
+            near = left.near(sorted(group))
+            inside += [left.take(S) for S in _within(near, _bits(group)) if S in left]
+            room = max(math.log(most_cells) - sum(logs[i] for i in group), 0) + 1e-9
+            if (more := _most_lacked(near, group, alike, room)) is not None:
+                group.add(more)
+                continue
+            if not alike or room < alike[0][0]:
+                break
+            growth = ((S, sum(logs[i] for i in S if i not in group)) for S in left.next())
+            joining = next((S for S, grown in growth if grown <= room), None)
+            if joining is None:
+                break
+            group |= {*joining}
+            inside.append(left.take(joining))
+        groups[tuple(sorted(group))] = inside
+    return groups
+
+
+_Near = list[tuple[Subset, int]]  # some attributes, and bits of the one that subsets have besides
+
+
+class _Left:
+    """The subsets in no group yet, found by all of their attributes but one."""
+
+    def __init__(self, subsets: Iterable[Subset]) -> None:
+        self._left = dict.fromkeys(subsets)
+        self._others: dict[int, dict[Subset, int]] = {}  # by the number of attributes
+        for S in self._left:
+            for i, T in _but_one(S):
+                own = self._others.setdefault(len(T), {})
+                own[T] = own.get(T, 0) | 1 << i
+
+    def __contains__(self, S: Subset) -> bool:
+        return S in self._left
+
+    def take(self, S: Subset) -> Subset:
+        """Remove a subset, and return it."""
+        del self._left[S]
+        for i, T in _but_one(S):
+            own = self._others[len(T)]
+            own[T] ^= 1 << i
+            if not own[T]:
+                del own[T]
+        return S
+
+    def next(self) -> Iterator[Subset]:
+        """Yield the largest subsets."""
+        return itertools.islice(self._left, _NEXT)
+
+    def near(self, group: Subset | list[int]) -> _Near:
+        """Return the subsets that have one attribute besides some of the group's."""
+        found: _Near = []
+        for size, own in self._others.items():
+            if math.comb(len(group), size) <= len(own):
+                parts = itertools.combinations(group, size)
+                found += [(T, own[T]) for T in parts if T in own]
+            else:
+                found += [(T, bits) for T, bits in own.items() if {*T} <= {*group}]
+        return found
+
+
+def _but_one(S: Subset) -> Iterator[tuple[int, Subset]]:
+    """Yield each attribute of a subset, and the others."""
+    return ((i, S[:k] + S[k + 1 :]) for k, i in enumerate(S))
+
+
+def _bits(attributes: Iterable[int]) -> int:
+    return sum(1 << i for i in attributes)
+
+
+def _within(near: _Near, group: int) -> dict[Subset, None]:
+    """Return the subsets whose attributes are all in the group."""
+    found: dict[Subset, None] = {}
+    for T, bits in near:
+        inside = bits & group
+        while inside:
+            i = inside.bit_length() - 1
+            inside ^= 1 << i
+            found[tuple(sorted((*T, i)))] = None
+    return found
+
+
+def _most_lacked(
+    near: _Near, group: Iterable[int], alike: Sequence[tuple[float, int]], room: float
+) -> int | None:
+    """Return an attribute for which there is room, and that many subsets lack alone."""
+    lacked = 0
+    for _, bits in near:
+        lacked |= bits
+    lacked &= ~_bits(group)
+    best = next((own & lacked for log, own in alike if log <= room and own & lacked), 0)
+    for _, bits in near:
+        best = best & bits or best
+    return (best & -best).bit_length() - 1 if best else None
