@@ -282,23 +282,31 @@ class AbstractDomain(Storable, abc.ABC):
         )
         # a power of two, so that dividing by it does not round
         scale = power_of_two(size) if size > 0 else 1.0
-        bracket = self._max_quadratic(form / scale, origin)
+        form = form / scale
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = float(np.abs(origin) @ np.abs(form) @ np.abs(origin))
+        if not far < np.inf:
+            raise InvalidDomainError(
+                "max_quadratic: the square of the center exceeds the largest double; hint: a "
+                "center near the set"
+            )
+        bracket = self._max_quadratic(form, origin)
         # this comparison is false for NaN; the factor allows for separate rounding of the two
         if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
             raise InvalidDomainError(
                 f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
                 f"got {bracket.value!r} and {bracket.upper_bound!r}"
             )
-        if not bracket.upper_bound * scale < np.inf:
-            raise InvalidDomainError(
-                "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
-            )
         value = min(bracket.value, bracket.upper_bound)
         # subtracting a far center loses digits in directions where H is small
         terms = np.abs(bracket.maximizer) + np.abs(origin)
-        rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form / scale) @ terms)
+        rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
         upper = bracket.upper_bound if digits_left else max(bracket.upper_bound, value + rounding)
+        if not float(upper) * scale < np.inf:
+            raise InvalidDomainError(
+                "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
+            )
         return QuadraticMax(bracket.maximizer, value * scale, upper * scale)
 
     @final

@@ -121,6 +121,31 @@ def test_quadratic_maximum_brackets_brute_force(case):
 
 
 @one_test_of("case", CASES)
+def test_quadratic_forms_of_any_size_are_bracketed_or_refused(case):
+    """Entries are up to 1e308 apart, from the smallest double to the largest, and centers far."""
+    dim = case.domain.dim
+    for low, high in ((1e-308, 1.0), (1.0, 1e308), (1e-323, 1e-310), (1.7e308, 1.7e308)):
+        H = np.diag(np.where(np.arange(dim) % 2, low, high))
+        for center in (np.zeros(dim), np.full(dim, 1e3), np.full(dim, 1e160)):
+            found, refusal = bracket_or_refusal(case.domain, H, center)
+            if found is None:
+                assert "exceeds the largest double" in refusal
+                assert high > 1 or center[0] == 1e160
+                continue
+            assert center[0] < 1e160
+            best = quadratic(case.points, H / high, center).max() * high
+            assert found.value <= found.upper_bound < np.inf
+            assert found.upper_bound >= best * (1 - 1e-9)
+
+
+def bracket_or_refusal(domain, H, center):
+    try:
+        return domain.max_quadratic(H, center), ""
+    except InvalidDomainError as error:
+        return None, str(error)
+
+
+@one_test_of("case", CASES)
 def test_finite_quadratic_maximum_is_exact(case):
     if not isinstance(case.domain, domains.AbstractFiniteDomain):
         pytest.skip("only finite domains guarantee exactness")
