@@ -272,8 +272,8 @@ def _check_bytes(plain: Plain) -> _Checked:
         around = np.frombuffer(before + piece + after, dtype=np.uint8)
         own, following = around[1:-1], around[2:]
         breaks = own == ord("\n")
-        lines += np.count_nonzero(breaks)
-        delimiters += np.count_nonzero(own == ord(delimiter))
+        lines += int(np.count_nonzero(breaks))
+        delimiters += int(np.count_nonzero(own == ord(delimiter)))
         again = (following == ord("\n")) | (following == ord("\r"))
         empty = empty or bool((breaks & again).any())
         if quoted or mixed:
