@@ -196,6 +196,7 @@ def _parts(name: str, text: str, *, one: bool) -> list[str]:
     return [part for part in parts if part]
 
 
+_DAY_FIRST = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})")
 _ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^",=][^,=]*|)\s*([,=]|$)')
 
 
@@ -278,8 +279,9 @@ def _number(name: str, part: str) -> float:
 def _edge(part: str) -> float | str:
     try:
         return float(part)
-    except ValueError:
-        return part  # a date; other texts are refused later, as an edge
+    except ValueError:  # a date; other texts are refused later, as an edge
+        found = _DAY_FIRST.fullmatch(part)
+        return part if found is None else f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}"
 
 
 def _code(text: str) -> int | float | str:

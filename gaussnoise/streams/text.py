@@ -160,9 +160,10 @@ def _verdict(plan: "StreamPlan") -> list[str]:
     p = plan.strategy.p
     # separate noise on the tables of each tick: reports in k ticks change k of these tables
     fresh = float(np.linalg.norm(answers, ord=p)) * math.sqrt(reports)
+    ratio = f"{fresh / ours:.3g}"
     lines = [
-        f"error {fresh / ours:.3g} times less than with noise of its own for every tick's rows, "
-        "added up"
+        "noise of its own for every tick's rows, added up, would have "
+        + ("the same error" if ratio == "1" else f"{ratio} times the error")
     ]
     lines.append(gap_text(plan.gap, "answers over time", plan.gap < CLOSED))
     return lines

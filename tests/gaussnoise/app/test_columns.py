@@ -134,6 +134,7 @@ def test_a_column_keeps_its_questions_when_its_ends_change(kind, before, text, a
         ("0\n2,5\n10", [0, 2.5, 10]),
         ("0; 18; 65", [0, 18, 65]),
         ("[0, 18, 65]", [0, 18, 65]),
+        ("1.7.2020, 31.12.2020", ["2020-07-01", "2020-12-31"]),
     ],
 )
 def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
