@@ -16,7 +16,11 @@ _MOST_NAMED = 3  # most categories in a message
 
 
 def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
-    """Return {attribute or level: how it differs} for two attributes of the same name."""
+    """Return how two attributes of the same name differ, as {name: text}; empty if they do not.
+
+    The names are that of the attribute and those of its levels (coarser groupings of its
+    categories).
+    """
     how = difference_of(one, other)
     levels, others = (dict(own.groups or ()) for own in (one, other))
     if how is not None:
@@ -27,7 +31,10 @@ def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
 
 
 def difference_of(one: Attribute, other: Attribute) -> str | None:
-    """Return how two attributes of the same name count or sum differently; None if equally."""
+    """Return how the definitions of two attributes of the same name differ, as text.
+
+    None if both count or sum rows in the same way.
+    """
     if one.is_summed and other.is_summed and one.interval != other.interval:
         first, second = (values_text(own.interval) for own in (one, other))
         return f"is of {first} in one release and of {second} in the other"
@@ -74,7 +81,11 @@ _A_YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 
 
 def _is_shifted(one: Attribute, other: Attribute) -> bool:
-    """Return whether labels or dates are equal up to one number of years between them."""
+    """Return whether the labels or date edges of two attributes differ only in the year.
+
+    An example are the months of 2022 and the months of 2023. All years must differ by the same
+    number.
+    """
     if one.edges is not None and not is_dated(one.edges):
         return False
     texts, others = (
@@ -90,9 +101,11 @@ def _is_shifted(one: Attribute, other: Attribute) -> bool:
 
 
 def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
-    """Return the attributes and rules that leave rows out of one of the two releases only.
+    """Return the names of attributes, and the rules, by which only one of two releases leaves out
+    rows.
 
-    A release that refuses rows that do not fit has tables of all rows, and all of these fit.
+    A release that refuses rows without a valid value has tables of all rows, and shows that all of
+    them have valid values.
     """
     fits, others = (dict(_fits(release)) for release in (one, other))
     found = [*_only(one, fits, other, others), *_only(other, others, one, fits)]
@@ -102,7 +115,11 @@ def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
 def _only(
     one: AbstractRelease, fits: dict[str, object], other: AbstractRelease, others: dict[str, object]
 ) -> Iterator[str]:
-    """Yield attributes and rules that leave rows out of ``one``, but maybe not of ``other``."""
+    """Yield attributes and rules by which ``one`` leaves out rows that ``other`` may have counted.
+
+    ``fits`` and ``others`` map each attribute or rule of ``one`` and of ``other`` to its valid
+    values.
+    """
     for name, fit in fits.items() if one.on_outside == "drop" else ():
         own, known = others.get(name), other.on_outside == "refuse"
         within = isinstance(own, frozenset) and isinstance(fit, frozenset) and own <= fit
@@ -111,7 +128,7 @@ def _only(
 
 
 def _fits(release: AbstractRelease) -> Iterator[tuple[str, object]]:
-    """Yield (attribute or rule, its valid values); a row with other values is in no table."""
+    """Yield (attribute or rule, its valid values); a row with any other value is in no table."""
     used = {name for marginal in release for name in marginal}
     for attribute in release.plan.schema.attributes:
         if attribute.name in used and attribute.other is None:
@@ -123,7 +140,7 @@ def _fits(release: AbstractRelease) -> Iterator[tuple[str, object]]:
 
 
 def _values(attribute: Attribute) -> object:
-    """Return the valid values of an attribute, in a form that can be compared."""
+    """Return the valid values of an attribute in a form that can be compared with ``==``."""
     if attribute.edges is not None:
         kinds = sorted({type(edge).__name__ for edge in attribute.edges if not is_open(edge)})
         ends = place(attribute.edges[0]), place(attribute.edges[-1])
@@ -135,6 +152,10 @@ def _values(attribute: Attribute) -> object:
 
 
 def _codes(attribute: Attribute) -> frozenset[object]:
-    """Return the numbers that mean no answer; empty for categories, which have no cell for them."""
+    """Return the numbers of an attribute that mean no answer; empty for an attribute with
+    categories.
+
+    Such an attribute has no cell for numbers that mean no answer.
+    """
     numbers = (code for code in attribute.missing if not isinstance(code, str))
     return frozenset(numbers if attribute.categories is None else ())

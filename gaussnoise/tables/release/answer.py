@@ -100,9 +100,10 @@ class Answer:
 
     @property
     def remarks(self) -> list[str]:
-        """A remark on each estimate, or "": the p-value of a trend, if there are several.
+        """A remark on each estimate as text, or "".
 
-        For other answers, it says that the true number cannot be as small or large as the estimate.
+        If a trend has several slopes, the remark is the p-value of its test of no change. Otherwise
+        it marks estimates that noise moved outside the values that the true number can have.
         """
         least, most = self.limits
         if self.pvalue is not None and self.pvalue.size > 1:
@@ -161,7 +162,9 @@ class Answer:
         }
 
     def _of_population(self) -> list[dict[str, Any]]:
-        """Return the means of a population, or their differences, as plain data."""
+        """Return the means of the population, or the differences of two means, as plain data for
+        JSON.
+        """
         parts = [] if self.population is None else self.population.parts
         return [_plain_part(asdict(part)) for part in parts]
 
@@ -171,7 +174,9 @@ class Answer:
 
     @property
     def written(self) -> dict[str, list[str]]:
-        """The first numbers as text, by column; a last column has remarks, if there are any."""
+        """The first numbers as text, as {column: texts}; the column "" has remarks, if there are
+        any.
+        """
         sd, ends = self.standard_deviation, (self.low, self.high)
         write = partial(first, digits=6) if sd is None else partial(rounded, deviations=sd)
         found = {"estimate": write(self.estimate)}
@@ -185,7 +190,7 @@ class Answer:
 
     @property
     def cautions(self) -> list[str]:
-        """The level of the intervals, and then the notes, the most important first."""
+        """The level of the intervals, followed by the notes, the most important note first."""
         alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
         level = f"{level_text(self.level)} intervals, {alone}"
         return [level, *[note for note in self.note.split("; ") if note]]
@@ -222,7 +227,9 @@ class Answer:
 
 
 def _plain_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a mean as plain data; labels by group, bounds of a range as a list."""
+    """Return the fields of one mean as plain data for JSON; fields with several values become
+    lists.
+    """
     return {
         name: [_plain(end) for end in value] if isinstance(value, tuple) else _plain(value)
         for name, value in part.items()

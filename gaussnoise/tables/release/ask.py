@@ -177,25 +177,37 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
-    """Return the answer to a parsed question; ``text`` is its text."""
+    """Return the answer to a parsed question about one release; ``text`` is the question as
+    typed.
+    """
     return _Asked(release.kept(), text, level).answer(asked)
 
 
 def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
-    """Return an amount at the later of two ticks of a stream, minus the amount at the earlier."""
+    """Return an amount (a count, share or mean) at one tick of a stream minus that at an earlier
+    tick.
+
+    A tick is one release of the stream; ``asked`` names both. ``text`` is the question as typed.
+    """
     kept = stream.kept()
     earlier, later = asked.ticks
     return _Asked(kept.read(later, later), text, level, kept, (later, earlier)).change(asked)
 
 
 def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) -> Answer:
-    """Return the slope of an amount over all ticks of a stream; ``fitted`` fits the line."""
+    """Return the slope of an amount (a count, share or mean) over all ticks (releases) of a stream.
+
+    ``fitted`` fits the line: from the covariance of the noise, the ticks and the numbers it
+    computes the weight of each tick in the slope, and the χ² statistics of the test of no change.
+    """
     kept, ticks = stream.kept(), tuple(range(1, len(stream) + 1))
     return _Asked(kept.read(1, 1), text, level, kept, ticks).trend(asked, fitted)
 
 
 class _Axis(NamedTuple):
-    """One axis of an answer: its attribute, and the cells that each label counts."""
+    """One axis of an answer: the attribute, its labels, and the table cells that each label
+    counts.
+    """
 
     name: str
     labels: tuple[Category, ...]
@@ -203,7 +215,10 @@ class _Axis(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The numbers of an answer: flat, or in the shape of its axes."""
+    """The estimates, standard deviations and intervals of an answer.
+
+    The arrays are flat (in C order), or have one axis for each axis of the answer.
+    """
 
     estimate: NDArray[Any]
     deviation: Array | None
@@ -215,7 +230,10 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True)
 class _Asked:
-    """One question to a release, or to two ticks of a stream's tables, the later one first."""
+    """One question, with the tables that answer it: those of one release, or of several ticks.
+
+    A tick is one release of a stream. For a change, ``ticks`` has the later tick first.
+    """
 
     release: AbstractRelease
     text: str
@@ -229,13 +247,16 @@ class _Asked:
 
     @property
     def _assumed(self) -> str:
-        """The assumption that every note begins with; "" if nothing is assumed."""
+        """The assumption with which the note of every answer begins; "" if nothing is assumed."""
         plan: Any = self.release.plan
         return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
 
     @property
     def _most_groups(self) -> str:
-        """A note on the most groups in which a person has a record; "" if it can be all."""
+        """A note on the largest number of groups in which one person has a record.
+
+        It is "" if one person can have a record in every group.
+        """
         plan = self.release.plan
         used = {name for marginal in plan.marginals for name in marginal}
         groups = [a.size for a in plan.schema.attributes if a.name in used and not a.is_summed]
@@ -273,14 +294,20 @@ class _Asked:
         return self._with_population(found, asked)
 
     def _with_population(self, answer: Answer, *asked: Amount) -> Answer:
-        """Return an answer with the same mean, or difference, of the population if it is known."""
+        """Return the answer; if known, the same mean or difference for the population is added.
+
+        The population is the one from which the rows were drawn.
+        """
         found = self._population(asked)
         if found is None:
             return answer
         return replace(answer, population=found, note=answer.note.replace(_OF_NOISE, _AND_BELOW))
 
     def _population(self, asked: Sequence[Amount]) -> Population | None:
-        """Return the mean of a population, or the difference of two groups; None if not known."""
+        """Return the mean of a number in the population, or the difference between two groups.
+
+        None if the release has no population means for this question.
+        """
         plan, schema = self.release.plan, self.release.plan.schema
         means = [one for one in asked if isinstance(one, Mean)]
         columns = {schema.names[one.attribute] for one in means}
@@ -293,7 +320,10 @@ class _Asked:
         return asked_population(self.release, own[0].column, first, others, self.level)
 
     def _labels(self, given: Conditions) -> dict[str, Category | None] | None:
-        """Return {attribute: label, or None for all labels}; None if groups are of other kinds."""
+        """Return the groups of a question as {attribute name: label, or None for all labels}.
+
+        None if a group is not a single label: several labels added up, or a coarser grouping.
+        """
         schema, found = self.release.plan.schema, dict[str, Category | None]()
         for i, cells in given.items():
             if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
@@ -308,7 +338,10 @@ class _Asked:
         return self._difference(meaning, asked.of, asked.of)
 
     def trend(self, asked: Trend, fitted: Fitted) -> Answer:
-        """Return slopes fitted by generalised least squares, each with a test of no change."""
+        """Return the slope of an amount over all ticks (releases of a stream), for each number.
+
+        Each line is fitted by generalised least squares, and has a test of no change.
+        """
         amount, ticks = asked.of, len(self.ticks)
         axes, own = self._axes_of(amount), len(self._forms(amount))
         x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
@@ -341,7 +374,10 @@ class _Asked:
     def _single(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
     ) -> tuple[_Found, list[str]]:
-        """Return an amount's numbers, and notes; intervals hold for ``count`` numbers together."""
+        """Return the numbers of one amount (a count, share or mean), and notes about them.
+
+        The intervals hold for ``count`` numbers together.
+        """
         if (table := self._table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
@@ -363,7 +399,7 @@ class _Asked:
         return self._within(ratios, limits)._replace(cut=cut), notes
 
     def _table(self, asked: Amount) -> Any:
-        """Return a whole table of sums or means if the question asks for one; else None."""
+        """Return the table of sums or means if the question asks for all its cells; else None."""
         names = self.release.plan.schema.names
         if isinstance(asked, Mean) and not any(c is not None for c in asked.given.values()):
             given = tuple(names[i] for i in asked.given)
@@ -375,7 +411,10 @@ class _Asked:
         return None
 
     def _forms(self, asked: Amount) -> list[Conditions]:
-        """Return the linear form of a count or sum, or the two forms whose ratio the amount is."""
+        """Return the linear forms (weighted sums of cells) from which an amount is computed.
+
+        A count or a sum is one form; a share or a mean is the ratio of two, numerator first.
+        """
         if isinstance(asked, Count):
             return [asked.where]
         if isinstance(asked, Share):
@@ -408,7 +447,13 @@ class _Asked:
         return least, math.inf
 
     def _part(self, asked: Amount, x: Array, covariance: Array, z: float) -> tuple[Ratios, Array]:
-        """Return an amount with intervals, and its derivatives by its forms: (numbers, forms)."""
+        """Return an amount with its intervals, and its derivatives with respect to its linear
+        forms.
+
+        The forms are weighted sums of cells. Their values ``x`` and the derivatives have the shape
+        (numbers, forms), ``covariance`` has (numbers, forms, forms). Intervals are those of ± ``z``
+        standard deviations of noise.
+        """
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
             found = x[:, 0], deviation, x[:, 0] - z * deviation, x[:, 0] + z * deviation
@@ -428,7 +473,9 @@ class _Asked:
     def _pair(
         self, first: Amount, second: Amount, axes: Mapping[int, _Axis]
     ) -> tuple[Ratios, Ratios, Array]:
-        """Return two amounts, and the covariance of their estimates."""
+        """Return two amounts with their intervals, and the covariance of both estimates, for each
+        number.
+        """
         forms = self._forms(first), self._forms(second)
         x, covariance = self._counts([*forms[0], *forms[1]], axes, len(forms[0]))
         own = slice(len(forms[0])), slice(len(forms[0]), None)
@@ -478,13 +525,21 @@ class _Asked:
         return any(isinstance(one, Count) and one.summed for one in asked)
 
     def _within(self, ratios: Ratios, limits: tuple[float, float]) -> _Found:
-        """Return intervals cut to the values that the true numbers can have."""
+        """Return estimates with their intervals cut to ``limits``, the values that true numbers can
+        have.
+
+        A bound that is NaN (unknown) becomes the limit.
+        """
         ends = zip((ratios.low, ratios.high), limits, strict=True)
         low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
         return _Found(ratios.estimate, ratios.standard_deviation, low, high, limits)
 
     def _top(self, asked: Top) -> Answer:
-        """Return the largest or smallest numbers; intervals hold for all compared ones together."""
+        """Return the largest or the smallest numbers of an amount, in the order of their size.
+
+        Intervals hold for all compared numbers together, since the noise influences which are
+        chosen.
+        """
         axes = self._axes_of(asked.of)
         names, labels = (
             tuple(getattr(axis, of) for axis in axes.values()) for of in ("name", "labels")
@@ -515,7 +570,9 @@ class _Asked:
         return replace(answer, compared=len(every), note=note)
 
     def _indicator(self, asked: Indicator) -> Answer:
-        """Return an indicator of the counts of cells, for each group."""
+        """Return an indicator of the counts of cells, such as an entropy or an odds ratio, for each
+        group.
+        """
         bases = {i: self._base_of(i, cells) for i, cells in asked.of.items()}
         shape = tuple(base.queries for base in bases.values() if base.queries > 1)
         if asked.name == "odds_ratio" and shape != (2, 2):
@@ -536,7 +593,7 @@ class _Asked:
         return self._of_groups(what, asked.given, of_group, notes)
 
     def _variance(self, asked: Variance) -> Answer:
-        """Return the variance of a number, for each group."""
+        """Return the variance of a number over the records of each group, as an answer."""
         names = self.release.plan.schema.names
 
         def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
@@ -547,7 +604,9 @@ class _Asked:
         return self._of_groups(what, asked.given, of_group, [_CLIPPED])
 
     def _between(self, asked: Between) -> Answer:
-        """Return the covariance or the correlation of two numbers, for each group."""
+        """Return the covariance or the correlation of two numbers over the records of each
+        group.
+        """
         names, pair = self.release.plan.schema.names, (asked.first, asked.second)
         of_pair = covariance_within if asked.name == "covariance" else correlation_within
 
@@ -565,7 +624,11 @@ class _Asked:
         of_group: Callable[[Mapping[int, Cells]], FunctionEstimate],
         notes: Sequence[str],
     ) -> Answer:
-        """Return the answer of ``of_group`` for each group, which is given by its cells."""
+        """Return an answer with one number for each group, computed by ``of_group``.
+
+        ``of_group`` takes a group as {index of an attribute: the cells that the group counts}.
+        ``what`` names the number, and ``given`` has the conditions that define the groups.
+        """
         axes = self._axes(given)
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         if len(places) > _MOST_FUNCTIONS:
@@ -587,14 +650,18 @@ class _Asked:
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
     def _base_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the queries of a condition: one per label or group, or one for all its cells."""
+        """Return the queries (sums of cells of attribute ``i``) that a condition asks for.
+
+        Fixed cells make one query, their sum. A level (a coarser grouping) makes one query for each
+        of its groups, and an attribute without a condition one for each label.
+        """
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])
         return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
     def _odds(self, asked: Indicator) -> str:
-        """Return in words which odds the odds ratio divides by which."""
+        """Return a text that says which odds are divided by which other odds in an odds ratio."""
         axes = self._axes(asked.of)
         (one, (first, second)), (other, (yes, no)) = (
             (axis.name, axis.labels) for axis in axes.values()
@@ -602,7 +669,7 @@ class _Asked:
         return f"odds of {other}={yes} against {no} for {one}={first}, over those for {second}"
 
     def _regression(self, asked: Regressed) -> Answer:
-        """Return the coefficients of a regression."""
+        """Return the coefficients of a linear or logistic regression, as an answer."""
         names = self.release.plan.schema.names
         on = [":".join(names[i] for i in term) for term in asked.on]
         name = names[asked.attribute]
@@ -625,7 +692,11 @@ class _Asked:
         return replace(self._answer(meaning, axes, numbers, notes), method=method)
 
     def _independence(self, asked: Independence) -> Answer:
-        """Return the χ² statistic of a test of independence, without an interval, and its text."""
+        """Return the χ² statistic of a test of independence as an answer, with its p-value and its
+        text.
+
+        The answer has no interval.
+        """
         names = self.release.plan.schema.names
         given = [names[i] for i in asked.given]
         found = independence(self.release, names[asked.first], names[asked.second], given=given)
@@ -639,7 +710,9 @@ class _Asked:
         )
 
     def _counted(self, i: int) -> None:
-        """Refuse an attribute that is a clipped number, which has sums but no bins."""
+        """Raise RefusedError if attribute ``i`` is a number clipped to an interval, which has no
+        bins.
+        """
         attribute = self.release.plan.schema.attributes[i]
         if attribute.is_summed:
             raise RefusedError(
@@ -684,7 +757,9 @@ class _Asked:
         return self._answer(meaning, axes, found, notes, attribute.measured_in or "")
 
     def _unit(self, *asked: Amount) -> str:
-        """Return the unit of amounts, or of their difference; "" if none is known."""
+        """Return the unit of an amount, or of the difference of two; "" if they have no common
+        unit.
+        """
         attributes, units = self.release.plan.schema.attributes, set[str]()
         for one in asked:
             if isinstance(one, Share):
@@ -748,7 +823,10 @@ class _Asked:
         return self._axes(*parts)
 
     def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
-        """Return an axis for every attribute or level that the question names without labels."""
+        """Return {index of an attribute: axis} for the attributes and levels named without labels.
+
+        A level is a coarser grouping of an attribute's categories.
+        """
         axes: dict[int, _Axis] = {}
         for i, cells in itertools.chain.from_iterable(part.items() for part in parts):
             named = cells.name if isinstance(cells, Level) else self.release.plan.schema.names[i]
@@ -774,8 +852,10 @@ class _Asked:
     ) -> tuple[Array, Array]:
         """Return the values of linear forms for each number of the answer, and their covariances.
 
-        Values have shape (numbers, forms), covariances (numbers, forms, forms). If there are
-        several ticks, the first ``own`` forms are of the first tick, and so on.
+        A linear form is a weighted sum of the cells of a table. Values have shape (numbers, forms),
+        covariances (numbers, forms, forms). If there are several ticks (releases of a stream), the
+        first ``own`` forms are computed from the first tick, the next ``own`` forms from the
+        second, and so on.
         """
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
@@ -810,7 +890,10 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> Weights:
-        """Return the weights of cells in a form, for one number of the answer."""
+        """Return one linear form as {attribute names: weight of each cell of their table}.
+
+        ``row`` has, for each axis of the answer, the position of the number that the form computes.
+        """
         schema = self.release.plan.schema
         weights = np.ones(())
         for i, cells in form.items():
@@ -852,7 +935,10 @@ class _Asked:
 
 
 def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the group") -> list[str]:
-    """Return a note if some number is unknown, so that its interval has all possible values."""
+    """Return a list with a note if some of the numbers are unknown; an empty list if none is.
+
+    A number is unknown if its group may be empty; its interval then has all possible values.
+    """
     if np.isfinite(known).all():
         return []
     least, most = (significant(end, 6) if math.isfinite(end) else NO_LIMIT for end in limits)
@@ -860,9 +946,10 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which ranks are uncertain; each of ``ranks`` is (best, worst possible).
+    """Return in words which ranks of numbers cannot be told apart because of the noise.
 
-    The ranks of ``unknown`` groups, which may be empty, are not known at all.
+    Each of ``ranks`` is (best possible rank, worst possible rank) of a number. The groups
+    ``unknown`` may be empty, so that nothing is known about their ranks.
     """
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):

@@ -26,9 +26,9 @@ Numbers = NDArray[Any]  # float64, or int64 once rounded
 
 
 class AbstractTable:
-    """A table of counts, with steps that make it easier to use and biased.
+    """A table of noisy counts, with methods that make them non-negative or integers.
 
-    These steps cost no privacy.
+    The resulting tables are easier to use, but biased. The methods cost no privacy.
     """
 
     attributes: tuple[str, ...]
@@ -40,7 +40,7 @@ class AbstractTable:
     def nonnegative(self) -> "BiasedTable":
         """Return the table with its negative cells set to 0.
 
-        Its cells are biased upwards, sums of many cells strongly.
+        This biases each cell upwards a little, and sums of many cells strongly.
         """
         return _processed(self, nonnegative, "negative cells set to 0")
 
@@ -55,7 +55,7 @@ class AbstractTable:
         return _processed(self, projected, "nearest non-negative table of the same total")
 
     def integer(self) -> "BiasedTable":
-        """Return the nearest table of int64 in least squares whose sum is the rounded total.
+        """Return the table of integers that is nearest in least squares and has the rounded total.
 
         Cells with equal remainders are rounded up in C order, so the first ones are favoured.
 
@@ -68,7 +68,8 @@ class AbstractTable:
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedTable(AbstractTable):
-    """One released table after a step that makes its cells easier to use and no longer unbiased.
+    """One released table after a step that made its cells non-negative or integers, and biased
+    them.
 
     It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
     the true counts, which are private. The biases of cells add up in sums of many cells; take sums,
@@ -154,7 +155,7 @@ class BiasedTable(AbstractTable):
 
 
 def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: str) -> BiasedTable:
-    """Return the table after ``step``; ``words`` describe the step in its ``method``."""
+    """Return the table after ``step`` has changed its estimates; ``words`` describe the step."""
     estimate = step(table.estimate)
     estimate.flags.writeable = False
     method = f"{table.method}, then {words}" if isinstance(table, BiasedTable) else words

@@ -68,7 +68,8 @@ class Categories(AbstractLoaded):
     _most_bytes = 2**32
 
     def attribute(self, other: str = "other") -> Attribute:
-        """Return an attribute of these categories, with a catch-all for less frequent values.
+        """Return an attribute with these categories, and a catch-all category for less frequent
+        values.
 
         Args:
             other: label of the catch-all; underscores are added where a category has this name.
@@ -278,7 +279,11 @@ def discover_categories(
 def _found(
     counts: "Mapping[Label, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
-    """Return the values whose noisy count reaches the threshold; OpenDP gets their counts alone."""
+    """Return the frequent values: those whose noisy count reaches the threshold.
+
+    OpenDP, which adds the noise and compares with the threshold, gets the counts without the
+    values. ``record`` is the record of the privacy guarantee, stored with the result.
+    """
     values = list(counts)
     noisy = query.frequent(dict(enumerate(counts.values())))
     shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}

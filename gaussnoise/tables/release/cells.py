@@ -36,7 +36,10 @@ def in_order(estimate: Array, *, descending: bool) -> Places:
 
 
 def first_of(order: Places, count: int, function: str) -> Places:
-    """Return the first ``count`` indices, or raise ParameterError."""
+    """Return the first ``count`` indices; raise ParameterError unless it is a positive integer.
+
+    ``function`` is the name with which the error message begins.
+    """
     if type(count) is not int or count < 1:
         raise ParameterError(f"{function}: expected a positive number of cells, got {count!r:.50}")
     return order[:count]
@@ -45,7 +48,8 @@ def first_of(order: Places, count: int, function: str) -> Places:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CellList:
-    """Cells of a released table in another order, or some of them, from ``top`` and ``sorted``.
+    """All cells of a released table in sorted order, or the first of them, from ``sorted`` and
+    ``top``.
 
     Attributes:
         table: the table that the cells are from.
@@ -107,11 +111,17 @@ class CellList:
         return ConfidenceInterval(np.ravel(low)[self.places], np.ravel(high)[self.places])
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Return tidy columns like the table's; low and high are intervals for each cell alone."""
+        """Return the cells as tidy columns, {name: values}, in the order of this list.
+
+        The columns are those of the table; low and high are bounds of intervals for each cell
+        alone.
+        """
         return self.to_arrow(level).to_pydict()
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
-        """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
+        """Return :meth:`columns` as a pyarrow table; its metadata have the level of the
+        intervals.
+        """
         import pyarrow as pa
 
         cells = zip(*self._cells(), strict=True)
@@ -147,7 +157,7 @@ class CellList:
         return plot_cells(self, level)
 
     def _cells(self) -> list[tuple[int, ...]]:
-        """Return the indices of each cell along the axes."""
+        """Return, for each cell, its indices along the axes of the table."""
         shape = self.table.estimate.shape
         if not shape:
             return [() for _ in self.places]
@@ -198,7 +208,10 @@ def cells_html(table: "AbstractEstimates", title: str) -> str:
 
 
 def _html(cells: CellList, title: str, count: int) -> str:
-    """Return cells as an HTML table with this heading; ``count`` is the size of the whole table."""
+    """Return cells as an HTML table with the heading ``title``.
+
+    ``count`` is the number of cells of the whole table, for a note on how many cells are not shown.
+    """
     low, high = cells.confidence_interval()
     numbers = (cells.estimate, low, high, cells.standard_deviation)
     return rendered(

@@ -158,7 +158,10 @@ def combine(
 
 
 def _record_of(plan: Any) -> str:
-    """Return what one record of a person is, and in which groups the person has one."""
+    """Return in words what a plan counts or sums for one person, like "the mean of income by sex".
+
+    It is "rows" if a person has no single record.
+    """
     if not plan.per_person:
         return "rows"
     numbers = [f"the {how} of {name}" for name, how in plan.per_person.items()]
@@ -167,7 +170,7 @@ def _record_of(plan: Any) -> str:
 
 
 def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
-    """Return the releases as a list, or raise an error that says how they differ."""
+    """Return the releases as a list; raise ParameterError if they cannot be combined."""
     if not isinstance(releases, list | tuple) or not all(
         isinstance(release, TableRelease) for release in releases
     ):
@@ -236,7 +239,7 @@ _ARGUMENTS = {  # arguments of plan() that must agree between releases
 
 
 def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
-    """Return {property: the values of all releases} for properties in which they differ."""
+    """Return {property: the different values} for the properties in which the releases differ."""
     plans = [release.plan for release in releases]
     listed = {
         "neighbouring relation": {plan.neighbors for plan in plans},
@@ -258,13 +261,13 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
 
 
 def _strict(release: TableRelease) -> set[str]:
-    """Return the attributes in a release's tables that have no catch-all."""
+    """Return the attributes in a release's tables that have no category for all other values."""
     used = {name for marginal in release for name in marginal}
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
 def _check_attributes(releases: Sequence[TableRelease]) -> None:
-    """Raise ParameterError if attributes of the same name count or sum differently."""
+    """Raise ParameterError if two releases define an attribute of the same name differently."""
     known: dict[str, Attribute] = {}
     for attribute in itertools.chain(*(release.plan.schema.attributes for release in releases)):
         name = attribute.name
@@ -284,7 +287,10 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
 def _domain(
     releases: Sequence[TableRelease], schema: Schema, at: Mapping[str, int]
 ) -> AbstractTables:
-    """Return the queries of all releases, each once."""
+    """Return one workload with the queries of all releases, each query once.
+
+    ``at`` has the index of each attribute in ``schema``, the schema of the combined release.
+    """
     terms = dict.fromkeys(
         tuple(sorted((at[release.plan.schema.names[i]], base) for i, base in term))
         for release in releases
@@ -297,7 +303,11 @@ def _domain(
 
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
-    """Return the strategy that measured each attribute, which must be the same in all releases."""
+    """Return, for each attribute of ``schema``, the strategy (the contrasts) by which it was
+    measured.
+
+    NotAvailableError is raised if the strategies of two releases differ.
+    """
     strategies: dict[str, AbstractStrategy] = {}
     for release in releases:
         used = {name for marginal in release for name in marginal}
@@ -319,7 +329,11 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 
 
 class _Gap(NamedTuple):
-    """The difference of a release from the mean of those before it, for one attribute set."""
+    """The difference between a release and the mean of the releases before it, for one attribute
+    set.
+
+    ``chi_squared`` is the squared length of the difference, in standard deviations of its noise.
+    """
 
     subset: Subset
     chi_squared: float
@@ -329,10 +343,11 @@ class _Gap(NamedTuple):
 def _measured(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
-    """Return the mean measurement of every set of attributes, its variance, and gaps.
+    """Return {attribute set: its mean measurement}, {attribute set: its variance}, and gaps.
 
-    The mean is weighted by precision; public tables have variance zero. Each gap compares a
-    measurement with the mean of those before it, so that gaps are independent.
+    A measurement is the part of a table that its margins do not determine, with noise. The mean
+    over the releases is weighted by precision; public tables are exact and have no variance here.
+    Each gap compares a measurement with the mean of those before it, so that gaps are independent.
     """
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
@@ -370,7 +385,10 @@ def _measured(
 def _agreement(
     gaps: Sequence[_Gap], schema: Schema, sources: Sequence[Source], weight: Weight | None
 ) -> Agreement:
-    """Return the test whether gaps are only noise; raise ParameterError if they are not."""
+    """Return the result of the test whether the gaps between releases are only noise.
+
+    ParameterError is raised if the gaps are larger than noise.
+    """
     if len({source.unit for source in sources}) > 1:  # numbers are rounded to different multiples
         clipped = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]
@@ -389,7 +407,7 @@ def _agreement(
 
 
 def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> Array:
-    """Return the table of S, computed from the measurements of its subsets."""
+    """Return the table of the attribute set S: the sum of the measurements of all subsets of S."""
     table = np.zeros([query.strategies[i].size for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -399,7 +417,10 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
 
 
 def sources_of(release: TableRelease) -> tuple[Source, ...]:
-    """Return a :class:`Source` for the release, or for each release that it combines."""
+    """Return a short description (identifier, cost, tables) of each release that this one combines.
+
+    If it combines no others, there is one description, of the release itself.
+    """
     plan: Any = release.plan
     if isinstance(plan, MergedPlan):
         return plan.sources

@@ -82,7 +82,9 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def in_others(self) -> NDArray[np.bool_]:
-        """Where cells are those of a catch-all, in the shape of ``estimate``."""
+        """True for cells of a catch-all category (for all other values); the shape of
+        ``estimate``.
+        """
         found = np.zeros(self.estimate.shape, dtype=bool)
         for axis, (name, labels) in enumerate(zip(self.attributes, self.labels, strict=True)):
             own = np.array([label == self.others.get(name) for label in labels])
@@ -103,7 +105,9 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def how(self) -> str:
-        """Whether the intervals are exact or to first order, with the source of the method."""
+        """A text: whether the intervals are exact or to first order, and the source of the
+        method.
+        """
         linear = self.first.is_linear and self.second.is_linear
         if self.kind == "difference":
             return "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
@@ -151,11 +155,15 @@ class ComparisonTable(AbstractEstimates):
         return ConfidenceInterval(np.fmin(low, nearest), np.fmax(high, nearest))
 
     def as_ratio(self) -> "ComparisonTable":
-        """Return the cells of the first table divided by those of the second."""
+        """Return the comparison as ratios: cells of the first table divided by cells of the
+        second.
+        """
         return _finished(replace(self, kind="ratio"))
 
     def relative(self) -> "ComparisonTable":
-        """Return the differences divided by the cells of the second table: 0.1 means 10 % more."""
+        """Return the comparison as relative changes: 0.1 means 10 % more than in the second
+        table.
+        """
         return _finished(replace(self, kind="relative"))
 
     def at(self, places: Sequence[Place]) -> Function:
@@ -171,7 +179,9 @@ class ComparisonTable(AbstractEstimates):
         return both.then(values)
 
     def _compared(self, z: float) -> Ratios:
-        """Return estimates, standard deviations, and intervals of ± z standard deviations."""
+        """Return the compared numbers, with intervals that reach ``z`` standard deviations to each
+        side.
+        """
         one, two = self.first, self.second
         if self.kind == "difference":
             first, second = (
@@ -205,7 +215,11 @@ def compared(
     covariance: Array,
     others: Mapping[str, str] | None = None,
 ) -> ComparisonTable:
-    """Return the comparison of two tables over the same cells."""
+    """Return a table that compares each cell of ``first`` with the same cell of ``second``.
+
+    ``covariance`` is that of the two estimates of each cell; ``names`` are names for the two
+    tables.
+    """
     return _finished(
         ComparisonTable(
             attributes=first.attributes,
@@ -225,7 +239,7 @@ def compared(
 
 
 def _finished(table: ComparisonTable) -> ComparisonTable:
-    """Return a comparison with estimates and standard deviations computed for its kind."""
+    """Return the comparison with its estimates and standard deviations computed anew."""
     found = table._compared(quantile(LEVEL))
     return replace(
         table,
@@ -237,7 +251,9 @@ def _finished(table: ComparisonTable) -> ComparisonTable:
 def labels_compared(
     table: AbstractEstimates, kind: Kind, attribute: str, first: Category, second: Category
 ) -> ComparisonTable:
-    """Return the cells of one label of an attribute compared with those of another."""
+    """Return the cells of label ``first`` of an attribute compared with those of label
+    ``second``.
+    """
     if attribute not in table.attributes:
         raise ParameterError(
             f"{kind}: expected an attribute of the table, "
@@ -263,7 +279,10 @@ def labels_compared(
 
 
 def paired_covariance(one: AbstractEstimates, two: AbstractEstimates) -> Array:
-    """Return the covariance of each cell of a table with the same cell of the other table."""
+    """Return the covariance of each cell of a table with the same cell of another table.
+
+    The result has the shape of the tables.
+    """
     size = one.estimate.size
     covariance = np.zeros(size)
     for start in range(0, size, _AT_ONCE):

@@ -19,7 +19,7 @@ Weights = Mapping[Names, ArrayLike]
 
 
 def cell(release: AbstractRelease, /, **labels: Category) -> "Weights":
-    """Return the weights of one cell for :func:`contrast`: ``release.cell(sex="F", age="18-64")``.
+    """Return the weights that select one cell: ``release.contrast(release.cell(sex="F"))``.
 
     Raises:
         ParameterError: an unknown attribute or label.
@@ -133,7 +133,7 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
 
 
 def _weights(names: Names, given: object) -> Array:
-    """Return the weights of a contrast for one table as an array, or raise ParameterError."""
+    """Return the weights of one table as an array; raise ParameterError if they are no array."""
     try:
         if not isinstance(given, Mapping):
             return np.asarray(given, dtype=np.float64)

@@ -40,7 +40,7 @@ _MOST_GROUPS = 20  # most CDFs in a picture
 
 
 def plot_table(table: AbstractEstimates, level: float) -> "Figure":
-    """Return the picture of :meth:`AbstractEstimates.plot`."""
+    """Return the default picture of a table; its kind depends on the kind and size of the table."""
     if isinstance(table, ProportionTable):
         if table.steps is not None:
             return _cdfs(table, level)
@@ -63,7 +63,7 @@ def plot_table(table: AbstractEstimates, level: float) -> "Figure":
 
 
 def plot_cells(cells: CellList, level: float) -> "Figure":
-    """Return the picture of :meth:`CellList.plot`."""
+    """Return a picture of some cells: a dot and its interval for each, from top to bottom."""
     if len(cells) > _MOST_DOTS:
         raise ParameterError(
             f"plot: expected at most {_MOST_DOTS} cells, got {len(cells)}; hint: top(), or the "
@@ -73,7 +73,9 @@ def plot_cells(cells: CellList, level: float) -> "Figure":
 
 
 def _dots(table: AbstractEstimates, level: float) -> "Figure":
-    """Draw all cells with their names; of a large table, the largest and the smallest cells."""
+    """Draw every cell as a dot with its name; of a large table, only the largest and smallest
+    cells.
+    """
     size = table.estimate.size
     if size <= _MOST_DOTS:
         return _rows(CellList(table, np.arange(size)), level, "")
@@ -89,7 +91,11 @@ def _dots(table: AbstractEstimates, level: float) -> "Figure":
 def _rows(
     cells: CellList, level: float, which: str, gap: tuple[int, str] | None = None
 ) -> "Figure":
-    """Draw dots with intervals, one below the other; ``gap`` marks where cells are left out."""
+    """Draw cells as dots with intervals, one below the other.
+
+    ``which`` says in the title which cells these are. ``gap`` is (row, text) of an empty row where
+    cells are left out.
+    """
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
@@ -113,7 +119,7 @@ def _rows(
 
 
 def _name(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
-    """Write titles that name the numbers, and explain their intervals."""
+    """Write the axis title and the title, which name the numbers and explain their intervals."""
     share = isinstance(table, ProportionTable)
     what = "share" if share else counted_text(table)
     if isinstance(table, ComparisonTable):
@@ -152,7 +158,10 @@ def _band(table: QueryTable, level: float) -> "Figure":
 
 
 def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[Array], Array]]:
-    """Return names of groups, names of parts, and a function that gives one row per group."""
+    """Return names of groups, names of the parts of a group, and a function that arranges an array.
+
+    The function turns an array with the axes of the table into one with a row for each group.
+    """
     axes = [table.attributes.index(name) for name in table.given]
     rest = [k for k in range(len(table.attributes)) if k not in axes]
 
@@ -169,7 +178,7 @@ def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[A
 
 
 def _shares(table: ProportionTable, level: float) -> "Figure":
-    """Draw shares side by side, one colour per group; of many, the largest and the smallest."""
+    """Draw shares with one colour for each group; if there are too many, only the extreme cells."""
     groups, parts, rows = _by_group(table)
     if len(groups) > _MOST_SERIES or not 0 < len(parts) <= _MOST_POSITIONS:
         return _dots(table, level)
@@ -193,7 +202,9 @@ def _shares(table: ProportionTable, level: float) -> "Figure":
 
 
 def _cdfs(table: ProportionTable, level: float) -> "Figure":
-    """Draw cumulative shares as steps, with bands that hold for all steps together."""
+    """Draw the cumulative shares of each group as steps, in bands that hold for all steps
+    together.
+    """
     groups, _, rows = _by_group(table)
     if len(groups) > _MOST_GROUPS:
         raise ParameterError(
@@ -223,7 +234,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
 
 
 def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
-    """Write labels on an axis on which steps have no numbers but only an order."""
+    """Write the labels of the steps on the axis, if the steps are not numbers but only ordered."""
     labels = table.labels[-1]
     if all(isinstance(name, str) for name in labels) and ends.tolist() == list(range(len(labels))):
         step = math.ceil(len(labels) / 12)
@@ -232,5 +243,5 @@ def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
 
 
 def _stepped(values: Array) -> Array:
-    """Return the values with the last one repeated, so that the last step has a length."""
+    """Return the values with the last one repeated, so that the last step of a plot has a width."""
     return np.append(values, values[-1])

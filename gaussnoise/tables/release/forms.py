@@ -28,7 +28,7 @@ _MOST_WORK = 10**8  # most cells times the cells of the tables from which they a
 
 
 class KeptTables(Mapping[Subset, Array]):
-    """Tables that are read from their files once and kept in memory."""
+    """Tables of a release in memory: each is read from its file at first use, and then kept."""
 
     def __init__(self, tables: Mapping[Subset, Array]) -> None:
         self._tables, self._kept = tables, dict[Subset, Array]()
@@ -62,7 +62,10 @@ class Rows(NamedTuple):
     query: int = 0
 
     def row(self, place: Place) -> Array:
-        """Return the weights of the attribute's categories for a cell."""
+        """Return the weights with which a cell of the table counts the categories of the attribute.
+
+        ``place`` has the index of the cell along each axis.
+        """
         k = self.query if self.axis is None else place[self.axis]
         if self.base.is_identity:
             return np.eye(1, self.base.size, k)[0]
@@ -82,7 +85,7 @@ class Function(NamedTuple):
     values: Callable[[Array], tuple[Array, Array]]
 
     def joint(self) -> Contrasts:
-        """Return the numbers and their covariance, which is exact if they are linear."""
+        """Return the numbers and their covariance, which is exact if the function is linear."""
         count = len(self.forms)
         x, covariance = np.zeros(count), np.zeros((count, count))
         for source in {id(source): source for source, _ in self.forms}.values():
@@ -93,7 +96,10 @@ class Function(NamedTuple):
         return Contrasts(values, gradient @ covariance @ gradient.T)
 
     def then(self, further: Callable[[Array], tuple[Array, Array]]) -> "Function":
-        """Return the composition with ``further``, with its gradient by the chain rule."""
+        """Return the function followed by ``further``; the gradient follows by the chain rule.
+
+        ``further`` returns values and their gradient with respect to the numbers of this function.
+        """
 
         def values(x: Array) -> tuple[Array, Array]:
             inner, slopes = self.values(x)
@@ -104,7 +110,7 @@ class Function(NamedTuple):
 
 
 def side_by_side(*functions: Function) -> Function:
-    """Return one function with the numbers of all functions, one after the other."""
+    """Return one function that gives the numbers of all functions, one after the other."""
     ends = np.cumsum([len(function.forms) for function in functions])
 
     def values(x: Array) -> tuple[Array, Array]:
@@ -121,7 +127,11 @@ def side_by_side(*functions: Function) -> Function:
 
 
 def quotients(values: Array) -> tuple[Array, Array]:
-    """Return the first half of the values divided by the second half, and the gradient."""
+    """Return the first half of the values divided by the second half, and the gradient of the
+    ratios.
+
+    A ratio is NaN where the divisor is not positive.
+    """
     x, y = np.split(values, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(y > 0, x / y, np.nan)
@@ -129,7 +139,9 @@ def quotients(values: Array) -> tuple[Array, Array]:
 
 
 def differences(values: Array) -> tuple[Array, Array]:
-    """Return the first half of the values minus the second half, and the gradient."""
+    """Return the first half of the values minus the second half, and the gradient of the
+    differences.
+    """
     x, y = np.split(values, 2)
     one = np.eye(len(x))
     return x - y, np.hstack([one, -one])
@@ -207,13 +219,18 @@ class CellForms:
         return CellForms, (None, self.top, self.bottom, self.shift, self.scale, self.ticks)
 
     def _form(self, rows: Mapping[str, Rows], place: Place) -> Mapping:
-        """Return the weights of the linear form of one cell, for each tick of a stream."""
+        """Return the weights of the linear form (weighted sum of cells) that gives one cell.
+
+        For tables of a stream, the same weights stand for each tick (release of the stream).
+        """
         own = (queries.row(place) for queries in rows.values())
         weights = {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
         return dict.fromkeys(self.ticks, weights) if self.ticks else weights
 
     def part(self, axis: int, k: int) -> "CellForms":
-        """Return the cells of one label, along the remaining axes."""
+        """Return the cells of the label with index ``k`` along ``axis``; they keep the other
+        axes.
+        """
 
         def part(rows: Mapping[str, Rows]) -> dict[str, Rows]:
             return {name: _part(own, axis, k) for name, own in rows.items()}
@@ -223,7 +240,10 @@ class CellForms:
 
 
 def places_of(cells: "ArrayLike", shape: Sequence[int]) -> list[Place]:
-    """Return the positions along every axis of cells in C order."""
+    """Return, for each cell, its indices along the axes of a table with this shape.
+
+    ``cells`` are indices in the flattened table (C order).
+    """
     listed = np.atleast_1d(np.asarray(cells, dtype=np.intp))
     if not shape:
         return [()] * len(listed)
@@ -231,7 +251,9 @@ def places_of(cells: "ArrayLike", shape: Sequence[int]) -> list[Place]:
 
 
 def _part(rows: Rows, axis: int, k: int) -> Rows:
-    """Return the queries about an attribute after index ``k`` of ``axis`` was chosen."""
+    """Return the queries about an attribute that remain when index ``k`` along ``axis`` is
+    chosen.
+    """
     if rows.axis is None or rows.axis < axis:
         return rows
     if rows.axis > axis:

@@ -179,7 +179,11 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
 
 
 def variance_within(release: AbstractRelease, name: str, within: Weights) -> FunctionEstimate:
-    """Return the variance of a clipped number over the records in some cells of one table."""
+    """Return the variance of a clipped number over the records in some cells of one table.
+
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
+    meant.
+    """
     (i,) = release.plan.subset((name,))
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped) or not base.squares:
@@ -232,7 +236,11 @@ def covariance_of(
 def covariance_within(
     release: AbstractRelease, one: str, other: str, within: Weights
 ) -> FunctionEstimate:
-    """Return the covariance of two clipped numbers over the records in some cells of a table."""
+    """Return the covariance of two clipped numbers over the records in some cells of a table.
+
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
+    meant.
+    """
     moments, (width, height) = _pair(release, "covariance_of", (one, other), within, 1)
 
     def of_moments(count: Any, first: Any, second: Any, both: Any) -> Any:
@@ -277,7 +285,11 @@ def correlation(
 def correlation_within(
     release: AbstractRelease, one: str, other: str, within: Weights
 ) -> FunctionEstimate:
-    """Return the correlation of two clipped numbers over the records in some cells of a table."""
+    """Return the correlation of two clipped numbers over the records in some cells of a table.
+
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
+    meant.
+    """
     moments, _ = _pair(release, "correlation", (one, other), within, 2)
 
     def of_moments(n: Any, x: Any, y: Any, xy: Any, xx: Any, yy: Any) -> Any:
@@ -293,11 +305,12 @@ def _pair(
     within: Weights,
     most: int,
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
-    """Return the moments of two numbers as weights of cells, and the lengths of their intervals.
+    """Return the moments of two clipped numbers as weights of cells, and the lengths of their
+    intervals.
 
-    The moments are the count, the sum of each number, the sum of their product; if ``most`` is 2,
-    also the sums of squares. They are moments of t = (value − low) / (high − low), so that no
-    digits are lost if an interval is far from zero.
+    The moments are the count, the sum of each number, the sum of the products; if ``most`` (the
+    highest power of a number) is 2, also the sums of squares. They are moments of t = (value − low)
+    / (high − low), so that no digits are lost if the interval [low, high] is far from zero.
     """
     bases = [clipped_number(release, asked, name)[1] for name in names]
     if names[0] == names[1]:
@@ -321,9 +334,11 @@ def _pair(
 
 
 def powers(base: Clipped) -> Array:
-    """Return the weights of virtual cells whose sums are those of t⁰, t, and of t² if available.
+    """Return the weights that turn the cells of a clipped number into sums of powers of t.
 
-    t is the relative position of the number in its interval, from 0 to 1.
+    t is the relative position of the number in its interval, from 0 to 1. There is a row of weights
+    for the sum of t⁰ (the count), one for the sum of t, and one for the sum of t² if the schema
+    declares squares; shape (powers, cells).
     """
     rows = [[1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]]
     rows = rows if base.squares else [[1.0, 1.0], [0.0, 1.0]]
@@ -335,7 +350,10 @@ def powers(base: Clipped) -> Array:
 def _numbers(
     release: AbstractRelease, table: Any
 ) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
-    """Return linear forms, a function from them to a table's numbers, and its shape."""
+    """Return linear forms of cells, a function from them to the numbers of a table, and its shape.
+
+    A linear form is a weighted sum of released cells; numbers of a table may be ratios of two.
+    """
     if isinstance(table, Mapping):
         return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
     if not isinstance(table, AbstractEstimates):
@@ -359,7 +377,7 @@ def _numbers(
 
 
 def _method(top: Quadratic, bottom: Quadratic) -> str:
-    """Return a text on how intervals of a ratio are found."""
+    """Return a text that says how the intervals of the ratio ``top`` / ``bottom`` are found."""
     linear = not (top.square.any() or bottom.square.any())
     if not (bottom.square.any() or bottom.linear.any()):
         if linear:
@@ -384,7 +402,12 @@ def _bent(
     y: Array,
     covariance: Array,
 ) -> FunctionEstimate:
-    """Return the estimate of a function that is not a ratio of quadratic functions."""
+    """Return the estimate of a function that is not a ratio of quadratic functions.
+
+    ``f`` is the function of the released numbers ``y``, which have this covariance; ``rational`` is
+    f as a ratio of polynomials, or None. f is approximated by a quadratic function in the range of
+    the noise; there is no interval if f is not close to it.
+    """
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
@@ -406,7 +429,7 @@ def _bent(
 
 
 def _number(value: Any) -> float:
-    """Return the single number that f returned, or raise ParameterError."""
+    """Return the single number that a user's function returned, or raise ParameterError."""
     try:
         # by default, None would become NaN, and complex numbers their real parts
         (number,) = np.asarray(value).astype(np.float64, casting="same_kind").ravel()

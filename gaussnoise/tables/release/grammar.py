@@ -107,7 +107,7 @@ def parsed(
 
 
 class _Read(NamedTuple):
-    """Conditions, and their position in the text."""
+    """Conditions that were read in a question, and their position in its text."""
 
     where: dict[int, Condition]
     at: Meta | Token
@@ -118,7 +118,11 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True)
 class _Part:
-    """A quantity in a question: "count", "bare" conditions, "share", "per cent" or "mean"."""
+    """A quantity in a question: its kind, conditions, groups, and position in the text.
+
+    The kind is "count", "bare" (conditions alone, without the word count), "share", "per cent",
+    "mean", or the name of another statistic.
+    """
 
     kind: str
     of: dict[int, Condition]  # for a mean, the number only
@@ -132,7 +136,10 @@ class _Part:
 
 @v_args(meta=True)
 class _Meaning(Transformer):
-    """A method for each rule of the grammar: it returns the rule's meaning from its parts."""
+    """Turns a parsed question into its meaning, with one method for each rule of the grammar.
+
+    A method takes the meanings of the parts of its rule, and returns the meaning of the whole.
+    """
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
@@ -206,7 +213,10 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._counted(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _counted(self, meta: Meta, form: str) -> _Part:
-        """Return a count, for a question without "count"; refuse it if a mean could be meant."""
+        """Return a count, for a question without "count"; fail if a mean could be meant as well.
+
+        ``form`` is a question with {} in place of the quantity, for the error message.
+        """
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -215,7 +225,9 @@ class _Meaning(Transformer):
         return self._part("count", meta, {}, [])
 
     def _rewritten(self, whats: Iterable[str]) -> list[str]:
-        """Return questions with each of these words inserted before "between" or "by"."""
+        """Return the question with each of the words ``whats`` inserted before "between" or
+        "by".
+        """
         text = self._reader.text
         places = [at for word in ("between", "by") if (at := text.lower().find(word)) >= 0]
         at = min(places, default=0)
@@ -397,7 +409,9 @@ class _Meaning(Transformer):
         return self._part("share", meta, {i: level}, given)
 
     def _held(self, read: _Read) -> _Read:
-        """Return conditions in which a name alone means its label "yes", or the like."""
+        """Return conditions; an attribute without a label gets its label "yes", or one of like
+        meaning.
+        """
         where = dict(read.where)
         for i, cells in read.where.items():
             labels = [str(label).lower() for label in self._attributes[i].labels]
@@ -406,7 +420,9 @@ class _Meaning(Transformer):
         return read._replace(where=where)
 
     def _clipped(self, where: Conditions) -> dict[int, Clipped]:
-        """Return the bases of clipped numbers that are named without a condition."""
+        """Return {index: queries} of the attributes without a condition that are clipped
+        numbers.
+        """
         bases = {i: self._attributes[i].base for i, cells in where.items() if cells is None}
         return {i: base for i, base in bases.items() if isinstance(base, Clipped)}
 
@@ -435,7 +451,10 @@ class _Meaning(Transformer):
         return _Part(kind, of, given, meta)
 
     def _extended(self, part: _Part, more: _Read | None) -> _Part:
-        """Return a quantity with the conditions after "and"; they are groups if it has groups."""
+        """Return a quantity with the conditions that follow "and" added to it.
+
+        They are added to its groups if it has groups, and otherwise restrict what it counts.
+        """
         if more is None:
             return part
         if part.kind == "mean" and not part.given:
@@ -458,7 +477,12 @@ class _Meaning(Transformer):
     def _within(
         self, i: int, parts: Condition, groups: Condition, said: _Read
     ) -> tuple[Condition, Condition]:
-        """Return parts of an attribute, and the group that contains each part."""
+        """Return (parts, groups) for shares of parts of attribute ``i`` in groups of the same
+        attribute.
+
+        Each part, such as a bin, is put beside the only group that contains it; parts that are in
+        no group are left out if there is one group, and refused if there are several.
+        """
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
             self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)
@@ -547,7 +571,9 @@ class _Meaning(Transformer):
         return _Read({i: cells}, meta, are_groups=True, are_times=True)
 
     def _times(self, period: Token, meta: Meta) -> tuple[int, Times]:
-        """Return the attribute whose times are meant, with its times."""
+        """Return (index, times) of the attribute that has the period; fail if several attributes
+        have it.
+        """
         which = period.value[1]
         if len(which) > 1:
             names = [quoted(self._attributes[i].name) for i in which]
@@ -591,7 +617,10 @@ class _Meaning(Transformer):
         return self.between(meta, [self._in_bins(meta), *children])
 
     def _in_bins(self, meta: Meta) -> Token:
-        """Return the only attribute with edges as a name, for a condition without a name."""
+        """Return the name of the only attribute with bins, for a condition without a name.
+
+        It is a token for the parser; the question is refused if no or several attributes have bins.
+        """
         inside = [i for i, a in enumerate(self._attributes) if a.edges is not None]
         if len(inside) != 1:
             names = [self._attributes[i].name for i in inside] or self._reader.schema.names
@@ -622,7 +651,10 @@ class _Meaning(Transformer):
         return _Read({i: tuple(range(first, last))}, meta)
 
     def _edges(self, name: Token, edge: Token) -> tuple[int, Sequence[Edge] | None]:
-        """Return an attribute and its edges; None if its categories are numbers."""
+        """Return the index of the attribute in a condition, and the edges of its bins.
+
+        The edges are None if the attribute has numbers as categories; other attributes are refused.
+        """
         i, level = name.value
         attribute = self._attributes[i]
         kinds = {type(one) for one in attribute.categories or [""]}
@@ -632,7 +664,10 @@ class _Meaning(Transformer):
         return i, attribute.edges
 
     def _edge(self, i: int, edge: Token, edges: Sequence[Edge], first: int) -> int:
-        """Return the index of an edge, which must be at least ``first``."""
+        """Return the position of an edge among the edges of attribute ``i``.
+
+        The question is refused if there is no such edge, or if it is before position ``first``.
+        """
         k = edge_position(edge.value, edges)
         if k is None or k < first:
             known = [edge_text(one) for one in edges[first:]]
@@ -640,7 +675,9 @@ class _Meaning(Transformer):
         return k
 
     def _numbered(self, i: int, edge: Token, test: Callable[[float], bool]) -> Cells:
-        """Return the categories, which are numbers, that satisfy a condition."""
+        """Return the indices of the categories of attribute ``i``, all numbers, that satisfy
+        ``test``.
+        """
         categories: Any = self._attributes[i].categories
         cells = tuple(k for k, number in enumerate(categories) if test(number))
         if not cells:
@@ -664,7 +701,7 @@ class _Meaning(Transformer):
         return i, _summed(base)
 
     def _distribution(self, name: Token, *read: _Read) -> tuple[int, dict[int, Condition]]:
-        """Return an attribute, and the groups by which its distribution is asked for."""
+        """Return the index of the attribute whose distribution is asked for, and the groups."""
         i = self._attribute(name)
         given = self._joined({i: None}, *read)
         del given[i]

@@ -53,7 +53,11 @@ _MOST_SHOWN = 1000  # most categories of an attribute whose power is computed
 
 
 class _Ends(NamedTuple):
-    """The least and the largest ``Q_T`` that pass, and the most that choices add to its root."""
+    """The least and the largest value of a squared error Q_T with which a release passes.
+
+    Q_T is the squared length of the error on the attribute set T. ``slack`` is added to the bound
+    of √Q_T: the most that an unknown choice among a person's records adds.
+    """
 
     low: float
     high: float
@@ -61,7 +65,10 @@ class _Ends(NamedTuple):
 
 
 def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Inspection:
-    """Return the verdict of :meth:`TableRelease.inspect`."""
+    """Compare a release with a recount of its data, and return the verdict, which is private.
+
+    ``table`` has the data. A correct release fails with probability at most ``level``.
+    """
     if not (isinstance(level, float) and 1e-12 <= level < 1):
         raise ParameterError(f"inspect: expected 1e-12 <= level < 1, got {level!r:.50}")
     over = release.over
@@ -97,7 +104,7 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
 
 
 def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspection:
-    """Return the verdict on a release, given the recount of its table."""
+    """Return the verdict on a release: whether its numbers agree with a recount of its data."""
     plan, query, growth = release.plan, release.query, _growth(release)
     used = plan.asked.used
     scale = query.most / query.unit
@@ -150,14 +157,20 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
 
 
 def _deviation(ends: _Ends, least: float, most: float) -> str | None:
-    """Return in which direction Q is outside its bounds; None if it is inside."""
+    """Return in which direction a squared error Q is outside its bounds; None if it is inside.
+
+    ``least`` and ``most`` are the smallest and the largest Q that the released tables give.
+    """
     if math.sqrt(most) > math.sqrt(ends.high) + ends.slack:
         return FAR
     return CLOSE if least < ends.low else None
 
 
 def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
-    """Return whether the exact (public) part of a table agrees with the recount."""
+    """Return whether the public part of a table of S, which has no noise, agrees with the recount.
+
+    ``difference`` is the released table minus the recounted one.
+    """
     if () in query.multipliers:
         return True
     known = tuple(i for i in S if i in query.public)
@@ -166,7 +179,11 @@ def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
 
 
 def _growth(release: AbstractRelease) -> float:
-    """Return the deviations of tables relative to the query's: 1, or for a tick |row of C⁻¹|."""
+    """Return the noise of tables in relation to that of the plan: 1 if it is not of a stream.
+
+    For tick t (one release of a stream), it is the length of row t of C⁻¹, with the strategy matrix
+    C.
+    """
     if release.over is None or not release.query.multipliers:
         return 1.0
     T = next(iter(release.query.multipliers))
@@ -176,7 +193,10 @@ def _growth(release: AbstractRelease) -> float:
 def _square(
     difference: Array, S: Subset, T: Subset, query: ResidualQuery, growth: float = 1.0
 ) -> float:
-    """Return the squared length Q_T of the error on T, from the difference of a table of S."""
+    """Return Q_T, the squared length of the error on the attribute set T, in units of the noise.
+
+    ``difference`` is the released minus the recounted table of an attribute set S that contains T.
+    """
     values = part_of(difference, S, T)
     for axis, i in enumerate(T):
         values = query.strategies[i].contrast(values, axis)
@@ -184,13 +204,17 @@ def _square(
 
 
 def _rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> float:
-    """Return the number of rows that correspond to one scale of the noise on T."""
+    """Return the scale of the noise on the attribute set T, as a number of rows."""
     scale = 0.0 if query.query is None else query.query.scale
     return growth * scale * query.most / (query.unit * int(query.multipliers[T]))
 
 
 def _reach(T: Subset, release: AbstractRelease) -> float:
-    """Return R_T, the largest distance between two choices of a person's records, divided by σ."""
+    """Return R_T, the largest distance between two choices of a person's counted records.
+
+    It is the distance in the measurement of the attribute set T, divided by the scale σ of the
+    noise.
+    """
     plan, query = release.plan, release.query
     length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
     if not T:  # all choices have the same number of records
@@ -206,7 +230,11 @@ def _ends(
     query: ResidualQuery,
     count: int,
 ) -> tuple[dict[Subset, _Ends], _Ends]:
-    """Return the bounds of every Q_T, and of their sum over ``count`` integers."""
+    """Return the bounds of the squared error Q_T of every attribute set T, and of their sum.
+
+    ``ranks`` has the degrees of freedom of each Q_T, and ``reach`` the largest distance between two
+    choices of a person's records. ``count`` integers with noise are in the release.
+    """
     if not ranks or query.query is None:
         return {}, _Ends(0.0, 0.0, 0.0)
     if (distance := lattice_distance(count, query.query.scale)) > level / 2:
@@ -222,7 +250,11 @@ def _ends(
 
 
 def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
-    """Return the quantiles of χ² that leave probability ``tail`` on each side, as bounds of Q."""
+    """Return bounds of a squared error: quantiles of χ² with ``rank`` degrees of freedom.
+
+    Probability ``tail`` is left on each side. If ``crowded`` persons have more records than are
+    counted, half of the upper tail is for the slack that their choice adds.
+    """
     from scipy import special
 
     above, slack = tail, 0.0
@@ -236,7 +268,8 @@ def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
 def _shift(ends: _Ends, rank: int) -> float:
     """Return the length of a difference that is noticed with probability :data:`POWER`.
 
-    A difference of length δ makes √Q at least δ minus the slack and a noncentral rest.
+    The squared length of noise plus difference is noncentral χ². The slack counts twice: it raises
+    the bound, and an unknown choice of records may shorten the difference by it.
     """
     from scipy import special
 
@@ -251,10 +284,12 @@ def _shift(ends: _Ends, rank: int) -> float:
 
 
 def _spread(strategy: AbstractStrategy) -> float:
-    """Return √n / 2 divided by the least length of C on unit vectors whose sum is zero.
+    """Return the number of rows in wrong categories that changes the measurement by length one or
+    more.
 
-    If this number of rows is in wrong categories, the difference on C has length one or more: N
-    wrong rows change counts by 2N in all, hence by 2N/√n or more in length.
+    It is √n / 2 divided by the least length of C x over unit vectors x whose sum is zero, where C
+    are the contrasts of an attribute with n categories: N wrong rows change counts by 2N in all,
+    hence by 2N/√n or more in length.
     """
     n = strategy.size
     matrix = strategy.contrast(np.eye(n) - 1 / n, 0)
@@ -263,7 +298,10 @@ def _spread(strategy: AbstractStrategy) -> float:
 
 
 def _chance(ends: _Ends, rank: int, factor: float) -> float:
-    """Return the probability that the sum shows noise whose scale is multiplied by ``factor``."""
+    """Return the probability that noise of a wrong scale is noticed in the sum of squared errors.
+
+    The scale is ``factor`` times the stated one; the sum has ``rank`` degrees of freedom.
+    """
     from scipy import special
 
     low, high = _noticed(ends)
@@ -272,7 +310,11 @@ def _chance(ends: _Ends, rank: int, factor: float) -> float:
 
 
 def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
-    """Return the two factors beyond which the sum shows a wrong scale with :data:`POWER`."""
+    """Return two factors of the noise's scale, one below 1 and one above 1, that are noticed.
+
+    Noise whose scale is wrong by a factor beyond these is noticed in the sum of squared errors,
+    with probability :data:`POWER`.
+    """
     from scipy import special
 
     low, high = _noticed(ends)
@@ -281,6 +323,10 @@ def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return bounds on the noise's own Q, beyond which it fails for any choice of records."""
+    """Return bounds for the squared length of the noise, outside of which a release fails for
+    certain.
+
+    That is: the release fails for any choice among the records of persons who have too many.
+    """
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

@@ -14,7 +14,10 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """The part of a release that is about a set of attributes, and not determined by its subsets.
+    """The noisy measurement of one attribute set: the part of its table that margins do not
+    determine.
+
+    All measurements of a release are independent of each other.
 
     Measurements are independent of each other.
 
@@ -42,9 +45,9 @@ class Measurement(NamedTuple):
 
 
 def measurements(release: AbstractRelease) -> Iterator[Measurement]:
-    """Return the independent noisy measurements from which all tables are computed.
+    """Yield the independent noisy measurements from which all tables of a release are computed.
 
-    Other inference engines can start from them.
+    They are the input that other inference engines need.
     """
     names, seen = release.plan.schema.names, set[Subset]()
     variances = release.covariance.variances

@@ -59,7 +59,7 @@ class Agreement(NamedTuple):
 
     @classmethod
     def of(cls, chi_squared: float, degrees_of_freedom: int) -> "Agreement":
-        """Return the result with its p-value."""
+        """Return the result of the test for a χ² statistic, with its p-value."""
         free = degrees_of_freedom
         p_value = float(scipy.special.chdtrc(free, chi_squared)) if free else 1.0
         return cls(chi_squared, free, p_value)
@@ -68,7 +68,7 @@ class Agreement(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class MergedPlan(PickledByArguments):
-    """The tables of several releases, and facts about these releases.
+    """The tables that several combined releases have, and facts about these releases.
 
     A combined release has it instead of a plan.
 
@@ -103,7 +103,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def assumed(self) -> list[str]:
-        """The assumption that all rows have valid values, in words, if it was made."""
+        """The assumption that all rows have valid values, in words; empty if it was not made."""
         if not self.fits:
             return []
         names = ", ".join(map(repr, self.fits))
@@ -114,12 +114,17 @@ class MergedPlan(PickledByArguments):
 
     @property
     def about(self) -> About:
-        """The lines for readers of the first of these releases."""
+        """The lines that describe the data to readers, such as a title; those of the first
+        release.
+        """
         return self.releases[0].plan.about
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """{name: scale} of the numbers with which budgets grow, the same in all releases."""
+        """The scales of the numbers with which budgets of records grow, as {name: scale}.
+
+        They are the same in all releases.
+        """
         return self.releases[0].plan.scales
 
     @property
@@ -129,12 +134,17 @@ class MergedPlan(PickledByArguments):
 
     @property
     def unit(self) -> int:
-        """The least number of integer units of a row, among releases that split rows into units."""
+        """The number of integer units into which a row is split; 1 if no release splits rows.
+
+        If the releases split rows into different numbers of units, it is the least number.
+        """
         return min([source.unit for source in self.sources if source.unit > 1], default=1)
 
     @property
     def ranges(self) -> "tuple[FoundRange, ...]":
-        """Empty: no range was found for the combination; each of the releases has its own."""
+        """Always empty: ranges of columns were found for each of the releases, not for the
+        combination.
+        """
         return ()
 
     @property
@@ -144,7 +154,7 @@ class MergedPlan(PickledByArguments):
 
     @cached_property
     def tables(self) -> Marginals:
-        """All tables, each once."""
+        """The attribute sets of all tables, each once."""
         return self.domain.tables
 
     @cached_property
@@ -167,13 +177,13 @@ class MergedPlan(PickledByArguments):
         return {name: i for i, name in enumerate(self.schema.names)}
 
     def subset(self, names: Sequence[str]) -> Subset:
-        """Return the indices of attributes in the schema, like :meth:`Plan.subset`."""
+        """Return the indices in the schema of the attributes with these names."""
         if not isinstance(names, list | tuple):
             raise ParameterError(f"expected attribute names, got {names!r}")
         return attribute_positions(self._positions, names)
 
     def check_released(self, S: Subset) -> None:
-        """Raise ParameterError unless one of the releases has a table that contains S."""
+        """Raise ParameterError unless one of the releases has a table with all attributes of S."""
         if not any(set(S) <= set(A) for A in self.tables.subsets):
             names = " × ".join(self.schema.names[i] for i in S)
             raise ParameterError(
