@@ -162,9 +162,7 @@ class Answer:
         }
 
     def _of_population(self) -> list[dict[str, Any]]:
-        """Return the means of the population, or the differences of two means, as plain data for
-        JSON.
-        """
+        """Return the means of the population, or their differences, as plain data for JSON."""
         parts = [] if self.population is None else self.population.parts
         return [_plain_part(asdict(part)) for part in parts]
 
@@ -174,9 +172,7 @@ class Answer:
 
     @property
     def written(self) -> dict[str, list[str]]:
-        """The first numbers as text, as {column: texts}; the column "" has remarks, if there are
-        any.
-        """
+        """The first numbers as text, {column: texts}; the column "" has the remarks, if any."""
         sd, ends = self.standard_deviation, (self.low, self.high)
         write = partial(first, digits=6) if sd is None else partial(rounded, deviations=sd)
         found = {"estimate": write(self.estimate)}
@@ -227,9 +223,7 @@ class Answer:
 
 
 def _plain_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of one mean as plain data for JSON; fields with several values become
-    lists.
-    """
+    """Return the fields of a mean as plain data for JSON; fields with several values are lists."""
     return {
         name: [_plain(end) for end in value] if isinstance(value, tuple) else _plain(value)
         for name, value in part.items()

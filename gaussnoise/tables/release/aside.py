@@ -28,7 +28,7 @@ def rows_aside(release: AbstractRelease) -> Iterator[str]:
     release, tables = release.kept(), release.plan.tables
     for i, attribute in enumerate(release.plan.schema.attributes):
         cells = min((tables.cells(S) for S in tables.subsets if i in S), default=math.inf)
-        for cell, name in _aside(attribute).items() if cells <= _MOST_CELLS else ():
+        for cell, name in _rare_cells(attribute).items() if cells <= _MOST_CELLS else ():
             beyond = np.full(attribute.size, -_NEARLY_ALL)
             beyond[cell] += 1
             rows, deviation = contrast(release, {(attribute.name,): beyond})
@@ -39,7 +39,7 @@ def rows_aside(release: AbstractRelease) -> Iterator[str]:
                 yield f"{said} of {attribute.name!r}"
 
 
-def _aside(attribute: Attribute) -> dict[int, str]:
+def _rare_cells(attribute: Attribute) -> dict[int, str]:
     """Return {index: name} of the cells of an attribute that should be rare.
 
     They are the catch-all category (the category for all other values), and bins without a lower or

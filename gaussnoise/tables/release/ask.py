@@ -177,17 +177,14 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
-    """Return the answer to a parsed question about one release; ``text`` is the question as
-    typed.
-    """
+    """Return the answer to a parsed question about one release; ``text`` is the question itself."""
     return _Asked(release.kept(), text, level).answer(asked)
 
 
 def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
-    """Return an amount (a count, share or mean) at one tick of a stream minus that at an earlier
-    tick.
+    """Return how much an amount (a count, share or mean) changed between two ticks of a stream.
 
-    A tick is one release of the stream; ``asked`` names both. ``text`` is the question as typed.
+    A tick is one release of the stream; ``asked`` names both. ``text`` is the question itself.
     """
     kept = stream.kept()
     earlier, later = asked.ticks
@@ -205,16 +202,14 @@ def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) ->
 
 
 class _Axis(NamedTuple):
-    """One axis of an answer: the attribute, its labels, and the table cells that each label
-    counts.
-    """
+    """One axis of an answer: the attribute, its labels, and the table cells that a label counts."""
 
     name: str
     labels: tuple[Category, ...]
     cells: Sequence[Cells]
 
 
-class _Found(NamedTuple):
+class _Numbers(NamedTuple):
     """The estimates, standard deviations and intervals of an answer.
 
     The arrays are flat (in C order), or have one axis for each axis of the answer.
@@ -290,7 +285,9 @@ class _Asked:
         if isinstance(asked, Between):
             return self._between(asked)
         axes = self._axes_of(asked)
-        found = self._answer(self._said(asked), axes, *self._single(asked, axes), self._unit(asked))
+        found = self._answer(
+            self._said(asked), axes, *self._numbers(asked, axes), self._unit(asked)
+        )
         return self._with_population(found, asked)
 
     def _with_population(self, answer: Answer, *asked: Amount) -> Answer:
@@ -311,7 +308,7 @@ class _Asked:
         plan, schema = self.release.plan, self.release.plan.schema
         means = [one for one in asked if isinstance(one, Mean)]
         columns = {schema.names[one.attribute] for one in means}
-        wheres = [self._labels(one.given) for one in means]
+        wheres = [self._group_labels(one.given) for one in means]
         own = [found for found in plan.ranges if found.column in columns]
         known = len(means) == len(asked) and len(columns) == len(own) == 1 and None not in wheres
         if not known or plan.weight is not None or self.level >= 1 - own[0].wrong:
@@ -319,7 +316,7 @@ class _Asked:
         first, *others = [where for where in wheres if where is not None]
         return asked_population(self.release, own[0].column, first, others, self.level)
 
-    def _labels(self, given: Conditions) -> dict[str, Category | None] | None:
+    def _group_labels(self, given: Conditions) -> dict[str, Category | None] | None:
         """Return the groups of a question as {attribute name: label, or None for all labels}.
 
         None if a group is not a single label: several labels added up, or a coarser grouping.
@@ -346,7 +343,9 @@ class _Asked:
         axes, own = self._axes_of(amount), len(self._forms(amount))
         x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
         spans = [slice(own * k, own * (k + 1)) for k in range(ticks)]
-        parts = [self._part(amount, x[:, at], covariance[:, at, at], self._z) for at in spans]
+        parts = [
+            self._with_interval(amount, x[:, at], covariance[:, at, at], self._z) for at in spans
+        ]
         slopes = np.stack([slope for _, slope in parts], 1)  # (numbers, ticks, forms)
         estimate = np.stack([part.estimate for part, _ in parts], 1)
         forms = covariance.reshape(-1, ticks, own, ticks, own)
@@ -366,39 +365,39 @@ class _Asked:
             notes += [f"no change: p {pvalue_text(pvalue[0])}"]
         notes += ["of a line by least squares", *([] if own == 1 else ["to first order"])]
         half = self._z * deviation
-        ends = _Found(slope, deviation, slope - half, slope + half)
+        ends = _Numbers(slope, deviation, slope - half, slope + half)
         meaning = f"trend of {self._said(amount)} over ticks 1 to {ticks}"
         answer = self._answer(meaning, axes, ends, notes, self._unit(amount))
         return replace(answer, pvalue=read_only(pvalue.reshape(answer.estimate.shape)))
 
-    def _single(
+    def _numbers(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
-    ) -> tuple[_Found, list[str]]:
+    ) -> tuple[_Numbers, list[str]]:
         """Return the numbers of one amount (a count, share or mean), and notes about them.
 
         The intervals hold for ``count`` numbers together.
         """
-        if (table := self._table(asked)) is not None:
+        if (table := self._whole_table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
-            found = _Found(table.estimate, table.standard_deviation, low, high, cut=cut)
+            found = _Numbers(table.estimate, table.standard_deviation, low, high, cut=cut)
             if isinstance(asked, Count) and len(asked.summed) > 1:
                 return found, [_CLIPPED]  # its limits are those of products
             empty = _may_be_empty(found.estimate, table.clip)
             return found, [*empty, f"of {values_text(table.clip)}"]
         x, covariance = self._counts(self._forms(asked), axes)
-        ratios, _ = self._part(asked, x, covariance, quantile(self.level, count))
+        ratios, _ = self._with_interval(asked, x, covariance, quantile(self.level, count))
         if isinstance(asked, Count):
-            return _Found(*ratios), [_CLIPPED if asked.summed else _COUNTS]
+            return _Numbers(*ratios), [_CLIPPED if asked.summed else _COUNTS]
         limits, cut, notes = self._limits(asked), None, [_RATIOS]
         if isinstance(asked, Mean):
             notes = [f"of {values_text(limits)}"]
             outside = np.isin(ratios.estimate, limits) & (ratios.standard_deviation > 0)
             cut = outside if outside.any() else None
         notes[:0] = _may_be_empty(ratios.high, limits)
-        return self._within(ratios, limits)._replace(cut=cut), notes
+        return self._cut(ratios, limits)._replace(cut=cut), notes
 
-    def _table(self, asked: Amount) -> Any:
+    def _whole_table(self, asked: Amount) -> Any:
         """Return the table of sums or means if the question asks for all its cells; else None."""
         names = self.release.plan.schema.names
         if isinstance(asked, Mean) and not any(c is not None for c in asked.given.values()):
@@ -446,9 +445,10 @@ class _Asked:
         least = 0.0 if all(own.is_nonnegative for own in asked.summed.values()) else -math.inf
         return least, math.inf
 
-    def _part(self, asked: Amount, x: Array, covariance: Array, z: float) -> tuple[Ratios, Array]:
-        """Return an amount with its intervals, and its derivatives with respect to its linear
-        forms.
+    def _with_interval(
+        self, asked: Amount, x: Array, covariance: Array, z: float
+    ) -> tuple[Ratios, Array]:
+        """Return an amount with its intervals, and its derivatives by its linear forms.
 
         The forms are weighted sums of cells. Their values ``x`` and the derivatives have the shape
         (numbers, forms), ``covariance`` has (numbers, forms, forms). Intervals are those of ± ``z``
@@ -473,14 +473,12 @@ class _Asked:
     def _pair(
         self, first: Amount, second: Amount, axes: Mapping[int, _Axis]
     ) -> tuple[Ratios, Ratios, Array]:
-        """Return two amounts with their intervals, and the covariance of both estimates, for each
-        number.
-        """
+        """Return two amounts with intervals, and the covariance of both estimates per number."""
         forms = self._forms(first), self._forms(second)
         x, covariance = self._counts([*forms[0], *forms[1]], axes, len(forms[0]))
         own = slice(len(forms[0])), slice(len(forms[0]), None)
         (one, ones), (two, twos) = (
-            self._part(amount, x[:, at], covariance[:, at, at], self._z)
+            self._with_interval(amount, x[:, at], covariance[:, at, at], self._z)
             for amount, at in zip((first, second), own, strict=True)
         )
         return one, two, np.einsum("ki,kij,kj->k", ones, covariance[:, own[0], own[1]], twos)
@@ -501,7 +499,7 @@ class _Asked:
             notes.insert(0, f"no finite interval{where}: the denominator may be zero")
         least = min(self._limits(one)[0] for one in (first, second))
         meaning = f"ratio of ({self._said(first, True)}) to ({self._said(second, True)})"
-        found = self._within(ratios, (0.0 if least >= 0 else -math.inf, math.inf))
+        found = self._cut(ratios, (0.0 if least >= 0 else -math.inf, math.inf))
         return self._answer(meaning, axes, found, notes)
 
     def _difference(self, meaning: str, first: Amount, second: Amount) -> Answer:
@@ -512,11 +510,11 @@ class _Asked:
             s, t = one.standard_deviation, two.standard_deviation
             deviation = np.sqrt(np.maximum(s**2 + t**2 - 2 * between, 0))
             half = self._z * deviation
-            found = _Found(estimate, deviation, estimate - half, estimate + half)
+            found = _Numbers(estimate, deviation, estimate - half, estimate + half)
             note = f"unbiased, {_CLIPPED}" if self._summed(first, second) else _COUNTS
             return self._answer(meaning, axes, found, [note], self._unit(first, second))
         (a, b), (c, d) = self._limits(first), self._limits(second)
-        found = self._within(difference_of_ratios(one, two, between), (a - d, b - c))
+        found = self._cut(difference_of_ratios(one, two, between), (a - d, b - c))
         empty = _may_be_empty(found.estimate, found.limits, "a group")
         notes = [*empty, _FIRST_ORDER, *([_CLIPPED] if isinstance(first, Mean) else [])]
         return self._answer(meaning, axes, found, notes, self._unit(first, second))
@@ -524,15 +522,14 @@ class _Asked:
     def _summed(self, *asked: Amount) -> bool:
         return any(isinstance(one, Count) and one.summed for one in asked)
 
-    def _within(self, ratios: Ratios, limits: tuple[float, float]) -> _Found:
-        """Return estimates with their intervals cut to ``limits``, the values that true numbers can
-        have.
+    def _cut(self, ratios: Ratios, limits: tuple[float, float]) -> _Numbers:
+        """Return estimates with intervals cut to ``limits``, the possible values of true numbers.
 
         A bound that is NaN (unknown) becomes the limit.
         """
         ends = zip((ratios.low, ratios.high), limits, strict=True)
         low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
-        return _Found(ratios.estimate, ratios.standard_deviation, low, high, limits)
+        return _Numbers(ratios.estimate, ratios.standard_deviation, low, high, limits)
 
     def _top(self, asked: Top) -> Answer:
         """Return the largest or the smallest numbers of an amount, in the order of their size.
@@ -545,7 +542,7 @@ class _Asked:
             tuple(getattr(axis, of) for axis in axes.values()) for of in ("name", "labels")
         )
         every = list(itertools.product(*labels))
-        found, notes = self._single(asked.of, axes, len(every))
+        found, notes = self._numbers(asked.of, axes, len(every))
         estimate, deviation, low, high = (np.ravel(np.asarray(part)) for part in found[:4])
         sign = -1 if asked.is_largest else 1
         order = np.argsort(sign * estimate, kind="stable")[: asked.many]
@@ -558,7 +555,7 @@ class _Asked:
         axis = _Axis(" × ".join(names), tuple(joined[k] for k in order), ())
         ours = (part[order] for part in (estimate, deviation, low, high))
         cut = None if found.cut is None else np.ravel(found.cut)[order]
-        chosen = _Found(*ours, limits=found.limits, cut=cut)
+        chosen = _Numbers(*ours, limits=found.limits, cut=cut)
         word = "largest" if asked.is_largest else "smallest"
         many = f"{len(order)} " if len(order) > 1 else ""
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
@@ -570,10 +567,8 @@ class _Asked:
         return replace(answer, compared=len(every), note=note)
 
     def _indicator(self, asked: Indicator) -> Answer:
-        """Return an indicator of the counts of cells, such as an entropy or an odds ratio, for each
-        group.
-        """
-        bases = {i: self._base_of(i, cells) for i, cells in asked.of.items()}
+        """Return an indicator of cell counts, like an entropy or an odds ratio, for each group."""
+        bases = {i: self._queries_of(i, cells) for i, cells in asked.of.items()}
         shape = tuple(base.queries for base in bases.values() if base.queries > 1)
         if asked.name == "odds_ratio" and shape != (2, 2):
             raise ParameterError(
@@ -583,7 +578,7 @@ class _Asked:
         names, f = self.release.plan.schema.names, getattr(indicators, asked.name)
 
         def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
-            within = {i: self._base_of(i, cells) for i, cells in group.items()}
+            within = {i: self._queries_of(i, cells) for i, cells in group.items()}
             entry = {names[i]: base for i, base in (bases | within).items()}
             table = self.release.answers(entry)
             return function(self.release, lambda n: f(n.reshape(shape)), table)
@@ -604,9 +599,7 @@ class _Asked:
         return self._of_groups(what, asked.given, of_group, [_CLIPPED])
 
     def _between(self, asked: Between) -> Answer:
-        """Return the covariance or the correlation of two numbers over the records of each
-        group.
-        """
+        """Return the covariance or correlation of two numbers over the records of each group."""
         names, pair = self.release.plan.schema.names, (asked.first, asked.second)
         of_pair = covariance_within if asked.name == "covariance" else correlation_within
 
@@ -645,11 +638,11 @@ class _Asked:
             np.array([getattr(one, name) for one in listed])
             for name in ("estimate", "standard_deviation")
         )
-        numbers = _Found(estimate, deviation, low, high)
+        numbers = _Numbers(estimate, deviation, low, high)
         answer = self._answer(f"{what}{self._groups(given)}", axes, numbers, notes)
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
-    def _base_of(self, i: int, cells: Condition) -> AbstractBase:
+    def _queries_of(self, i: int, cells: Condition) -> AbstractBase:
         """Return the queries (sums of cells of attribute ``i``) that a condition asks for.
 
         Fixed cells make one query, their sum. A level (a coarser grouping) makes one query for each
@@ -684,7 +677,7 @@ class _Asked:
             meaning = f"logistic regression of {said} on {terms}"
         axes = {0: _Axis("coefficient", found.columns, ())}
         low, high = found.confidence_interval(self.level)
-        numbers = _Found(found.estimate, found.standard_deviation, low, high)
+        numbers = _Numbers(found.estimate, found.standard_deviation, low, high)
         notes = [
             "each category against the first of its attribute",
             "of the rows, not a population",
@@ -692,8 +685,7 @@ class _Asked:
         return replace(self._answer(meaning, axes, numbers, notes), method=method)
 
     def _independence(self, asked: Independence) -> Answer:
-        """Return the χ² statistic of a test of independence as an answer, with its p-value and its
-        text.
+        """Return the answer to a test of independence: the χ² statistic, its p-value and a text.
 
         The answer has no interval.
         """
@@ -702,17 +694,15 @@ class _Asked:
         found = independence(self.release, names[asked.first], names[asked.second], given=given)
         pair = " and ".join(self._named({i: None}) for i in (asked.first, asked.second))
         none = np.full(1, np.nan)
-        numbers = _Found(np.array([found.statistic]), None, none, none)
+        numbers = _Numbers(np.array([found.statistic]), None, none, none)
         answer = self._answer(f"independence of {pair}{self._groups(asked.given)}", {}, numbers, [])
         said = str(found)
         return replace(
             answer, note=said.replace("\n", "; "), pvalue=np.array(found.p_value), printed=said
         )
 
-    def _counted(self, i: int) -> None:
-        """Raise RefusedError if attribute ``i`` is a number clipped to an interval, which has no
-        bins.
-        """
+    def _check_in_bins(self, i: int) -> None:
+        """Raise RefusedError if attribute ``i`` is a number clipped to an interval, not in bins."""
         attribute = self.release.plan.schema.attributes[i]
         if attribute.is_summed:
             raise RefusedError(
@@ -723,13 +713,13 @@ class _Asked:
 
     def _cdf(self, asked: Cdf) -> Answer:
         attribute = self.release.plan.schema.attributes[asked.attribute]
-        self._counted(asked.attribute)
+        self._check_in_bins(asked.attribute)
         prefix = as_base("prefix", attribute)
         cells = [tuple(range(k + 1)) for k in range(prefix.queries)]
         axes = self._axes(asked.given)
         axes[asked.attribute] = _Axis(attribute.name, query_labels(prefix, attribute), cells)
         meaning = f"cdf of {self._named({asked.attribute: None})}{self._groups(asked.given)}"
-        found, notes = self._single(Share({asked.attribute: None}, asked.given), axes)
+        found, notes = self._numbers(Share({asked.attribute: None}, asked.given), axes)
         if attribute.other is not None:
             noun = self.release.noun
             notes.insert(0, f"of all {noun}, those in {attribute.other!r} too, which are in no bin")
@@ -738,11 +728,11 @@ class _Asked:
     def _quantile(self, asked: Quantile) -> Answer:
         attributes = self.release.plan.schema.attributes
         attribute = attributes[asked.attribute]
-        self._counted(asked.attribute)
+        self._check_in_bins(asked.attribute)
         support(attribute)  # refuses an attribute without numbers
         axes, groups = self._axes(asked.given), dict[str, AbstractBase]()
         for i, cells in asked.given.items():
-            groups[attributes[i].name] = self._base_of(i, cells)
+            groups[attributes[i].name] = self._queries_of(i, cells)
         quantiles = quantiles_of(self.release, attribute, asked.probabilities, groups)
         axes[asked.attribute] = _Axis(quantiles.attributes[-1], quantiles.labels[-1], ())
         low, high = quantiles.confidence_interval(self.level)
@@ -753,13 +743,11 @@ class _Asked:
             noun = self.release.noun
             notes.insert(0, f"of the {noun} in bins, without those in {attribute.other!r}")
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
-        found = _Found(quantiles.estimate, None, low, high)
+        found = _Numbers(quantiles.estimate, None, low, high)
         return self._answer(meaning, axes, found, notes, attribute.measured_in or "")
 
     def _unit(self, *asked: Amount) -> str:
-        """Return the unit of an amount, or of the difference of two; "" if they have no common
-        unit.
-        """
+        """Return the unit of an amount, or of the difference of two; "" if no unit is common."""
         attributes, units = self.release.plan.schema.attributes, set[str]()
         for one in asked:
             if isinstance(one, Share):
@@ -774,7 +762,7 @@ class _Asked:
         self,
         meaning: str,
         axes: Mapping[int, _Axis],
-        found: _Found,
+        found: _Numbers,
         notes: Sequence[str],
         unit: str = "",
     ) -> Answer:
@@ -946,7 +934,7 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which ranks of numbers cannot be told apart because of the noise.
+    """Return in words which ranks the noise leaves uncertain.
 
     Each of ``ranks`` is (best possible rank, worst possible rank) of a number. The groups
     ``unknown`` may be empty, so that nothing is known about their ranks.

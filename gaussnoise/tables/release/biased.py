@@ -68,8 +68,7 @@ class AbstractTable:
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedTable(AbstractTable):
-    """One released table after a step that made its cells non-negative or integers, and biased
-    them.
+    """One released table after a step that made its cells non-negative or integers, but biased.
 
     It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
     the true counts, which are private. The biases of cells add up in sums of many cells; take sums,

@@ -68,8 +68,7 @@ class Categories(AbstractLoaded):
     _most_bytes = 2**32
 
     def attribute(self, other: str = "other") -> Attribute:
-        """Return an attribute with these categories, and a catch-all category for less frequent
-        values.
+        """Return an attribute with these categories, and a catch-all category for all other values.
 
         Args:
             other: label of the catch-all; underscores are added where a category has this name.

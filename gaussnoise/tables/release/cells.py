@@ -48,8 +48,7 @@ def first_of(order: Places, count: int, function: str) -> Places:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CellList:
-    """All cells of a released table in sorted order, or the first of them, from ``sorted`` and
-    ``top``.
+    """All cells of a released table in sorted order, or some of them: see ``sorted`` and ``top``.
 
     Attributes:
         table: the table that the cells are from.
@@ -119,9 +118,7 @@ class CellList:
         return self.to_arrow(level).to_pydict()
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
-        """Return :meth:`columns` as a pyarrow table; its metadata have the level of the
-        intervals.
-        """
+        """Return :meth:`columns` in pyarrow; the metadata hold the level of the intervals."""
         import pyarrow as pa
 
         cells = zip(*self._cells(), strict=True)

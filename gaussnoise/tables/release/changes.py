@@ -64,9 +64,7 @@ _NUMBERS = ("before", "after", "change", "low", "high", "in %")
 
 
 class Change(NamedTuple):
-    """A change in one cell, absolute and relative, and the numbers before and after that it
-    compares.
-    """
+    """A change in one cell, absolute and relative, and the numbers before and after."""
 
     change: Cell
     relative: Cell
@@ -128,8 +126,7 @@ class ShownChanges:
         return self.table.relative()
 
     def digits(self, deviation: float) -> int:
-        """Return the number of decimals to show for a number whose noise has this standard
-        deviation.
+        """Return the number of decimals for a number, given the standard deviation of its noise.
 
         Means get one decimal more than counts and sums.
         """
@@ -252,9 +249,7 @@ class ShownChanges:
         return found
 
     def record(self, *, rows: bool) -> dict[str, object]:
-        """Return the table as plain data for JSON; the numbers of its cells are included if
-        ``rows``.
-        """
+        """Return the table as plain data for JSON; with the numbers of all cells if ``rows``."""
         table, found = self.table, dict[str, object]()
         if rows:
             found["rows"] = [
@@ -306,7 +301,7 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
         terms = [entry_term(schema, entry) for entry in of]
         entries = [{schema.names[i]: base for i, base in term.items()} for term in terms]
     else:
-        entries = _common(changes)
+        entries = _entries_of_both(changes)
     found: dict[object, ShownChanges] = {}
     for one in (own for entry in entries for own in _tables(changes, entry)):
         # several tables may have the means of the same number
@@ -314,20 +309,22 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
     return list(found.values())
 
 
-def _common(changes: "Changes") -> list[dict[str, AbstractBase]]:
+def _entries_of_both(changes: "Changes") -> list[dict[str, AbstractBase]]:
     """Return the planned entries of either release that both releases can answer, and the total.
 
     An entry is {attribute name: the queries about it}; the total is the empty entry.
     """
     found: dict[object, dict[str, AbstractBase]] = {(): {}}
-    for schema, term in _terms(changes):
+    for schema, term in _planned_entries(changes):
         entry = {schema.names[i]: base for i, base in term}
-        if _reason(changes, entry) is None:
+        if _why_not_compared(changes, entry) is None:
             found.setdefault(tuple(sorted(entry.items(), key=lambda item: item[0])), entry)
     return list(found.values())
 
 
-def _terms(changes: "Changes") -> Iterator[tuple[Schema, Sequence[tuple[int, AbstractBase]]]]:
+def _planned_entries(
+    changes: "Changes",
+) -> Iterator[tuple[Schema, Sequence[tuple[int, AbstractBase]]]]:
     """Yield (schema, entry) for every planned entry of both releases.
 
     Here, an entry is a sequence of (index of an attribute in the schema, the queries about it).
@@ -343,9 +340,9 @@ def left_out(changes: "Changes") -> dict[str, str]:
     The names are those that the tables of changes would have; each table occurs once.
     """
     found: dict[frozenset[str], tuple[str, str]] = {}
-    for schema, term in _terms(changes):
+    for schema, term in _planned_entries(changes):
         names = [schema.names[i] for i, _ in term]
-        reason = _reason(changes, names)
+        reason = _why_not_compared(changes, names)
         if reason is None:
             continue
         parts = [term_name(schema, [one]) for one in term]
@@ -361,7 +358,7 @@ def left_out(changes: "Changes") -> dict[str, str]:
     return dict(found.values())
 
 
-def _reason(changes: "Changes", names: Collection[str]) -> str | None:
+def _why_not_compared(changes: "Changes", names: Collection[str]) -> str | None:
     """Return why tables of these attributes cannot be compared, as text; None if they can."""
     said = [f"{name} {changes.unlike[name]}" for name in names if name in changes.unlike]
     if said:
@@ -532,8 +529,7 @@ def release_name(release: AbstractRelease) -> str | None:
 
 
 def about_both(changes: "Changes") -> About:
-    """Return the lines that describe the data to readers (such as title and period), for both
-    releases.
+    """Return the lines that describe both releases to readers, such as title and period.
 
     A line on which both agree is taken as it is; otherwise it is "from … to …".
     """

@@ -68,17 +68,14 @@ class Column(NamedTuple):
 
 
 class Equations(Protocol):
-    """The d estimating equations of a model, whose solution beta is the vector of its d
-    coefficients.
+    """The d estimating equations of a model; their solution beta has the d coefficients.
 
     Without noise, their left sides are zero at the coefficients of the counted rows. The left sides
     are linear in released numbers, so the covariance of their noise is known exactly.
     """
 
     def residual(self, beta: Array) -> Array:
-        """Return the left sides of the estimating equations at the coefficients ``beta``, shape
-        (d,).
-        """
+        """Return the left sides of the equations at the coefficients ``beta``, shape (d,)."""
         ...
 
     def slope(self, beta: Array) -> Array:
@@ -93,8 +90,7 @@ class Equations(Protocol):
         ...
 
     def turned(self, beta: Array, w: Array) -> Array:
-        """Return the gradient in ``beta`` of ``w' spread(beta) w`` for a fixed vector w, shape
-        (d,).
+        """Return the gradient of ``w' spread(beta) w`` in ``beta``, with w fixed, shape (d,).
 
         ``spread(beta)`` is the covariance of the left sides of the equations, shape (d, d).
         """
@@ -162,9 +158,7 @@ class Law:
 
     @cached_property
     def covariance(self) -> Array:
-        """The covariance of ``center``, the estimated coefficients, to first order, shape (d,
-        d).
-        """
+        """The covariance of the estimated coefficients ``center``, to first order, shape (d, d)."""
         inverse = np.linalg.inv(self.equations.slope(self.center))
         return inverse @ self.equations.spread(self.center) @ inverse.T
 
@@ -174,9 +168,7 @@ class Law:
         return np.asarray(axes * np.sqrt(np.maximum(values, _LEAST * values.max())))
 
     def distance(self, beta: Array) -> tuple[float, Array]:
-        """Return the squared distance between ``beta`` and the released numbers, and its
-        gradient.
-        """
+        """Return the squared distance of the coefficients from the release, and its gradient."""
         g = self.equations.residual(beta)
         w = scipy.linalg.pinvh(self.equations.spread(beta)) @ g
         gradient = 2 * self.equations.slope(beta).T @ w - self.equations.turned(beta, w)
@@ -203,8 +195,7 @@ class Law:
         return float(found.fun)
 
     def interval(self, row: Array, z: float) -> tuple[float, float]:
-        """Return the interval of ``row @ beta`` over all coefficients beta that fit the released
-        numbers.
+        """Return the interval of ``row @ beta`` over all coefficients beta that fit the release.
 
         Coefficients fit if their squared distance (:meth:`distance`) is at most z².
         """
@@ -244,9 +235,7 @@ class AbstractCoefficients:
 
     @property
     def _stated(self) -> Array:
-        """The matrix that is multiplied with the solution of the equations to give the
-        coefficients.
-        """
+        """The matrix that turns the solution of the equations into the coefficients."""
         return np.eye(len(self.columns))
 
     @property
@@ -281,9 +270,7 @@ class AbstractCoefficients:
 
     @abstractmethod
     def _sampled(self) -> Equations:
-        """Return the estimating equations; their covariance is that of noise and sampling
-        together.
-        """
+        """Return the estimating equations, with the covariance of noise and sampling together."""
 
     @property
     def has_population(self) -> bool:
@@ -373,9 +360,7 @@ class AbstractCoefficients:
         return CoefficientTest(statistic, len(own), p_value)
 
     def _tidy(self) -> dict[str, list]:
-        """Return the coefficients as tidy columns, {name: values}, with one row for each
-        coefficient.
-        """
+        """Return tidy columns, {name: values}, with one row for each coefficient."""
         low, high = self.confidence_interval()
         found = {
             "coefficient": list(self.columns),

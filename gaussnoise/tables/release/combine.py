@@ -137,7 +137,7 @@ def combine(
     sources = tuple(source for release in listed for source in sources_of(release))
     parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
-    residuals, variances, gaps = _measured(listed, at, strategies)
+    residuals, variances, gaps = _mean_measurements(listed, at, strategies)
     is_tested = same_rows == "tested" and first.person is None
     agreement = _agreement(gaps, schema, sources, first.weight) if is_tested else None
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
@@ -191,8 +191,10 @@ def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
     A row that one release leaves out is in the tables of another, unless both leave it out, or a
     release with "refuse" shows that there is no such row.
     """
-    fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
-    dropped = {frozenset(_strict(r) - fits if r.on_outside == "drop" else ()) for r in releases}
+    fits = {name for r in releases if r.on_outside == "refuse" for name in _without_catch_all(r)}
+    dropped = {
+        frozenset(_without_catch_all(r) - fits if r.on_outside == "drop" else ()) for r in releases
+    }
     return tuple(sorted(frozenset.union(*dropped))) if len(dropped) > 1 else ()
 
 
@@ -260,7 +262,7 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
     }
 
 
-def _strict(release: TableRelease) -> set[str]:
+def _without_catch_all(release: TableRelease) -> set[str]:
     """Return the attributes in a release's tables that have no category for all other values."""
     used = {name for marginal in release for name in marginal}
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
@@ -303,8 +305,7 @@ def _domain(
 
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
-    """Return, for each attribute of ``schema``, the strategy (the contrasts) by which it was
-    measured.
+    """Return the strategy (the contrasts) that measured each attribute of ``schema``.
 
     NotAvailableError is raised if the strategies of two releases differ.
     """
@@ -329,8 +330,7 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 
 
 class _Gap(NamedTuple):
-    """The difference between a release and the mean of the releases before it, for one attribute
-    set.
+    """The difference of a release from the mean of the earlier ones, for one attribute set.
 
     ``chi_squared`` is the squared length of the difference, in standard deviations of its noise.
     """
@@ -340,7 +340,7 @@ class _Gap(NamedTuple):
     degrees_of_freedom: int
 
 
-def _measured(
+def _mean_measurements(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
     """Return {attribute set: its mean measurement}, {attribute set: its variance}, and gaps.

@@ -246,9 +246,7 @@ def title_of(release: AbstractRelease) -> str | None:
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
-    """Return the result of the test whether the combined releases are of the same rows, in
-    words.
-    """
+    """Return in words whether the combined releases can be of the same rows, by the test."""
     if agreement is None:
         said = "Whether the releases are of the same rows was not tested"
         if person is not None:

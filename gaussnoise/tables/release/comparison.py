@@ -82,9 +82,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def in_others(self) -> NDArray[np.bool_]:
-        """True for cells of a catch-all category (for all other values); the shape of
-        ``estimate``.
-        """
+        """True for cells of a catch-all category (all other values); shaped like ``estimate``."""
         found = np.zeros(self.estimate.shape, dtype=bool)
         for axis, (name, labels) in enumerate(zip(self.attributes, self.labels, strict=True)):
             own = np.array([label == self.others.get(name) for label in labels])
@@ -105,9 +103,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def how(self) -> str:
-        """A text: whether the intervals are exact or to first order, and the source of the
-        method.
-        """
+        """A text that says whether intervals are exact or to first order, with its source."""
         linear = self.first.is_linear and self.second.is_linear
         if self.kind == "difference":
             return "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
@@ -155,16 +151,12 @@ class ComparisonTable(AbstractEstimates):
         return ConfidenceInterval(np.fmin(low, nearest), np.fmax(high, nearest))
 
     def as_ratio(self) -> "ComparisonTable":
-        """Return the comparison as ratios: cells of the first table divided by cells of the
-        second.
-        """
-        return _finished(replace(self, kind="ratio"))
+        """Return the comparison as ratios: the first table's cells divided by the second's."""
+        return _computed(replace(self, kind="ratio"))
 
     def relative(self) -> "ComparisonTable":
-        """Return the comparison as relative changes: 0.1 means 10 % more than in the second
-        table.
-        """
-        return _finished(replace(self, kind="relative"))
+        """Return the comparison as relative changes: 0.1 means 10 % more than the second table."""
+        return _computed(replace(self, kind="relative"))
 
     def at(self, places: Sequence[Place]) -> Function:
         both = side_by_side(self.first.at(places), self.second.at(places))
@@ -179,9 +171,7 @@ class ComparisonTable(AbstractEstimates):
         return both.then(values)
 
     def _compared(self, z: float) -> Ratios:
-        """Return the compared numbers, with intervals that reach ``z`` standard deviations to each
-        side.
-        """
+        """Return the compared numbers, with intervals of ``z`` standard deviations to each side."""
         one, two = self.first, self.second
         if self.kind == "difference":
             first, second = (
@@ -220,7 +210,7 @@ def compared(
     ``covariance`` is that of the two estimates of each cell; ``names`` are names for the two
     tables.
     """
-    return _finished(
+    return _computed(
         ComparisonTable(
             attributes=first.attributes,
             labels=first.labels,
@@ -238,7 +228,7 @@ def compared(
     )
 
 
-def _finished(table: ComparisonTable) -> ComparisonTable:
+def _computed(table: ComparisonTable) -> ComparisonTable:
     """Return the comparison with its estimates and standard deviations computed anew."""
     found = table._compared(quantile(LEVEL))
     return replace(
@@ -251,9 +241,7 @@ def _finished(table: ComparisonTable) -> ComparisonTable:
 def labels_compared(
     table: AbstractEstimates, kind: Kind, attribute: str, first: Category, second: Category
 ) -> ComparisonTable:
-    """Return the cells of label ``first`` of an attribute compared with those of label
-    ``second``.
-    """
+    """Return the cells of one label of an attribute compared with the cells of another label."""
     if attribute not in table.attributes:
         raise ParameterError(
             f"{kind}: expected an attribute of the table, "

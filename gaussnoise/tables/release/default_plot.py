@@ -73,9 +73,7 @@ def plot_cells(cells: CellList, level: float) -> "Figure":
 
 
 def _dots(table: AbstractEstimates, level: float) -> "Figure":
-    """Draw every cell as a dot with its name; of a large table, only the largest and smallest
-    cells.
-    """
+    """Draw every cell as a dot with its name; of a large table, the largest and smallest cells."""
     size = table.estimate.size
     if size <= _MOST_DOTS:
         return _rows(CellList(table, np.arange(size)), level, "")
@@ -112,23 +110,23 @@ def _rows(
     figure = new_figure(7.5, dotted_height(len(names)))
     axes = figure.subplots()
     dotted_rows(axes, names, *numbers, aside=aside)
-    _name(axes, table, level, which)
+    _write_titles(axes, table, level, which)
     if missing:
         axes.set_xlabel(f"{axes.get_xlabel()}\n{label_text(left_off(missing), 100)}")
     return figure
 
 
-def _name(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
+def _write_titles(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
     """Write the axis title and the title, which name the numbers and explain their intervals."""
     share = isinstance(table, ProportionTable)
     what = "share" if share else counted_text(table)
     if isinstance(table, ComparisonTable):
         what = f"{table.kind} of {' and '.join(table.names)}"
     axes.set_xlabel(f"{what}, with {level_text(level)} intervals, each alone")
-    _entitle(axes, table, which)
+    _write_title(axes, table, which)
 
 
-def _entitle(axes: "Axes", table: AbstractEstimates, which: str) -> None:
+def _write_title(axes: "Axes", table: AbstractEstimates, which: str) -> None:
     if isinstance(table, ProportionTable):
         own = [name for name in table.attributes if name not in table.given] or table.attributes
         title = " × ".join(map(label_text, own)) or "total"
@@ -153,7 +151,7 @@ def _band(table: QueryTable, level: float) -> "Figure":
     axes.set_xticks(places[::step], labels, rotation=30, ha="right", fontsize="small")
     axes.set_ylabel(f"answer and {level_text(level)} interval, each alone")
     axes.set_xlabel(f"{label_text(table.headings[0])} (one label in {step})")
-    _entitle(axes, table, "")
+    _write_title(axes, table, "")
     return figure
 
 
@@ -197,14 +195,12 @@ def _shares(table: ProportionTable, level: float) -> "Figure":
     axes.set_ylabel(f"share and {level_text(level)} interval, each alone")
     axes.legend(title=" / ".join(map(label_text, table.given)), fontsize="small",
                 loc="upper left", bbox_to_anchor=(1, 1))  # fmt: skip
-    _entitle(axes, table, "")
+    _write_title(axes, table, "")
     return figure
 
 
 def _cdfs(table: ProportionTable, level: float) -> "Figure":
-    """Draw the cumulative shares of each group as steps, in bands that hold for all steps
-    together.
-    """
+    """Draw the cumulative shares of each group as steps, with bands for all steps together."""
     groups, _, rows = _by_group(table)
     if len(groups) > _MOST_GROUPS:
         raise ParameterError(
@@ -219,7 +215,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
     figure = new_figure(8, 4.6)
     axes = figure.subplots()
     for k, name in enumerate(groups):
-        x, y, a, b = (_stepped(v[known]) for v in (ends, estimate[k], low[k], high[k]))
+        x, y, a, b = (_last_repeated(v[known]) for v in (ends, estimate[k], low[k], high[k]))
         x[-1] += (x[-1] - x[0]) / max(len(x) - 2, 1) if len(x) > 2 else 1.0
         axes.fill_between(x, a, b, step="post", color=f"C{k % 10}", alpha=0.25, lw=0)
         axes.step(x, y, where="post", color=f"C{k % 10}", lw=1.4, label=label_text(name))
@@ -228,12 +224,12 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
     axes.set_ylabel(f"share; {level_text(level)} bands, all together")
     if table.given:
         axes.legend(title=" / ".join(map(label_text, table.given)), fontsize="small")
-    _name_places(axes, table, ends)
-    _entitle(axes, table, "")
+    _write_steps(axes, table, ends)
+    _write_title(axes, table, "")
     return figure
 
 
-def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
+def _write_steps(axes: "Axes", table: ProportionTable, ends: Array) -> None:
     """Write the labels of the steps on the axis, if the steps are not numbers but only ordered."""
     labels = table.labels[-1]
     if all(isinstance(name, str) for name in labels) and ends.tolist() == list(range(len(labels))):
@@ -242,6 +238,6 @@ def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
         axes.set_xticks(ends[::step], names, rotation=30, ha="right", fontsize="small")
 
 
-def _stepped(values: Array) -> Array:
+def _last_repeated(values: Array) -> Array:
     """Return the values with the last one repeated, so that the last step of a plot has a width."""
     return np.append(values, values[-1])

@@ -152,8 +152,7 @@ class Changes(PickledByArguments):
 
     @cached_property
     def unlike(self) -> Mapping[str, str]:
-        """The attributes that are defined differently in the two releases, as {name: how they
-        differ}.
+        """The attributes that differ between the two releases, as {name: how they differ}.
 
         A level (a coarser grouping of categories) that differs is named too.
         """
@@ -193,9 +192,7 @@ class Changes(PickledByArguments):
         return compared("difference", ("after", "before"), after, before, zeros, others)
 
     def _check(self, *asked: object) -> None:
-        """Raise ParameterError if a request names an attribute that differs between the
-        releases.
-        """
+        """Raise ParameterError if a request names an attribute that differs between releases."""
         for name, how in self.unlike.items():
             if any(_mentions(one, name) for one in asked):
                 raise ParameterError(
@@ -203,44 +200,36 @@ class Changes(PickledByArguments):
                     f"{name!r}, which {how}; hint: tables without it can be compared"
                 )
 
-    def _asked(self, entry: Entry) -> Entry:
-        """Return an entry with all its queries written out, so that both releases get the same
-        queries.
-        """
+    def _with_queries(self, entry: Entry) -> Entry:
+        """Return an entry with all queries written out, which both releases then answer."""
         self._check(entry)
         schema = self.before.plan.schema
         return {schema.names[i]: base for i, base in entry_term(schema, entry).items()}
 
     def answers(self, entry: Entry) -> ComparisonTable:
-        """Return the changes of the answers to one workload entry, as a table."""
-        asked = self._asked(entry)
+        """Return a table of the changes of the answers to one workload entry."""
+        asked = self._with_queries(entry)
         return self._change(self.before.answers(asked), self.after.answers(asked))
 
     def sums(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return the changes of sums of the number ``name`` within the groups ``given``, as a
-        table.
-        """
+        """Return a table of the changes of sums of the number ``name`` in the groups ``given``."""
         self._check(name, given)
         return self._change(self.before.sums(name, given), self.after.sums(name, given))
 
     def means(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return the changes of means of the number ``name`` within the groups ``given``, as a
-        table.
-        """
+        """Return a table of the changes of means of the number ``name`` in the groups ``given``."""
         self._check(name, given)
         return self._change(self.before.means(name, given), self.after.means(name, given))
 
     def proportions(self, names: Entry, given: Entry = ()) -> ComparisonTable:
-        """Return the changes of shares (counts divided by the counts of their groups), as a
-        table.
-        """
+        """Return a table of the changes of shares: counts divided by the counts of their groups."""
         self._check(names, given)
         return self._change(
             self.before.proportions(names, given), self.after.proportions(names, given)
         )
 
     def cdf(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return the changes of the cumulative shares of an attribute within groups, as a table."""
+        """Return a table of the changes of an attribute's cumulative shares, within groups."""
         self._check(name, given)
         return self._change(self.before.cdf(name, given), self.after.cdf(name, given))
 

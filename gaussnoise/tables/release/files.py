@@ -151,10 +151,12 @@ def save_release(
             for S in release.plan.tables.subsets:
                 writer.write(S, release.tables[S])
         document = replace(document, texts={**document.texts, **copied(verifier)})
-        write_document(document, replace(release, tables=writer.tables), folder, _drawn(release))
+        write_document(
+            document, replace(release, tables=writer.tables), folder, _software_entries(release)
+        )
 
 
-def _drawn(release: AbstractRelease) -> dict[str, object]:
+def _software_entries(release: AbstractRelease) -> dict[str, object]:
     """Return the record's entries on the software that drew the noise of a release read from files.
 
     They are empty for a release that was not read from files.
@@ -254,11 +256,11 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
         notes,
         texts_of(attributes_of(release.plan), notes, release.plan.about),
         answers,
-        _has_noise(release.plan),
+        _stores_noise(release.plan),
     )
 
 
-def _has_noise(plan: "Plan") -> bool:
+def _stores_noise(plan: "Plan") -> bool:
     """Return whether the noise of a plan is stored in a file.
 
     It is if it can be described in a file, and is verified faster than it is computed.
@@ -308,25 +310,23 @@ def write_answers(
 
 def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, notes: Notes) -> None:
     """Write the answers to one workload entry to a separate file, in the format of ``name``."""
-    rows = _tidy(release, entry)
+    rows = _answer_rows(release, entry)
     with format_of(name).writer(path, rows.schema, notes) as file:
         file.write_table(rows)
 
 
 def rows_of(release: AbstractRelease, own: Answers) -> Any:
     """Return the rows of a file or sheet of answers: only counts and means if it is a brief one."""
-    return (_brief if own.is_brief else _tidy)(release, own.entry)
+    return (_mean_rows if own.is_brief else _answer_rows)(release, own.entry)
 
 
-def _tidy(release: AbstractRelease, entry: int) -> Any:
+def _answer_rows(release: AbstractRelease, entry: int) -> Any:
     """Return the answers to one workload entry as a tidy pyarrow table."""
     return with_means(release, release.plan.domain.terms[entry]).to_arrow()
 
 
-def _brief(release: AbstractRelease, entry: int) -> Any:
-    """Return counts and means by group as a pyarrow table; the last row is about all groups
-    together.
-    """
+def _mean_rows(release: AbstractRelease, entry: int) -> Any:
+    """Return counts and means by group as a pyarrow table; the last row is for all groups."""
     import pyarrow as pa
 
     plan, term = release.plan, release.plan.domain.terms[entry]

@@ -127,10 +127,9 @@ def side_by_side(*functions: Function) -> Function:
 
 
 def quotients(values: Array) -> tuple[Array, Array]:
-    """Return the first half of the values divided by the second half, and the gradient of the
-    ratios.
+    """Return the quotients of the first half of the values by the second half, and their gradient.
 
-    A ratio is NaN where the divisor is not positive.
+    A quotient is NaN where the divisor is not positive.
     """
     x, y = np.split(values, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,9 +138,7 @@ def quotients(values: Array) -> tuple[Array, Array]:
 
 
 def differences(values: Array) -> tuple[Array, Array]:
-    """Return the first half of the values minus the second half, and the gradient of the
-    differences.
-    """
+    """Return the first half of the values minus the second half, and the gradient of this."""
     x, y = np.split(values, 2)
     one = np.eye(len(x))
     return x - y, np.hstack([one, -one])
@@ -228,12 +225,10 @@ class CellForms:
         return dict.fromkeys(self.ticks, weights) if self.ticks else weights
 
     def part(self, axis: int, k: int) -> "CellForms":
-        """Return the cells of the label with index ``k`` along ``axis``; they keep the other
-        axes.
-        """
+        """Return the cells of the label with index ``k`` along ``axis``, without this axis."""
 
         def part(rows: Mapping[str, Rows]) -> dict[str, Rows]:
-            return {name: _part(own, axis, k) for name, own in rows.items()}
+            return {name: _without_axis(own, axis, k) for name, own in rows.items()}
 
         bottom = None if self.bottom is None else part(self.bottom)
         return replace(self, top=part(self.top), bottom=bottom)
@@ -250,10 +245,8 @@ def places_of(cells: "ArrayLike", shape: Sequence[int]) -> list[Place]:
     return list(zip(*(a.tolist() for a in np.unravel_index(listed, tuple(shape))), strict=True))
 
 
-def _part(rows: Rows, axis: int, k: int) -> Rows:
-    """Return the queries about an attribute that remain when index ``k`` along ``axis`` is
-    chosen.
-    """
+def _without_axis(rows: Rows, axis: int, k: int) -> Rows:
+    """Return the queries about an attribute that remain after index ``k`` of ``axis`` is chosen."""
     if rows.axis is None or rows.axis < axis:
         return rows
     if rows.axis > axis:

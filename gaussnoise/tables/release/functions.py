@@ -124,7 +124,7 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
             "function: expected a function and the tables that it takes, got "
             f'{type(f).__name__} and {len(tables)} tables; hint: function(f, "sex", …)'
         )
-    found = [_numbers(release, table) for table in tables]
+    found = [_forms_of(release, table) for table in tables]
     size = sum(len(numbers.forms) for numbers, _, _ in found)
     if size > _MOST_NUMBERS:
         raise ParameterError(
@@ -145,7 +145,7 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
         if top is not None and bottom is not None:
             ratio = QuadraticRatio(top, bottom, y, covariance)
             return _estimate(release, ratio.estimate, ratio, _method(top, bottom))
-    return _bent(release, of_all, rational, y, covariance)
+    return _approximated(release, of_all, rational, y, covariance)
 
 
 def variance(release: AbstractRelease, name: str, /, **groups: Category) -> FunctionEstimate:
@@ -241,7 +241,7 @@ def covariance_within(
     ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
     meant.
     """
-    moments, (width, height) = _pair(release, "covariance_of", (one, other), within, 1)
+    moments, (width, height) = _pair_moments(release, "covariance_of", (one, other), within, 1)
 
     def of_moments(count: Any, first: Any, second: Any, both: Any) -> Any:
         return width * height * (both * count - first * second) / count**2
@@ -290,7 +290,7 @@ def correlation_within(
     ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
     meant.
     """
-    moments, _ = _pair(release, "correlation", (one, other), within, 2)
+    moments, _ = _pair_moments(release, "correlation", (one, other), within, 2)
 
     def of_moments(n: Any, x: Any, y: Any, xy: Any, xx: Any, yy: Any) -> Any:
         return (xy * n - x * y) / ((xx * n - x * x) * (yy * n - y * y)) ** 0.5
@@ -298,15 +298,14 @@ def correlation_within(
     return function(release, of_moments, *moments)
 
 
-def _pair(
+def _pair_moments(
     release: AbstractRelease,
     asked: str,
     names: tuple[object, object],
     within: Weights,
     most: int,
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
-    """Return the moments of two clipped numbers as weights of cells, and the lengths of their
-    intervals.
+    """Return the moments of two clipped numbers as weights of cells, and both intervals' lengths.
 
     The moments are the count, the sum of each number, the sum of the products; if ``most`` (the
     highest power of a number) is 2, also the sums of squares. They are moments of t = (value − low)
@@ -347,7 +346,7 @@ def powers(base: Clipped) -> Array:
     return weights
 
 
-def _numbers(
+def _forms_of(
     release: AbstractRelease, table: Any
 ) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
     """Return linear forms of cells, a function from them to the numbers of a table, and its shape.
@@ -395,7 +394,7 @@ def _estimate(
     return FunctionEstimate(estimate, sd, method, release.private, ratio)
 
 
-def _bent(
+def _approximated(
     release: AbstractRelease,
     f: Callable[[Array], Any],
     rational: Rational | None,

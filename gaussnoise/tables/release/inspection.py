@@ -105,7 +105,7 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
 
 def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspection:
     """Return the verdict on a release: whether its numbers agree with a recount of its data."""
-    plan, query, growth = release.plan, release.query, _growth(release)
+    plan, query, growth = release.plan, release.query, _relative_noise(release)
     used = plan.asked.used
     scale = query.most / query.unit
     counted = {tuple(used[i] for i in S): own * scale for S, own in found.counts.items()}
@@ -136,11 +136,11 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         deviating[EXACT] = FAR
     lost = 1.0 if plan.has_public_rows else None
     if () in ends:
-        lost = _shift(ends[()], 1) * _rows(query, (), growth)
+        lost = _shift(ends[()], 1) * _noise_in_rows(query, (), growth)
     moved = {
         names[T[0]]: _shift(own, ranks[T])
-        * _rows(query, T, growth)
-        * _spread(query.strategies[T[0]])
+        * _noise_in_rows(query, T, growth)
+        * _wrong_rows(query.strategies[T[0]])
         for T, own in ends.items()
         if len(T) == 1
         and query.strategies[T[0]].size <= _MOST_SHOWN
@@ -148,7 +148,7 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
     }
     degrees = sum(ranks.values())
     noise = {factor: _chance(together, degrees, factor) for factor in _FACTORS} if squares else {}
-    scales = _scales(together, degrees) if squares else None
+    scales = _noticed_scales(together, degrees) if squares else None
     stated = [*moved.values(), *([] if lost is None else [lost])]
     # compared with the released number of rows, hence public
     weak = min(stated, default=0.0) > float(release[()].estimate) / 2
@@ -178,7 +178,7 @@ def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
     return bool((np.abs(part_of(difference, S, known)) < 0.5).all())
 
 
-def _growth(release: AbstractRelease) -> float:
+def _relative_noise(release: AbstractRelease) -> float:
     """Return the noise of tables in relation to that of the plan: 1 if it is not of a stream.
 
     For tick t (one release of a stream), it is the length of row t of C⁻¹, with the strategy matrix
@@ -200,10 +200,10 @@ def _square(
     values = part_of(difference, S, T)
     for axis, i in enumerate(T):
         values = query.strategies[i].contrast(values, axis)
-    return float(np.square(values / _rows(query, T, growth)).sum())
+    return float(np.square(values / _noise_in_rows(query, T, growth)).sum())
 
 
-def _rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> float:
+def _noise_in_rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> float:
     """Return the scale of the noise on the attribute set T, as a number of rows."""
     scale = 0.0 if query.query is None else query.query.scale
     return growth * scale * query.most / (query.unit * int(query.multipliers[T]))
@@ -219,7 +219,13 @@ def _reach(T: Subset, release: AbstractRelease) -> float:
     length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
     if not T:  # all choices have the same number of records
         length = 0.0 if plan.weight is None else 0.5
-    return 2 * plan.rows_per_person * length * query.most / _rows(query, T, _growth(release))
+    return (
+        2
+        * plan.rows_per_person
+        * length
+        * query.most
+        / _noise_in_rows(query, T, _relative_noise(release))
+    )
 
 
 def _ends(
@@ -283,9 +289,8 @@ def _shift(ends: _Ends, rank: int) -> float:
     return top
 
 
-def _spread(strategy: AbstractStrategy) -> float:
-    """Return the number of rows in wrong categories that changes the measurement by length one or
-    more.
+def _wrong_rows(strategy: AbstractStrategy) -> float:
+    """Return how many rows in wrong categories change the measurement by one or more in length.
 
     It is √n / 2 divided by the least length of C x over unit vectors x whose sum is zero, where C
     are the contrasts of an attribute with n categories: N wrong rows change counts by 2N in all,
@@ -309,7 +314,7 @@ def _chance(ends: _Ends, rank: int, factor: float) -> float:
     return float(below + special.gammaincc(rank / 2, high / factor**2 / 2))
 
 
-def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
+def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
     """Return two factors of the noise's scale, one below 1 and one above 1, that are noticed.
 
     Noise whose scale is wrong by a factor beyond these is noticed in the sum of squared errors,
@@ -323,10 +328,9 @@ def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return bounds for the squared length of the noise, outside of which a release fails for
-    certain.
+    """Return (low, high): noise fails in any case if its squared length is outside these bounds.
 
-    That is: the release fails for any choice among the records of persons who have too many.
+    In any case means for any choice among the records of persons who have too many.
     """
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

@@ -37,18 +37,14 @@ _LAST_STEP = 1e-6  # largest change of a coefficient in the last of these steps
 
 
 class Likelihood(Equations, Protocol):
-    """The likelihood equations of a model: at its coefficients, the log-likelihood has gradient
-    zero.
-    """
+    """The likelihood equations of a model: the gradient of the log-likelihood is zero."""
 
     def logarithm(self, beta: Array) -> float:
         """Return the log-likelihood at the coefficients ``beta``, up to a constant."""
         ...
 
     def bias(self, law: Law) -> Array:
-        """Return the bias of the d coefficients that the noise causes, to first order, shape
-        (d,).
-        """
+        """Return the bias of the d coefficients that noise causes, to first order, shape (d,)."""
         ...
 
 
@@ -68,9 +64,7 @@ class AbstractLikelihoodModel(AbstractCoefficients):
 
     @abstractmethod
     def _expected(self, eta: Array) -> tuple[Array, Array]:
-        """Return the expected numbers for linear predictors ``eta``, and the derivatives by
-        ``eta``.
-        """
+        """Return the expected numbers at linear predictors ``eta``, and their derivatives."""
 
     def _predicted(self, values: Mapping[str, Category]) -> Prediction:
         """Return the expected number for the cell with these labels, with a 95 % interval."""
@@ -88,9 +82,7 @@ def fitted_fields(
     start: Array,
     function: str,
 ) -> dict[str, Any]:
-    """Return the fields of a model fitted by largest likelihood, {name: value}, without
-    ``rows``.
-    """
+    """Return the fields of a model of largest likelihood, {name: value}, without ``rows``."""
     law = Law(equations, solved(equations, start, function))
     return {
         **fields_of(release, labels, design, law),

@@ -138,9 +138,7 @@ class LogisticRegression(AbstractLikelihoodModel):
 
     @property
     def odds_ratio(self) -> Array:
-        """The factor by which each column multiplies the odds of the category: exp of its
-        coefficient.
-        """
+        """The factor of each column in the odds of the category: exp of the coefficient."""
         return np.exp(self.estimate)
 
     @property

@@ -198,7 +198,9 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
         [cell(release, **{a: labels[a][k] for a, k in own.cell.items()}) for own in columns],
     )
     design = matrix_of(labels, columns)
-    equations = _Likelihood(design, found.estimate, _raised(found.covariance), sampled=False)
+    equations = _Likelihood(
+        design, found.estimate, _with_positive_variances(found.covariance), sampled=False
+    )
     rows = float(found.estimate[0])
     start = np.zeros(len(columns))
     start[0] = math.log(rows / size)
@@ -206,7 +208,7 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
     return LogLinearModel(rows=rows, margins=tuple(asked), **fields)
 
 
-def _raised(covariance: Array) -> Array:
+def _with_positive_variances(covariance: Array) -> Array:
     """Return the covariance of numbers, with a small variance for the numbers that are exact.
 
     The number of rows is exact if neighbouring data sets replace a person. Distances of

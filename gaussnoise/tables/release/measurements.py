@@ -14,8 +14,7 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """The noisy measurement of one attribute set: the part of its table that margins do not
-    determine.
+    """The noisy measurement of one attribute set: the part of its table that is not in its margins.
 
     All measurements of a release are independent of each other.
 

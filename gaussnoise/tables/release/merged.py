@@ -114,9 +114,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def about(self) -> About:
-        """The lines that describe the data to readers, such as a title; those of the first
-        release.
-        """
+        """The lines that describe the data to readers, such as a title, of the first release."""
         return self.releases[0].plan.about
 
     @property
@@ -142,9 +140,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def ranges(self) -> "tuple[FoundRange, ...]":
-        """Always empty: ranges of columns were found for each of the releases, not for the
-        combination.
-        """
+        """Always empty: ranges of columns were found for each release, not for the combination."""
         return ()
 
     @property

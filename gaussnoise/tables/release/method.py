@@ -243,7 +243,7 @@ def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
     described = ElementTree.SubElement(root, "stdyDscr")
     for path, text in study.items():
         if text:
-            _below(described, path).text = _xml_text(text)
+            _element_at(described, path).text = _xml_text(text)
     variables = ElementTree.SubElement(root, "dataDscr")
     for k, attribute in enumerate(attributes, 1):
         of = {"ID": f"V{k}", "name": _xml_text(attribute.name), "intrvl": "discrete"}
@@ -263,7 +263,7 @@ def _xml_text(text: str) -> str:
     return printable(text).translate(_NOT_XML)
 
 
-def _below(element: ElementTree.Element, path: str) -> ElementTree.Element:
+def _element_at(element: ElementTree.Element, path: str) -> ElementTree.Element:
     """Return the element at ``path`` below ``element``; missing elements are created."""
     for name in path.split("/"):
         found = element.find(name)
