@@ -18,7 +18,7 @@ _MOST_NAMED = 3  # most categories in a message
 def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
     """Return how two attributes of the same name differ, as {name: text}; empty if they do not.
 
-    The names are that of the attribute and those of its levels (coarser groupings of its
+    The names are the attribute's own name and the names of its levels (coarser groupings of its
     categories).
     """
     how = difference_of(one, other)
@@ -83,8 +83,7 @@ _A_YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 def _is_shifted(one: Attribute, other: Attribute) -> bool:
     """Return whether the labels or date edges of two attributes differ only in the year.
 
-    An example are the months of 2022 and the months of 2023. All years must differ by the same
-    number.
+    All years must differ by the same number, like those of the months of 2022 and of 2023.
     """
     if one.edges is not None and not is_dated(one.edges):
         return False

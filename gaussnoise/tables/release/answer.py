@@ -37,8 +37,8 @@ class Answer:
         estimate: shape (labels…); NaN if there is no estimate, such as the share of an empty
             group. Quantiles of dates are dates, or NaT.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
-        low: lower bounds of intervals, each for itself, or for ``compared`` numbers together.
-        high: upper bounds; infinite, or NaT for dates, if no finite bound is known.
+        low: lower bounds of intervals, which hold each alone if ``compared`` is 1, else together.
+        high: upper bounds of intervals; infinite, or NaT for dates, if no finite bound is known.
         level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
@@ -46,13 +46,13 @@ class Answer:
             estimate outside, and ``print`` says so beside it; intervals are cut to these values.
         compared: for how many numbers the intervals hold at the same time: 1, or all of them if the
             largest of several were asked for.
-        cut: where noise moved a mean outside the interval of its number, so that the estimate is
-            the nearer bound; None for other numbers.
+        cut: True for a mean that noise moved outside the interval to which its number is clipped:
+            the estimate is then the nearer bound. None if there is no such mean.
         method: how the intervals of a function are found, in words; "" for other answers, whose
             methods are in ``note``.
-        pvalue: for trends over the ticks of a stream, the p-value of the χ² test of no change, one
-            for each number; NaN if a tick has no estimate. For a test of independence, whose
-            estimate is its χ², the p-value. None for other answers.
+        pvalue: for trends over the ticks (releases) of a stream, the p-value of the χ² test of no
+            change, one for each number; NaN if a tick has no estimate. For a test of independence,
+            whose estimate is its χ², the p-value. None for other answers.
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.

@@ -40,7 +40,7 @@ class AbstractTable:
     def nonnegative(self) -> "BiasedTable":
         """Return the table with its negative cells set to 0.
 
-        This biases each cell upwards a little, and sums of many cells strongly.
+        This biases cells upwards, and sums of many cells strongly.
         """
         return _processed(self, nonnegative, "negative cells set to 0")
 

@@ -78,11 +78,11 @@ class ShownChanges:
     """A table of changes, with its name and the numbers that it compares.
 
     Attributes:
-        table: later minus earlier.
+        table: the changes, numbers of the later release minus those of the earlier one.
         statistic: "count", "mean", "sum" or another kind of number.
-        parts: the names of the table's attributes, with their queries if these are not cells.
+        parts: the names of the table's attributes, each with its queries if these are not cells.
         noun: the plural noun for the counted things.
-        number: the clipped number whose sums or means these are; else None.
+        number: the name of the number whose sums or means these are; None for other statistics.
         over: text after the name of a sum or mean over persons.
         schema: the schema of the earlier release.
     """
@@ -286,12 +286,6 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
     Without ``of``, these are all planned entries that both releases can answer. An entry with a
     number that is clipped to an interval gives tables of the number's means and sums, by the other
     attributes.
-
-    Without ``of``, these are all planned entries that both releases can answer. An entry with a
-    number that is clipped to an interval gives tables of the number's means and sums, by the other
-    attributes.
-
-    An entry with a clipped number has its means and sums, by the other attributes.
 
     Raises:
         ParameterError: unknown attributes, or a table that one of the releases does not have.

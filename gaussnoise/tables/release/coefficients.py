@@ -101,8 +101,8 @@ class CoefficientTest(NamedTuple):
     """A test of the hypothesis that some coefficients are all zero in the population.
 
     Attributes:
-        statistic: the smallest squared distance from the release of coefficients that satisfy the
-            hypothesis.
+        statistic: the smallest squared distance between the release and any coefficients that
+            satisfy the hypothesis.
         degrees: the number of tested coefficients: the degrees of freedom of its χ² distribution.
         p_value: the probability of a statistic of this size or larger if all of them are zero.
 
@@ -299,8 +299,8 @@ class AbstractCoefficients:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval for each coefficient of the counted rows, not simultaneous.
 
-        It contains a value of the coefficient if, with some values of the others, the equations are
-        near zero by the exact covariance of their noise.
+        The interval of a coefficient contains a value if, with some values of the other
+        coefficients, the equations are near zero by the exact covariance of their noise.
 
         Raises:
             ParameterError: level outside (0, 1).

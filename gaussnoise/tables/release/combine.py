@@ -44,17 +44,17 @@ def combine(
 ) -> TableRelease:
     r"""Return several releases of one data set as one release.
 
-    It has the least variance of all unbiased linear estimates from these releases.
+    Its numbers have the least variance of all unbiased linear estimates from these releases.
 
     A release is a set of independent measurements, one for each set T of attributes: the part of
     T's table that its margins do not determine, with noise ``N(0, σ² E)``. Releases that measure
-    attributes by the same contrasts have the same E, so generalised least squares weights each
-    measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``. It answers all questions that
-    any of the releases answers: tables, ``contrast``, ``proportions``, ``ask`` and the rest, with
-    exact covariances.
+    attributes by the same contrasts have the same matrix E, so generalised least squares weights
+    each measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``, a sum over releases r. The
+    combined release answers all questions that any of the releases answers: tables, ``contrast``,
+    ``proportions``, ``ask`` and the rest, with exact covariances.
 
     Formal guarantees:
-        * The ρ of all releases add up to the total cost (``rho_charged``), whether they are
+        * The costs ρ of all releases add up to the total cost (``rho_charged``), whether they are
           combined or not.
         * Estimates are unbiased with the stated deviations *if all releases are of the same rows
           and their noises are independent*. A release that is given twice is refused.
@@ -189,7 +189,7 @@ def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
     """Return the attributes by which only some of the releases leave out rows.
 
     A row that one release leaves out is in the tables of another, unless both leave it out, or a
-    release with "refuse" shows that there is no such row.
+    release with ``on_outside="refuse"`` shows that there is no such row.
     """
     fits = {name for r in releases if r.on_outside == "refuse" for name in _without_catch_all(r)}
     dropped = {

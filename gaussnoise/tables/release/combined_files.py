@@ -246,7 +246,7 @@ def title_of(release: AbstractRelease) -> str | None:
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
-    """Return in words whether the combined releases can be of the same rows, by the test."""
+    """Return the result of the test that combined releases are of the same rows, in words."""
     if agreement is None:
         said = "Whether the releases are of the same rows was not tested"
         if person is not None:

@@ -49,8 +49,9 @@ class ComparisonTable(AbstractEstimates):
         names: names for the first and the second table.
         first: the table that is compared.
         second: the table that is subtracted, or divided by.
-        covariance: covariance of each cell's two estimates, to first order; 0 for two releases.
-        others: {attribute: catch-all}; pictures choose their scale without these cells.
+        covariance: the covariance of the two estimates of a cell, to first order; 0 if the tables
+            are of two releases.
+        others: {attribute: catch-all category}; pictures choose their scale without these cells.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
@@ -115,10 +116,10 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The p-value of the test of no difference: how often noise alone makes one as large.
+        """The p-value of each cell: how often noise alone makes a difference as large.
 
-        It has the shape of ``estimate``, tests each cell alone, and is as exact as the intervals.
-        It is about the rows, not about a population of which they are a sample.
+        The array has the shape of ``estimate``. Each cell is tested alone; the test is exact where
+        the intervals are. It is about the rows, not about a population of which they are a sample.
         """
         change = replace(self, kind="difference")._compared(quantile(LEVEL))
         size = np.abs(change.estimate)

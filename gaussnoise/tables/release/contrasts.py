@@ -40,16 +40,14 @@ def cell(release: AbstractRelease, /, **labels: Category) -> "Weights":
 
 
 def contrast(release: AbstractRelease, weights: "Weights") -> Contrast:
-    """Return a linear combination of cells of one or several tables.
-
-    Its standard deviation is exact.
+    """Return a linear combination of cells of released tables, and its standard deviation.
 
     Args:
         release: the release that is asked.
-        weights: for each marginal, an array shaped like its table.
+        weights: {attribute names: array of the weights of all cells of their table}.
 
     Returns:
-        The estimate and its standard deviation, which includes correlations between tables.
+        The estimate and its exact standard deviation, which includes correlations between tables.
 
     Raises:
         ParameterError: an unknown marginal or a wrong shape.

@@ -110,7 +110,7 @@ class Changes(PickledByArguments):
     """Changes from one release to another, safe to publish if both releases are.
 
     ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. Its
-    ``as_ratio()`` is later over earlier, its ``relative()`` the relative change; its
+    ``as_ratio()`` is later over earlier, its ``relative()`` the relative change. Its methods
     ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
     the tables that both releases have.
 

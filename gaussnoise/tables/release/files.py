@@ -198,8 +198,8 @@ class Document:
 
     Attributes:
         record: ``release.json`` without the locations of tables and the digests of files.
-        marginals: the entry of every table in the record, without its location.
-        measurements: the entry of every noisy measurement in the record.
+        marginals: the record's entry for every table, without the location of the table.
+        measurements: the record's entry for every noisy measurement.
         summary: ``summary.txt``.
         notes: sentences for the method statement, by heading.
         texts: {name: content} of further text files.
@@ -224,7 +224,7 @@ def rehearsed(
     *,
     verifier: bool = False,
 ) -> Document:
-    """Return the document of a release whose tables are still zero.
+    """Return the document (all files except tables) of a release whose tables are still zero.
 
     All errors that need no data are raised here. After this, a charged release only counts, draws,
     decodes, and writes. No answers are written for tables of more than ``most_cells`` cells: they
@@ -293,10 +293,10 @@ def write_document(
 def write_answers(
     release: AbstractRelease, answers: Mapping[int, str], folder: Path, notes: Notes
 ) -> None:
-    """Write tidy answers for workload entries that ask for more than cells, by :func:`answered`.
+    """Write tidy answers for workload entries that ask for more than cells.
 
-    They are computed from the tables, hence at no further privacy cost. The name of a file ends in
-    its format; answers are added to a workbook that has all tables.
+    The answers are computed from the tables, hence at no further privacy cost. The name of a file
+    ends in its format; answers are added to a workbook that has all tables.
     """
     for k, own in enumerate(answered(release, answers), len(release.plan.tables.subsets)):
         name = answers[own.entry]

@@ -52,7 +52,7 @@ class Rows(NamedTuple):
     """The queries about one attribute: one for each label along an axis, or one for all cells.
 
     Attributes:
-        base: the base with the queries.
+        base: the queries, one row of weights of the attribute's categories for each.
         axis: the axis along which each label has its query; None if one query is for all cells.
         query: the index in ``base`` of the query for all cells, if there is one.
     """
@@ -73,7 +73,7 @@ class Rows(NamedTuple):
 
 
 class Function(NamedTuple):
-    """Numbers as a function of linear forms of releases.
+    """Numbers computed by a function from linear forms: weighted sums of released cells.
 
     Attributes:
         forms: p pairs: a release or stream, and the weights of a linear form of its cells.
@@ -147,16 +147,16 @@ def differences(values: Array) -> tuple[Array, Array]:
 @final
 @dataclass(frozen=True, eq=False)
 class CellForms:
-    """The cells of a table: linear forms of a release, or ratios of two linear forms each.
+    """The cells of a table: linear forms (weighted sums of released cells) or ratios of two.
 
     Attributes:
         release: the release, or the stream, whose forms these are; None after unpickling, so that
             the pickle of one table holds neither other tables nor the path of their files.
-        top: {attribute: queries}.
-        bottom: the same for the divisor; None if there is none.
+        top: {attribute: queries}, for the form, or for the dividend of a ratio.
+        bottom: {attribute: queries} for the divisor of a ratio; None if there is no divisor.
         shift: the number that is added to scaled ratios.
         scale: the factor of forms or ratios.
-        ticks: for a stream, the ticks whose tables are added up.
+        ticks: for a stream, the ticks (its releases) whose tables are added up.
     """
 
     release: Any
@@ -177,7 +177,7 @@ class CellForms:
         return noun_of(plan, once=len(self.ticks) == 1 or plan.over.most_reports == 1)
 
     def at(self, places: Sequence[Place]) -> Function:
-        """Return some cells as a function of linear forms.
+        """Return some cells as a function of linear forms (weighted sums of released cells).
 
         Raises:
             NotAvailableError: there is no release to ask.

@@ -86,14 +86,14 @@ class FunctionEstimate:
 
 
 def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> FunctionEstimate:
-    """Return a function of released numbers, with its interval.
+    """Return the estimate of a function of released numbers, with its interval.
 
     If f only adds, multiplies, divides and takes integer powers, calling it on symbols shows that
-    it is a ratio of polynomials. If these have degree two at most, the interval contains every r
-    for which the test of "numerator − r · denominator is 0" does not reject, by the distribution of
-    a quadratic form. It is exact for linear forms and their ratios (Fieller 1954), and nearly exact
-    for others. Other functions are approximated by quadratic ones in the range of the noise; there
-    is no interval if the approximation is not close enough.
+    it is a ratio of polynomials. If these have degree two at most, the interval contains every
+    value r for which the test of "numerator − r · denominator is 0" does not reject, by the
+    distribution of a quadratic form. It is exact for linear forms and their ratios (Fieller 1954),
+    and nearly exact for others. Other functions are approximated by quadratic ones in the range of
+    the noise; there is no interval if the approximation is not close enough.
 
     Args:
         release: the release that is asked.
@@ -181,8 +181,8 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
 def variance_within(release: AbstractRelease, name: str, within: Weights) -> FunctionEstimate:
     """Return the variance of a clipped number over the records in some cells of one table.
 
-    ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
-    meant.
+    A clipped number has a public interval, and values outside are moved to the nearer bound.
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for cells that are included.
     """
     (i,) = release.plan.subset((name,))
     base = release.plan.schema.attributes[i].base
@@ -238,8 +238,8 @@ def covariance_within(
 ) -> FunctionEstimate:
     """Return the covariance of two clipped numbers over the records in some cells of a table.
 
-    ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
-    meant.
+    A clipped number has a public interval, and values outside are moved to the nearer bound.
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for cells that are included.
     """
     moments, (width, height) = _pair_moments(release, "covariance_of", (one, other), within, 1)
 
@@ -287,8 +287,8 @@ def correlation_within(
 ) -> FunctionEstimate:
     """Return the correlation of two clipped numbers over the records in some cells of a table.
 
-    ``within`` is {attribute names: weight of each cell}, with weight 1 for the cells that are
-    meant.
+    A clipped number has a public interval, and values outside are moved to the nearer bound.
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for cells that are included.
     """
     moments, _ = _pair_moments(release, "correlation", (one, other), within, 2)
 

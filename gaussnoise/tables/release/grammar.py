@@ -66,12 +66,12 @@ _NOUNS = {noun: Noun() for noun in ("rows", "records", "people", "persons")}
 def parsed(
     text: str, schema: Schema, tick: str | None = None, nouns: Mapping[str, Noun] = _NOUNS
 ) -> Question:
-    """Return the meaning of a question.
+    """Return the meaning of a question in words: a count, share, mean or other statistic.
 
     Args:
         text: the question.
         schema: the schema, with the names and labels that may occur.
-        tick: the word for a tick of a stream; None for a release.
+        tick: the word for a tick (one release of a stream); None for a single release.
         nouns: nouns for what the tables count, or for what readers may think that they count.
 
     Raises:

@@ -179,7 +179,7 @@ def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
 
 
 def _relative_noise(release: AbstractRelease) -> float:
-    """Return the noise of tables in relation to that of the plan: 1 if it is not of a stream.
+    """Return the standard deviation of tables divided by that of the plan: 1 outside of streams.
 
     For tick t (one release of a stream), it is the length of row t of C⁻¹, with the strategy matrix
     C.

@@ -38,10 +38,10 @@ class Likeness(NamedTuple):
     Attributes:
         column: the attribute.
         statistic: "mean", "standard deviation", "quantile 0.25", "quantile 0.5" or "quantile 0.75".
-        synthetic: its value for the synthetic records; None if no record has a value.
-        release: the estimate of the release; None if it has none.
+        synthetic: the statistic of the synthetic records; None if no record has a value.
+        release: the estimate of the same statistic from the release; None if it has none.
         low: lower bound of the release's 95 % interval; None if it has none.
-        high: upper bound, likewise.
+        high: upper bound of this interval; None if it has none.
         assumed: whether the release has no such estimate: ``synthetic`` then follows from the shape
             that :meth:`synthetic` assumes for clipped numbers.
 

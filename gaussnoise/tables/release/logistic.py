@@ -42,8 +42,8 @@ class _Scores:
     X is the design matrix, p has the probability of the category in each group, and ∘ multiplies
     elements.
 
-    X is the design, and p the probability of the category in each group. The numbers of rows in
-    each group are noisy: n₁ (``ones``) with the category, and n (``rows``) in all.
+    The numbers of rows in each group are noisy: n₁ (``ones``) with the category, and n (``rows``)
+    in all.
     """
 
     design: Array  # (groups, d)

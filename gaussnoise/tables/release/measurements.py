@@ -14,19 +14,17 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """The noisy measurement of one attribute set: the part of its table that is not in its margins.
+    """The noisy measurement of one set of attributes.
 
-    All measurements of a release are independent of each other.
-
-    Measurements are independent of each other.
+    It is the part of the table of these attributes that the margins of the table do not determine,
+    plus noise. All measurements of a release are independent of each other.
 
     Attributes:
-        attributes: names.
-        estimate: shape (sizes…), with sum zero along every axis: the part of the true table that
-            its margins do not determine, plus noise.
-        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
-            attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
-            projection onto such arrays.
+        attributes: the names of the attributes.
+        estimate: the noisy part of the table, shape (sizes…), with sum zero along every axis.
+        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``, with a matrix E_i for each
+            attribute i; 0 for an exact total. For an attribute that is planned for counts of its
+            n_i categories, ``E_i = I − 11'/n_i``, the projection onto vectors whose sum is zero.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})

@@ -32,10 +32,10 @@ class Source(NamedTuple):
     """One of the releases that were combined.
 
     Attributes:
-        id: the first 16 digits of the sha256 of its tables.
-        rho: the ρ that it charged.
-        marginals: the attribute names of its tables.
-        unit: the number of integer units of a row, see :attr:`Plan.unit`.
+        id: the first 16 digits of the sha256 of the release's tables.
+        rho: the cost ρ of the release.
+        marginals: the attribute names of each table.
+        unit: the number of integer units into which a row is split, see :attr:`Plan.unit`.
     """
 
     id: str
@@ -48,7 +48,8 @@ class Agreement(NamedTuple):
     """The result of the test whether combined releases can be about the same rows.
 
     Attributes:
-        chi_squared: the squared length of their differences, in standard deviations of the noise.
+        chi_squared: the squared length of the differences between releases, in standard deviations
+            of the noise.
         degrees_of_freedom: the mean of ``chi_squared`` if the rows are the same.
         p_value: how often noise alone makes differences at least as large.
     """
@@ -75,15 +76,15 @@ class MergedPlan(PickledByArguments):
     Attributes:
         schema: all attributes.
         domain: the queries of all releases, each once.
-        neighbors: the neighbouring relation of all of them.
-        rows_per_person: the most rows of one person, in all of them.
-        person: the column that says which person a row belongs to, in all of them; or None.
-        per_person: the function of a person's own numbers, by clipped number, in all of them.
-        public: the attributes whose tables are exact, in all of them.
-        weight: the column that rows are weighted by, in all of them; or None.
+        neighbors: the neighbouring relation of all releases.
+        rows_per_person: the most rows of one person, in all releases.
+        person: the column that says which person a row belongs to, in all releases; or None.
+        per_person: {number: function that makes one number of a person's rows}, in all releases.
+        public: the attributes whose tables are exact, in all releases.
+        weight: the column that rows are weighted by, in all releases; or None.
         sources: facts about the releases that were combined.
-        releases: these releases themselves.
-        agreement: the test whether they can be about the same rows; None if there was no test.
+        releases: the releases that were combined.
+        agreement: the test whether all can be about the same rows; None if there was no test.
         fits: the attributes in which every row was assumed to have a valid value, since only some
             of the releases leave out rows without one.
     """

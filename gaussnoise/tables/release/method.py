@@ -1,4 +1,4 @@
-"""The method statement of a release: facts of its record, under the headings of SIMS."""
+"""The method statement of a release: facts about it, under the headings of the SIMS standard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -86,13 +86,13 @@ def statement(
     Args:
         plan: the plan of the tables; for a stream, that of one tick.
         facts: the facts about the plan or the stream.
-        said: the publisher's lines about the tables.
+        said: the publisher's lines about the tables, such as a title.
         private: False for a simulation.
         noun: what the tables count, in the plural.
         counted: sentences about rows that are in no table.
         unit: sentences on sums and weights.
         policy: sentences on the guarantee, and on its limits.
-        times: sentences on the ticks that tables are about.
+        times: sentences on the ticks (releases of a stream) that tables are about.
         origin: sentences about the releases that were combined.
     """
     tables = number_of(len(plan.marginals), "table")
