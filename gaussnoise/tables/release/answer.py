@@ -132,10 +132,11 @@ class Answer:
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """Return :meth:`columns` as a dataframe of the library that the records came in.
+        """Return the answer as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow. The frame holds the level of the intervals, as frames
-        of tables do.
+        The columns are those of :meth:`columns`. For records in files and remote engines, the
+        result is a pyarrow table. The frame holds the level of the intervals, as frames of tables
+        do.
         """
         return framed(with_level(self._arrow(), self.level, self.private), self.backend)
 

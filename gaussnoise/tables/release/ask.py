@@ -599,7 +599,7 @@ class _Asked:
         return self._of_groups(what, asked.given, of_group, [_CLIPPED])
 
     def _between(self, asked: Between) -> Answer:
-        """Return the covariance or correlation of two numbers over the records of each group."""
+        """Return the covariance or correlation of two numbers in the records of each group."""
         names, pair = self.release.plan.schema.names, (asked.first, asked.second)
         of_pair = covariance_within if asked.name == "covariance" else correlation_within
 
@@ -878,9 +878,10 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> Weights:
-        """Return one linear form as {attribute names: weight of each cell of their table}.
+        """Return a linear form (weighted sum of cells) as {attribute names: weights of cells}.
 
-        ``row`` has, for each axis of the answer, the position of the number that the form computes.
+        ``form`` states the conditions. ``row`` has, for each axis of the answer, the position of
+        the number that the form computes.
         """
         schema = self.release.plan.schema
         weights = np.ones(())

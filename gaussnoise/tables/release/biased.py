@@ -109,14 +109,15 @@ class BiasedTable(AbstractTable):
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """Return :meth:`columns` as a dataframe of the library that the records came in.
+        """Return the table as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow.
+        The columns are those of :meth:`columns`. For records in files and remote engines, the
+        result is a pyarrow table.
         """
         return framed(self._arrow(), self.backend)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return :meth:`columns` as a pandas frame.
+        """Return the table as a pandas frame, with the columns of :meth:`columns`.
 
         Raises:
             NotAvailableError: pandas is not installed.

@@ -118,7 +118,10 @@ class CellList:
         return self.to_arrow(level).to_pydict()
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
-        """Return :meth:`columns` in pyarrow; the metadata hold the level of the intervals."""
+        """Return the cells as a pyarrow table, with the columns of :meth:`columns`.
+
+        The metadata of the table hold the level of the intervals.
+        """
         import pyarrow as pa
 
         cells = zip(*self._cells(), strict=True)
@@ -132,11 +135,14 @@ class CellList:
         return with_level(rows, level, self.private)
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """Return :meth:`columns` as a dataframe of the library that the records came in."""
+        """Return the cells as a dataframe of the library that the records came in.
+
+        The columns are those of :meth:`columns`.
+        """
         return framed(self.to_arrow(level), self.table.backend)
 
     def to_pandas(self, level: float = LEVEL) -> "pd.DataFrame":
-        """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
+        """Return the cells as a pandas frame; ``frame.attrs`` holds the level of the intervals.
 
         Raises:
             NotAvailableError: pandas is not installed.

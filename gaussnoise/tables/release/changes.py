@@ -134,9 +134,9 @@ class ShownChanges:
 
     @property
     def finding(self) -> str:
-        """One sentence about the largest change that is clear of the noise, or that there is none.
+        """One sentence: the largest change that is clear of the noise, or that there is none.
 
-        It is supported by intervals that hold for all numbers of the table together.
+        The sentence is supported by intervals that hold for all numbers of the table together.
         """
         table = self.table
         low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
@@ -249,7 +249,7 @@ class ShownChanges:
         return found
 
     def record(self, *, rows: bool) -> dict[str, object]:
-        """Return the table as plain data for JSON; with the numbers of all cells if ``rows``."""
+        """Return the table as plain data for JSON, with the numbers of all cells if ``rows``."""
         table, found = self.table, dict[str, object]()
         if rows:
             found["rows"] = [

@@ -46,7 +46,7 @@ _ENDS = {  # column heads of the estimate and of the bounds of intervals
 
 
 class Column(NamedTuple):
-    """A column of a design matrix: an indicator of categories times numbers.
+    """A column of a design matrix: the indicator of some categories, multiplied by some numbers.
 
     Attributes:
         cell: the category of each attribute for which the indicator is 1.
@@ -79,14 +79,14 @@ class Equations(Protocol):
         ...
 
     def slope(self, beta: Array) -> Array:
-        """Return the derivatives of the left sides at the coefficients ``beta``, shape (d, d).
+        """Return the derivatives of the left sides of the equations at ``beta``, shape (d, d).
 
         There is a row for each equation, and a column for each coefficient.
         """
         ...
 
     def spread(self, beta: Array) -> Array:
-        """Return the covariance of the left sides at the coefficients ``beta``, shape (d, d)."""
+        """Return the covariance of the left sides of the equations at ``beta``, shape (d, d)."""
         ...
 
     def turned(self, beta: Array, w: Array) -> Array:

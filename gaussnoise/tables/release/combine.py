@@ -49,9 +49,9 @@ def combine(
     A release is a set of independent measurements, one for each set T of attributes: the part of
     T's table that its margins do not determine, with noise ``N(0, σ² E)``. Releases that measure
     attributes by the same contrasts have the same matrix E, so generalised least squares weights
-    each measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``, a sum over releases r. The
-    combined release answers all questions that any of the releases answers: tables, ``contrast``,
-    ``proportions``, ``ask`` and the rest, with exact covariances.
+    each measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``, the sum over releases r.
+    The combined release answers all questions that any of the releases answers: tables,
+    ``contrast``, ``proportions``, ``ask`` and the rest, with exact covariances.
 
     Formal guarantees:
         * The costs ρ of all releases add up to the total cost (``rho_charged``), whether they are
@@ -203,7 +203,7 @@ def check_together(
     releases: Sequence[TableRelease],
     may_differ: Sequence[str] = (),
 ) -> None:
-    """Raise ParameterError if releases cannot be used together.
+    """Raise ParameterError if releases count other records, or if they have noise in common.
 
     Args:
         function: the name at the beginning of error messages.

@@ -134,11 +134,11 @@ class ComparisonTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for each number alone, or for all of this table together (Šidák 1967).
+        """Return intervals for each cell alone, or for all cells together (Šidák 1967).
 
-        They are cut to the values that the true numbers can have, and contain the estimate unless
-        noise moved it outside these values. If a divisor may be zero, they are infinite, or contain
-        all these values.
+        Intervals are cut to the values that the true numbers can have, and contain the estimate
+        unless noise moved it outside these values. If a divisor may be zero, an interval is
+        infinite, or contains all values that the true number can have.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

@@ -131,7 +131,7 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
 
 
 def _weights(names: Names, given: object) -> Array:
-    """Return the weights of one table as an array; raise ParameterError if they are no array."""
+    """Return the weights of a table's cells as an array; raise ParameterError if not an array."""
     try:
         if not isinstance(given, Mapping):
             return np.asarray(given, dtype=np.float64)

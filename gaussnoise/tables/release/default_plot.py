@@ -176,7 +176,7 @@ def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[A
 
 
 def _shares(table: ProportionTable, level: float) -> "Figure":
-    """Draw shares with one colour for each group; if there are too many, only the extreme cells."""
+    """Draw shares with one colour for each group; if there are too many, draw cells as dots."""
     groups, parts, rows = _by_group(table)
     if len(groups) > _MOST_SERIES or not 0 < len(parts) <= _MOST_POSITIONS:
         return _dots(table, level)

@@ -237,7 +237,7 @@ class Changes(PickledByArguments):
         """Return the change of a linear combination of cells, with its exact standard deviation.
 
         Args:
-            weights: as for :meth:`TableRelease.contrast`.
+            weights: {attribute names: array of the weights of all cells of their table}.
         """
         self._check(weights)
         earlier, later = self.before.contrast(weights), self.after.contrast(weights)
@@ -272,7 +272,7 @@ class Changes(PickledByArguments):
 
         Args:
             directory: a new directory, which appears only when it is complete.
-            format: of the files, as in :meth:`TableRelease.save`.
+            format: the format of the files, as in :meth:`TableRelease.save`.
             of: the tables, like ``[("sex", "age")]``; if left out, the number of rows and all that
                 one of the releases was asked for and both can answer. A table with a clipped number
                 has its means and sums.

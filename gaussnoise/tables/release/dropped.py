@@ -50,7 +50,7 @@ def is_kept(text: str, other: str) -> bool | None:
     (a mean in place of a median), counts as one that lacks words.
 
     Args:
-        text: the text, in the words of the suggestion for ticks.
+        text: the original question, with the word "tick" for periods if the suggestion has it.
         other: the suggested question.
     """
     if is_reversed(text, other):

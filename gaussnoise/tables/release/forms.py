@@ -138,7 +138,7 @@ def quotients(values: Array) -> tuple[Array, Array]:
 
 
 def differences(values: Array) -> tuple[Array, Array]:
-    """Return the first half of the values minus the second half, and the gradient of this."""
+    """Return the first half of the values minus the second half, and the gradient of the result."""
     x, y = np.split(values, 2)
     one = np.eye(len(x))
     return x - y, np.hstack([one, -one])

@@ -259,7 +259,8 @@ def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
     """Return bounds of a squared error: quantiles of χ² with ``rank`` degrees of freedom.
 
     Probability ``tail`` is left on each side. If ``crowded`` persons have more records than are
-    counted, half of the upper tail is for the slack that their choice adds.
+    counted, half of the upper tail is for the slack: the most that the unknown choice of the
+    counted records adds to the length of the error.
     """
     from scipy import special
 
@@ -315,10 +316,10 @@ def _chance(ends: _Ends, rank: int, factor: float) -> float:
 
 
 def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
-    """Return two factors of the noise's scale, one below 1 and one above 1, that are noticed.
+    """Return (low, high): factors between which a wrong scale of the noise may not be noticed.
 
-    Noise whose scale is wrong by a factor beyond these is noticed in the sum of squared errors,
-    with probability :data:`POWER`.
+    Noise with the stated scale times a factor below low or above high is noticed in the sum of
+    squared errors, with probability at least :data:`POWER`.
     """
     from scipy import special
 
@@ -328,9 +329,9 @@ def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return (low, high): noise fails in any case if its squared length is outside these bounds.
+    """Return (low, high): noise with a squared length outside these bounds always fails the test.
 
-    In any case means for any choice among the records of persons who have too many.
+    Always means for any choice among the records of persons who have more than are counted.
     """
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

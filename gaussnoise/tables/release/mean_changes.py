@@ -190,8 +190,8 @@ def _changes(
 ) -> Iterator[MeanChange]:
     """Yield the changes of the mean of one column, for each group.
 
-    ``before`` and ``after`` are a release with the range that was found for the column. ``level``
-    covers errors of both range searches too.
+    ``before`` and ``after`` each are a release with the range that was found for the column.
+    ``level`` is the confidence level; it covers errors of both range searches too.
     """
     (first, own), (second, other) = before, after
     z = float(-scipy.special.ndtri((1 - level - own.wrong - other.wrong) / 2))

@@ -60,7 +60,7 @@ class Agreement(NamedTuple):
 
     @classmethod
     def of(cls, chi_squared: float, degrees_of_freedom: int) -> "Agreement":
-        """Return the result of the test for a χ² statistic, with its p-value."""
+        """Return the result of the test for this χ² statistic, with its p-value."""
         free = degrees_of_freedom
         p_value = float(scipy.special.chdtrc(free, chi_squared)) if free else 1.0
         return cls(chi_squared, free, p_value)
@@ -120,9 +120,10 @@ class MergedPlan(PickledByArguments):
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The scales of the numbers with which budgets of records grow, as {name: scale}.
+        """The columns whose numbers make the budget of a record larger, as {name: scale}.
 
-        They are the same in all releases.
+        The larger a number is in units of its scale, the larger is the budget. It is empty if all
+        records have the same budget. All releases have the same scales.
         """
         return self.releases[0].plan.scales
 

@@ -142,7 +142,7 @@ def statement(
 
 
 def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
-    """Return the units of sums and means, as {attribute: {label of the query: unit}}."""
+    """Return {attribute: {label of a query: unit}} of the sums and means in tables."""
     found: dict[str, dict[str, str]] = {}
     for i, base in (pair for term in plan.domain.terms for pair in term):
         attribute = plan.schema.attributes[i]
