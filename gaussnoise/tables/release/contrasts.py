@@ -88,9 +88,8 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
     estimates, shares = np.zeros((2, len(combinations)))
     pulled: dict[Subset, Array] = {}  # {T: a row of weights for each combination}
     sizes: dict[Subset, Array] = {}  # norms of the same arrays, for the absolute weights
-    asked: dict[
-        Names, tuple[Array, list[int], Subset, list[Subset]]
-    ] = {}  # {names: what weights need}
+    # {attribute names: (table, order of its axes, attribute set S, measured subsets of S)}
+    asked: dict[Names, tuple[Array, list[int], Subset, list[Subset]]] = {}
     for row, weights in enumerate(combinations):
         for names, given in weights.items():
             if names not in asked:

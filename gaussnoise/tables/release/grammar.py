@@ -409,7 +409,11 @@ class _Meaning(Transformer):
         return self._part("share", meta, {i: level}, given)
 
     def _with_yes(self, read: _Read) -> _Read:
-        """Return conditions; an attribute named alone gets its label "yes", or the like."""
+        """Return conditions in which "employed" alone means ``employed=yes``.
+
+        This holds for each attribute that is named without a label and has one label like "yes";
+        other conditions stay as they are.
+        """
         where = dict(read.where)
         for i, cells in read.where.items():
             labels = [str(label).lower() for label in self._attributes[i].labels]

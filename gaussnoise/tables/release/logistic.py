@@ -292,7 +292,8 @@ def _check_counts(
 def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> None:
     """Raise ParameterError if noise hides the information on some combination of coefficients.
 
-    The information is minus the derivative of the equations at the coefficients ``beta``.
+    The information matrix is minus the derivative of the equations at the coefficients ``beta``.
+    Each of its eigenvalues must be clear of zero, compared with its noise.
     """
     p = equations.chance(beta)
     values, axes = np.linalg.eigh(-equations.slope(beta))

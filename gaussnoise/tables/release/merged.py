@@ -115,7 +115,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def about(self) -> About:
-        """The lines that describe the data to readers, such as a title, of the first release."""
+        """The lines of the first release that describe the data to readers, such as a title."""
         return self.releases[0].plan.about
 
     @property
