@@ -156,7 +156,11 @@ def _at(
 
 
 def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return the bound for differences from private records; errors do not show their sizes."""
+    """Return the proof of a lower bound for ``reach``, the differences between private records and
+    their replacements.
+
+    Errors do not show the size of the records, which is private.
+    """
     try:
         return proof_of(domain, reach, p, tol)
     except (GaussNoiseError, ArithmeticError) as error:

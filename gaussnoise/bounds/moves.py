@@ -42,7 +42,8 @@ def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]
 
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
-    """Return ``{x − y}`` over records x of the data and their replacements y, up to sign.
+    """Return the set of differences x − y between a record x of the data and a record y that may
+    replace it; of x − y and y − x, one is enough.
 
     If there are too many records, some are left out: a subset gives a valid bound too.
     """
@@ -74,7 +75,9 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
 
 
 def _far(rows: Array, most: int) -> Array:
-    """Return at most ``most`` of the rows, each farthest from those chosen before it."""
+    """Return at most ``most`` of the rows, chosen one by one: each is the farthest from those
+    chosen before.
+    """
     if len(rows) <= most:
         return rows
     chosen = [int(np.argmax(((rows - rows.mean(axis=0)) ** 2).sum(axis=1)))]

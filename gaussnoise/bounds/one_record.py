@@ -32,7 +32,10 @@ _STEPS, _CLOSE = 100, 1e-5
 
 @lru_cache(maxsize=8)
 def one_record(noise: OptimalNoise) -> Proof | None:
-    """Return the least γ° of ``{±(x − y)}`` over all x in the set; None if the set is too large."""
+    """Return the proof of the least γ° of ``{±(x − y): y in the domain}`` over all its points x.
+
+    None if the domain has too many points.
+    """
     if isinstance(noise.certificate, MarginalCertificate):
         return _of_tables(noise.certificate)
     domain = noise.domain
@@ -53,7 +56,9 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""Return the proof by the best measure on patterns D: the attributes where y differs from x.
+    r"""Return the proof for tables, where all records x are alike: the best measure on patterns D.
+
+    A pattern D is the set of attributes in which the replacement y differs from x.
 
     The measure is uniform on all y of one pattern. Let z_x be the zero-sum vector of x in an
     attribute. If y agrees with x there, y has the same vector. If not, its vector is ``−z_x/(n − 1)
@@ -115,7 +120,12 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Return the weighted squared length of each residual T ≠ ∅ of a record; None if too many."""
+    """Return {T: weighted squared length of the residual T of one record}, for all T except the
+    empty set.
+
+    A residual T is the part of a record's point that belongs to the attributes T alone. None if
+    there are too many sets T.
+    """
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:
         return None

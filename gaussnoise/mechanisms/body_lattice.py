@@ -41,7 +41,10 @@ _BARE = 1e-9  # relative distance from the range of the noise at which a member 
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """The part of a lattice that does not depend on the budget: it is computed once for a noise.
+    """The part of a :class:`BodyLattice` that does not depend on the privacy budget.
+
+    It is computed once for each optimal noise. w is the scaled coordinate vector of a record, as
+    :class:`BodyLattice` defines it.
 
     Attributes (for the others, see :class:`BodyLattice`):
         length: bound on the difference of w between neighbours; 0 without noise.
@@ -65,7 +68,7 @@ class _Geometry:
 
     @classmethod
     def of(cls, noise: OptimalNoise, covariance: FactorCovariance) -> Self:
-        """Return the geometry of a noise.
+        """Return the geometry for the domain and the covariance of an optimal noise.
 
         Raises:
             CovarianceError: the covariance leaves a direction of the domain without noise.
@@ -94,7 +97,9 @@ class _Geometry:
             )
 
         def whitened(lengths: Array) -> float:
-            """Return a bound on ‖w‖ over all vectors in the box with these half widths."""
+            """Return an upper bound on ‖W v / size‖ over all v with ``|v_j| <= lengths[j]`` for
+            every j.
+            """
             return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
 
         error = _left_error(W, factor)
@@ -204,7 +209,11 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """Return the lattice for ρ; ``choose_bits`` maps the deviation of noise on w to bits."""
+        """Return the lattice for the budget ρ.
+
+        ``choose_bits`` takes the standard deviation of the noise, and returns how many bits finer
+        than one the lattice is.
+        """
         known = _known.get(noise)
         if known is None or known.unit_factor is not covariance.unit_factor:
             known = _known[noise] = _Geometry.of(noise, covariance)
@@ -249,12 +258,17 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return self.rounded(totals)
 
     def grid(self, X: Array) -> NDArray[np.int64]:
-        """Return the integers z of every row, by exact or correctly rounded operations alone."""
+        """Return the integers z(x) of every row x of X (see the class), shape (n, d).
+
+        Every operation on floats is exact or correctly rounded.
+        """
         moved = np.ldexp(X - self.origin, -self.exponents)
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
     def rounded(self, totals: list[int]) -> list[int]:
-        """Return the totals, whitened and in lattice steps, rounded exactly; halves round up."""
+        """Return Q (see the class): the integer vector ``totals`` times a fixed matrix, in
+        integers, and rounded; halves round up.
+        """
         answers = []
         for columns, row, low in self._exact:
             total = sum(map(operator.mul, row, map(totals.__getitem__, columns)))
@@ -263,7 +277,9 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
     @cached_property
     def _exact(self) -> list[tuple[list[int], list[int], int]]:
-        """Where each row of the matrix of :meth:`rounded` is not zero: integers × 2^power."""
+        """The matrix by which :meth:`rounded` multiplies: for each row, the columns that are not
+        zero, their integer entries, and the power of two that multiplies these entries.
+        """
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
@@ -277,7 +293,9 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return exact
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
-        """Return w (see the class) for each row of integers ``grid``, up to rounding."""
+        """Return w = ``W (steps ∘ z) / size`` for each row z of ``grid``, computed in floats, shape
+        (n, r).
+        """
         if is_diagonal(self.whitening):
             sizes: Array = np.ldexp(self.whitening.diagonal(), self._powers)
             return grid.astype(np.float64) * sizes
@@ -285,11 +303,17 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
     @property
     def _powers(self) -> NDArray[np.int64]:
-        """The exponents of the powers of two that scale the integers before they are whitened."""
+        """The exponents of the powers of two ``steps / size``, one for each coordinate,
+        shape (d,).
+        """
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
-        """Return members unchanged and other records as zero, without regard to other rows."""
+        """Return X with the records outside the domain replaced by zero; ``moved`` is X mapped into
+        the domain.
+
+        A record counts as inside if the map hardly changes it. No row affects another.
+        """
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
@@ -297,12 +321,18 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return np.where(inside, X, 0.0)
 
     def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for every record whether the length of its w is at most ``radius``."""
+        """Return for every record, a row z of ``grid``, whether ``‖W (steps ∘ z) / size‖ <=
+        radius``.
+        """
         lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Return whether all records are members up to rounding, with w as the class requires."""
+        """Return whether every record (row of X) is in the domain up to rounding.
+
+        ``grid`` has the integers of the records; their w must satisfy the condition that the class
+        states.
+        """
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         w = self.whitened(grid)
@@ -331,7 +361,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
 
 def _is_near(body: AbstractDomain, x: Array) -> bool:
-    """Return :func:`is_near`, or False if the domain cannot decide."""
+    """Return whether x is in the body up to rounding; False if the body's own code fails on x."""
     try:
         return is_near(body, x)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -339,7 +369,11 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """Return the origin of records, and whether a ball around it gives the exact sensitivity."""
+    """Return the point that is subtracted from every record, and whether it is a center of the
+    domain.
+
+    Around a center, the ball that contains all records gives the sensitivity without loss.
+    """
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -350,7 +384,11 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 
 def _left_error(W: Array, factor: Array) -> float:
-    """Return a bound on ‖W factor − 1‖ that includes the rounding of its own computation."""
+    """Return an upper bound on the spectral norm of ``W factor − identity``; W should invert the
+    factor.
+
+    The bound includes the rounding errors of its own computation.
+    """
     r, d = W.shape
     # Scaling by powers of two, which is exact, gives all rows of L the same size. W and L are then
     # split into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a
@@ -372,15 +410,20 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _leading(rows: Array, bits: int) -> Array:
-    """Return the entries, rounded to the leading ``bits`` of the largest entry in their row."""
+    """Return the entries rounded to multiples of a power of two, at most 2^bits multiples for the
+    largest entry of each row.
+    """
     powers = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))[1] - bits
     return np.ldexp(np.rint(np.ldexp(rows, -powers)), powers)
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """Return how far support points are outside origin + range(factor), by axis; refuse if far.
+    """Return the largest distance, along each axis, of the domain from the points that noise can
+    reach.
 
-    The part outside is never released: the check limits bias, and privacy does not depend on it.
+    These are origin + range(factor), for a ``factor`` of the covariance. Raise CovarianceError if
+    the distance is more than rounding. The part outside is never released, so privacy does not
+    depend on this check; it limits the bias.
     """
     # the part outside is linear in the record, so support points attain its maximum along an axis
     beyond = np.eye(domain.dim) - factor @ W
