@@ -48,13 +48,18 @@ def noted(private: Path, tick: int, table: object) -> None:
 
 
 def _names(file: _File) -> list[tuple[str | int, ...]]:
-    """Return two keys of a file: moving it keeps one, and a new inode number keeps the other."""
+    """Return two keys by which a file is recognised: by its path, and by its inode number.
+
+    A file that was moved keeps its inode number; a new inode number leaves the path.
+    """
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
 
 
 def _files_of(table: object) -> list[_File]:
-    """Return path, inode, size and time of change of a table's files, as they are now."""
+    """Return (path, inode, size, time of the last change) of every file that a table is
+    read from.
+    """
     found = []
     with contextlib.suppress(OSError, DataError):  # reported when the rows are read
         for path in table_files(table) if is_path(table) else ():
@@ -65,7 +70,9 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Return {tick: files}; empty if the note is missing or damaged, since it is only a help."""
+    """Return {tick: files that it counted} from the note; empty if the note is missing or
+    damaged.
+    """
     try:
         content = read_json(note, _MOST_BYTES)
         return {int(t): [(str(path), *map(int, of)) for path, *of in content[t]] for t in content}
@@ -74,7 +81,7 @@ def _read(note: Path) -> dict[int, list[Any]]:
 
 
 def _write(note: Path, content: Mapping[int, Sequence[_File]]) -> None:
-    """Replace the note in one step; only its owner can read it."""
+    """Replace the note of counted files in one step, by a file that only its owner can read."""
     scratch = note.with_suffix(".partial")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "w", encoding="utf-8") as file:

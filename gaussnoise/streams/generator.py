@@ -78,12 +78,14 @@ class NoiseGenerator:
 
     @property
     def factor(self) -> float:
-        """The error divided by its certified lower bound."""
+        """An upper bound on the error divided by the least possible error: ``error / lower``."""
         return self.error / self.lower
 
     @property
     def buffers(self) -> int:
-        """The number of arrays kept between ticks."""
+        """The number of arrays, each of the shape of one contribution, that are kept
+        between ticks.
+        """
         return self._recursion.buffers
 
     def __repr__(self) -> str:
@@ -142,11 +144,14 @@ class NoiseGenerator:
         return noise
 
     def toarray(self) -> Array:
-        """Return the strategy C, shape (n, n), lower triangular, as :func:`certify` takes it."""
+        """Return the strategy C, a lower triangular matrix of shape (n, n).
+
+        The noise of all ticks is C⁻¹ times independent standard normal numbers.
+        """
         return self._recursion.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that changes from tick to tick.
+        """Return everything that is needed to continue from this tick with :meth:`load_state_dict`.
 
         Keep saved states of a training run as private as its noise.
         """

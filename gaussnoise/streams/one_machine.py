@@ -43,7 +43,7 @@ class Commit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of all noisy measurements, one residual after another."""
+        """The sha256 of the noisy measurements of all residuals, as a JSON list."""
         values = [list(values) for values in self.noisy.values()]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -69,11 +69,14 @@ class OneMachine(AbstractMaker[Commit]):
 
     @property
     def most_bytes(self) -> int:
-        """The largest size in bytes of a commit: all counts and measurements of a tick."""
+        """An upper bound on the size in bytes of the file that commits a tick."""
         return 2**20 + 32 * self.plan.tables.dim + 256 * self.plan.query.count
 
     def read(self, content: Any, sha256: str) -> Commit:
-        """Return a commit; its tables must have all cells and sum to the same number of rows."""
+        """Return the commit that a file holds; raise an error if its parts do not fit the plan.
+
+        ``content`` is the parsed file. Every table must have all cells and the same total.
+        """
         plan = self.plan
         subsets, parts = plan.tables.subsets, list(parts_of(plan))
         shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]
@@ -91,7 +94,10 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, content.get("registry"), counts, noisy)
 
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
-        """Count, draw and commit a tick; noisy integers are on disk before they are returned."""
+        """Count the rows of a tick, draw its noise, and return the commit, which is then on disk.
+
+        ``commits`` are those of all earlier ticks.
+        """
         plan, private = self.plan, self.state.private
         turn = turn_of(private, plan.over, [commit.registry for commit in commits])
         counts = counted(plan.one_tick, plan.over, tick, self.table, self.on_outside, turn)
@@ -111,7 +117,7 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, registry.get("registry"), counts, noisy)
 
     def write(self, folder: Path, commits: list[Commit]) -> None:
-        """Write the tables of the last committed tick, one after another, and its other files."""
+        """Write the tables, texts and record of the last committed tick into ``folder``."""
         plan, tick = self.plan, len(commits)
         folder.mkdir(exist_ok=True)
         own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
@@ -140,4 +146,4 @@ class OneMachine(AbstractMaker[Commit]):
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
 
     def tidy(self, commits: list[Commit]) -> None:
-        """Delete nothing: a tick is committed as one file, so no partial work is left."""
+        """Do nothing: a tick is committed as one file, so no partial work is left to delete."""

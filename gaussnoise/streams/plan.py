@@ -114,17 +114,19 @@ class StreamPlan(AbstractPlan):
 
     @property
     def rho(self) -> float:
-        """The ρ of zero-concentrated differential privacy, for all ticks together."""
+        """The ρ (zero-concentrated differential privacy) that all ticks together may cost."""
         return self.one_tick.rho
 
     @property
     def integers(self) -> int:
-        """The number of noisy integers drawn in all ticks together."""
+        """The number of noisy integers that all ticks together draw."""
         return self.over.n * self.one_tick.query.count
 
     @property
     def needs_executors(self) -> bool:
-        """Whether the stream is too large for one machine: see ``start(…, executors=True)``."""
+        """Whether the stream is too large for one machine, and so needs ``start(…,
+        executors=True)``.
+        """
         return max(self.integers, self.tables.dim) > MOST_HERE
 
     @property
@@ -143,7 +145,9 @@ class StreamPlan(AbstractPlan):
 
     @property
     def privacy_unit(self) -> str:
-        """The unit that the budget protects, in words."""
+        """The unit that the budget protects, as text, for example a person's rows in at most k
+        ticks.
+        """
         k, b, rows = self.over.most_reports, self.over.apart, self.rows_per_person
         if self.person is not None:
             one = f"{self.one_tick.privacy_unit} in each of at most {k} ticks"
@@ -157,7 +161,9 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def query(self) -> ResidualQuery:
-        """The integer query of one tick's tables, with the scale of the noise of every tick."""
+        """The integer query that is measured on the tables of each tick, with the noise scale of
+        the stream.
+        """
         one = self.one_tick.query
         if self.multipliers is not None:
             one = one.with_multipliers(self.multipliers, self.neighbors)
@@ -166,12 +172,14 @@ class StreamPlan(AbstractPlan):
 
     @property
     def scale(self) -> float:
-        """The standard deviation of the noise on every integer."""
+        """The standard deviation of the noise on every measured integer."""
         return drawn_query(self.query).scale
 
     @cached_property
     def rho_charged(self) -> float:
-        """The ρ of all ticks' noise for one person's reports, by OpenDP's privacy map."""
+        """The ρ that all ticks together cost for one person, as OpenDP's privacy map
+        computes it.
+        """
         query = drawn_query(self.query)
         if query.scale < TABLE_STEPS:
             raise GaussNoiseError(
@@ -214,12 +222,14 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """The complete request as plain data: the same on any machine."""
+        """All arguments of the plan as plain data, which a ledger stores and compares."""
         return self.one_tick.request | {"ticks": self.over.as_dict()}
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts about the stream that its texts and tables state."""
+        """The facts about the stream (guarantee, noise, error) from which its texts and tables are
+        written.
+        """
         from .text import facts_of_stream
 
         return facts_of_stream(self)
@@ -241,7 +251,9 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def _counts(self) -> Marginals:
-        """The planned marginals as counts of all cells, even if other queries are planned."""
+        """The planned marginals with all of their cells, also if other queries of them are
+        planned.
+        """
         return Marginals(self.schema.sizes, self.tables.subsets)
 
     @cached_property
@@ -268,7 +280,11 @@ class StreamPlan(AbstractPlan):
         return math.sqrt(self.covariance(self.window(*ticks)).mean_variance(S))
 
     def half_width(self, *names: str, ticks: tuple[int, int], level: float = 0.95) -> float:
-        """Return half the length of a confidence interval for the cells of this table and ticks."""
+        """Return half the length of the confidence intervals for the cells of one table.
+
+        ``names`` are the attributes of the table, which counts the rows of the ticks from first to
+        last.
+        """
         return quantile(level) * self.standard_deviation(*names, ticks=ticks)
 
     def window(self, first: int, last: int) -> Array:
@@ -285,7 +301,9 @@ class StreamPlan(AbstractPlan):
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
     def weights(self, given: "ArrayLike") -> Array:
-        """Return the weights of ticks as an array, after checking them."""
+        """Return the user's weights of ticks as an array; raise ParameterError if they are not
+        valid.
+        """
         try:
             weights = np.array(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -304,12 +322,14 @@ class StreamPlan(AbstractPlan):
 
     @property
     def error(self) -> float:
-        """The p-norm of the deviations of all (weighted) cells in all answers over time."""
+        """The p-norm of the standard deviations of all (weighted) cells of all answers over
+        time.
+        """
         return self.one_tick.error * self.strategy.error
 
     @property
     def gap(self) -> float:
-        """The relative gap: an upper bound on the excess over the least possible error.
+        """The relative gap: an upper bound on ``error / least possible error − 1``.
 
         It combines the gaps of the tables and of the time strategy. In every p-norm, the optimum of
         a Kronecker product of workloads is the product of the optima: the product of two
@@ -430,7 +450,9 @@ class StreamPlan(AbstractPlan):
         return simulated(self, tables, draw, on_outside=on_outside)
 
     def dp_event(self) -> "DpEvent":
-        """Return the cost of the stream as an event of ``dp-accounting``, which composes it."""
+        """Return the cost of the whole stream as an event that the package dp-accounting can
+        compose.
+        """
         return dp_event(self.rho_charged)
 
     def __str__(self) -> str:
@@ -440,7 +462,10 @@ class StreamPlan(AbstractPlan):
 
 
 def drawn_query(query: ResidualQuery) -> IntegerQuery:
-    """Return the query whose integers get noise; refuse plans of tables that no row can change."""
+    """Return the integer query to which noise is added.
+
+    Raise ParameterError if there is none, because no row can change the planned tables.
+    """
     if query.query is None:
         raise ParameterError(
             "plan: a stream needs tables that rows can change; hint: release these once, they are "
@@ -504,7 +529,11 @@ def continual(
 
 
 def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, int]]:
-    """Return the tables' query on a lattice coarse enough to leave bits for the time strategy."""
+    """Return the query of one tick's tables, and its integer multipliers, rounded to a coarser
+    lattice.
+
+    The integers of the time strategy multiply these, and noise must fit into 64 bits.
+    """
     query = tables.query
     drawn_query(query)
     known = {kind: int(s) for kind, s in query.multipliers.values_by_type.items()}
@@ -522,7 +551,9 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return the bits of the norm of C's longest column: as many as 64-bit noise allows."""
+    """Return the number of bits for the longest column of the time strategy C that noise of 64-bit
+    integers leaves.
+    """
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
     )

@@ -67,7 +67,9 @@ def _disagreement(
     written: Mapping[str, StoredTables],
     record: Mapping[str, Any],
 ) -> str | None:
-    """Describe how a tick's record or text files differ from the plan; None if they agree."""
+    """Return text that says how a tick's record or text files differ from those that the plan
+    gives; None if they agree.
+    """
     folder, measured = state.tick_folder(tick), record["measurements_sha256"]
     if not _SHA256.fullmatch(measured):
         raise ValueError

@@ -61,16 +61,23 @@ class Registry:
 
     @classmethod
     def new(cls) -> "Registry":
-        """Return an empty registry, with a new key."""
+        """Return a registry without persons, with a new random key for the hashes."""
         return cls(secrets.token_bytes(KEY_BYTES), None, np.zeros(0, dtype=_RECORD))
 
     def blocks(self) -> Iterator[Records]:
-        """Yield all records in order, in blocks; at least one block, which may be empty."""
+        """Yield all records, in the order of their hashes, in blocks of bounded size.
+
+        There is at least one block, which may be empty.
+        """
         for start in range(0, max(len(self.records), 1), _AT_ONCE):
             yield np.array(self.records[start : start + _AT_ONCE])
 
     def beside(self, digests: Digests) -> Iterator[tuple[Records, Digests]]:
-        """Yield every block of records, with the sorted hashes that fall into its range."""
+        """Yield (block of records, the part of ``digests`` in the block's range of hashes), for all
+        blocks.
+
+        ``digests`` are sorted hashes of persons.
+        """
         begin = 0
         for start, block in enumerate(self.blocks(), 1):
             following = self.records["digest"][start * _AT_ONCE : start * _AT_ONCE + 1]
@@ -100,11 +107,14 @@ class Turn(AbstractAdmission):
 
     @property
     def key(self) -> bytes:
-        """The secret key of the hashes."""
+        """The secret key with which persons' names are hashed."""
         return self.registry.key
 
     def check_kind(self, kind: str) -> None:
-        """Refuse another type of person ids than at earlier ticks: no one would be recognised."""
+        """Raise DataError if persons' ids have another type than at earlier ticks.
+
+        The hashes of ids of another type differ, so the registry would recognise no person.
+        """
         if self.registry.kind not in (None, kind):
             raise DataError(
                 f"persons: expected {self.registry.kind}, as at the first tick, got {kind}: the "
@@ -114,7 +124,10 @@ class Turn(AbstractAdmission):
         self.kind = kind
 
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return, for each of these persons, whether this tick may count their rows."""
+        """Return, for each person, given by a hash, whether this tick may count the person's rows.
+
+        Remember those whom it may count.
+        """
         order = np.argsort(digests, kind="stable")
         ordered, found = digests[order], np.empty(len(digests), dtype=bool)
         blocks = self.registry.beside(ordered)
@@ -132,7 +145,9 @@ class Turn(AbstractAdmission):
         return allowed
 
     def blocks(self) -> Iterator[Records]:
-        """Yield the records after this tick, in order of hashes."""
+        """Yield the records of the registry after this tick, in blocks, in the order of their
+        hashes.
+        """
         for block, digests in self.registry.beside(self.counted):
             known, places = _places(block, digests)
             block["ticks"][places[known]] += 1
@@ -142,12 +157,12 @@ class Turn(AbstractAdmission):
             yield np.insert(block, places[~known], new)
 
     def after(self) -> Registry:
-        """Return the registry after this tick, in memory."""
+        """Return the registry after this tick; its records are in memory, not in a file."""
         return Registry(self.key, self.kind, np.concatenate([*self.blocks()]))
 
 
 def _distinct(parts: Sequence[Digests]) -> Digests:
-    """Return the distinct hashes of several sorted arrays, sorted."""
+    """Return the hashes of several sorted arrays as one sorted array, each hash once."""
     every = np.concatenate(parts)
     every.sort(kind="stable")  # quick where parts are sorted
     first = np.ones(len(every), dtype=bool)
@@ -156,7 +171,11 @@ def _distinct(parts: Sequence[Digests]) -> Digests:
 
 
 def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return which of the sorted hashes a block has, and the index of each in the block."""
+    """Return, for each of the sorted hashes, whether the block has a record of it, and the record's
+    index.
+
+    For a hash without a record, the index is where the record would be inserted.
+    """
     own = np.ascontiguousarray(block["digest"])
     places = np.searchsorted(own, digests)
     known = np.zeros(len(digests), dtype=bool)
@@ -169,14 +188,19 @@ def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArra
 
 
 def begun(private: Path) -> None:
-    """Write an empty registry for a new stream; replace one that a killed start left."""
+    """Write the file of an empty registry for a new stream.
+
+    If a start of the stream was interrupted, replace the file that it left.
+    """
     forgotten(private)
     registry = Registry.new()
     _write(_file(private, 0), registry, registry.blocks())
 
 
 def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | None:
-    """Return the rule of the next tick; None if the stream does not enforce participation.
+    """Return the rule that decides which persons the next tick counts.
+
+    None if the stream does not enforce limits on participation.
 
     Args:
         private: the private folder of the stream.
@@ -214,7 +238,11 @@ def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | 
 
 
 def written(private: Path, turn: Turn | None) -> dict[str, str]:
-    """Write the registry after a tick; return the entry that the tick's commit must hold."""
+    """Write the file of the registry after a tick, and return its sha256 as the entry {"registry":
+    …} of the tick's commit.
+
+    Without a registry (``turn`` is None), return an empty entry.
+    """
     if turn is None:
         return {}
     file = _file(private, turn.tick)
@@ -223,7 +251,9 @@ def written(private: Path, turn: Turn | None) -> dict[str, str]:
 
 
 def tidied(private: Path, over: Ticks, done: int) -> None:
-    """Delete all registry files but that of the last tick done; after tick n, delete all."""
+    """Delete the registry's files except the one of the last tick done; after tick n,
+    delete all.
+    """
     for file in _files(private):
         if done == over.n or file != _file(private, done):
             remove(file)
@@ -248,7 +278,9 @@ def _files(private: Path) -> list[Path]:
 
 
 def _write(file: Path, registry: Registry, blocks: Iterator[Records]) -> str:
-    """Write a registry file that only its owner can read, in one step; return its sha256."""
+    """Write a registry to a file that only its owner can read, in one step, and return the file's
+    sha256.
+    """
     header = {
         "format": _FORMAT,
         "warning": _WARNING,

@@ -42,7 +42,10 @@ _SPAN, _PERIOD, _CUMULATIVE = "span", "period", "cumulative"
 @final
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """The stream and question of a series; None after unpickling, as in :class:`CellForms`."""
+    """The stream and the question from which a series was made.
+
+    Both are None after unpickling: a pickled series does not hold its stream.
+    """
 
     tables: "StreamTables | None"
     asked: Callable[[TableRelease], AbstractEstimates] | None
@@ -117,7 +120,9 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def counted(self) -> str:
-        """The rows or persons that each table of the series counts, in words."""
+        """The rows or persons that each table of the series counts, as text, such as "rows of each
+        tick".
+        """
         lengths, noun = {last - first + 1 for first, last in self.windows}, self.noun
         if lengths == {1}:
             return f"{noun} of each tick"
@@ -132,7 +137,7 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def which(self) -> str:
-        """The first and last tick of the series, in words."""
+        """The first and last tick of the series as text, such as "ticks 1 to 6"."""
         first, last = self.labels[0][0], self.labels[0][-1]
         return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
@@ -185,7 +190,7 @@ class SeriesTable(AbstractEstimates):
         return _stacked([part.part(axis - 1, k) for part in self.parts], self.windows, source)
 
     def cumsum(self) -> "SeriesTable":
-        """Return the series of all rows up to each tick.
+        """Return the series in which the table at each tick counts all rows up to this tick.
 
         Counts and sums add up; means and shares are those of all rows so far.
         """
@@ -193,7 +198,9 @@ class SeriesTable(AbstractEstimates):
         return self._again([(start, last) for _, last in self.windows])
 
     def rolling(self, window: int) -> "SeriesTable":
-        """Return the series of all windows of this many successive ticks, each under its last tick.
+        """Return the series of all windows of ``window`` successive ticks.
+
+        The table of a window counts the rows of all its ticks, and is labelled by its last tick.
 
         Raises:
             ParameterError: ``window`` is no integer from 1 to the number of ticks of the series.
@@ -299,7 +306,8 @@ class SeriesTable(AbstractEstimates):
         return compared("difference", (names[0], names[1]), after, before, covariance)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one tidy table: for every tick, the rows of that tick, and all rows up to it.
+        """Write one table in tidy form: for every tick, the numbers of that tick's rows, and the
+        numbers of all rows up to it.
 
         The column ``span`` is "period" or "cumulative"; the others are those of :meth:`to_frame`.
 
@@ -341,7 +349,9 @@ class SeriesTable(AbstractEstimates):
             raise OutputError(f"save: cannot write {file} ({type(error).__name__})") from None
 
     def _tidy(self) -> Any:
-        """Return the rows of the spans "period" and "cumulative", for :meth:`save`."""
+        """Return the rows that :meth:`save` writes: those of single ticks, then those of all rows
+        so far.
+        """
         import pyarrow as pa
 
         both = []
@@ -371,12 +381,16 @@ class SeriesTable(AbstractEstimates):
         return plot_series(self, level, simultaneous)
 
     def _between_ticks(self) -> Array:
-        """Return the covariance between the ticks, which every cell has up to a factor."""
+        """Return the covariance of one cell's estimates between all pairs of ticks, shape (ticks,
+        ticks).
+
+        It is relative: other cells have a multiple of it.
+        """
         ticks = [last - 1 for _, last in self.windows]
         return self._tables("trend").plan.time_covariance[np.ix_(ticks, ticks)]
 
     def _again(self, windows: Sequence[Window]) -> "SeriesTable":
-        """Return the series of the same question about other windows of ticks."""
+        """Return the series that asks the same question about other windows of ticks."""
         tables = self._tables("series")
         parts = [_part(tables, self._source.asked, window) for window in windows]
         return _stacked(parts, windows, self._source)
@@ -423,7 +437,10 @@ class SeriesTable(AbstractEstimates):
 def series_of(
     tables: "StreamTables", asked: Names | Callable[[TableRelease], AbstractEstimates]
 ) -> SeriesTable:
-    """Return the series of the rows of single ticks, as :meth:`StreamTables.series` describes."""
+    """Return the series of a table, or a function of tables, over the rows of single ticks.
+
+    The arguments are those of :meth:`StreamTables.series`.
+    """
     if not len(tables):
         raise ParameterError("series: expected a stream with ticks, got none so far")
     kept = tables.kept()
@@ -445,7 +462,11 @@ def _part(
     asked: Callable[[TableRelease], AbstractEstimates] | None,
     window: Window,
 ) -> AbstractEstimates:
-    """Return the table of a window, whose cells are linear forms of the whole stream's tables."""
+    """Return the answer to a question about the rows of one window (first and last tick).
+
+    Its cells are stored as linear functions of the tables of the whole stream, so that covariances
+    between windows can be computed.
+    """
     found: object = asked(tables.read(*window)) if asked is not None else None
     known = isinstance(found, ComparisonTable) or getattr(found, "forms", None) is not None
     if not isinstance(found, AbstractEstimates) or not known:
@@ -460,7 +481,11 @@ def _part(
 def _over_stream(
     table: AbstractEstimates, source: "StreamTables", ticks: tuple[int, ...]
 ) -> AbstractEstimates:
-    """Return a table of some ticks with its cells as linear forms of all tables of a stream."""
+    """Return the table with its cells stored as linear functions of all tables of the stream
+    ``source``.
+
+    ``ticks`` are the ticks whose rows the table counts.
+    """
     own: dict[str, Any] = {}
     for one in fields(table):
         value = getattr(table, one.name)
@@ -474,7 +499,9 @@ def _over_stream(
 def _stacked(
     parts: Sequence[AbstractEstimates], windows: Sequence[Window], source: _Source
 ) -> SeriesTable:
-    """Return one table of the tables of some windows, each labelled by its window's last tick."""
+    """Return one series from the tables of several windows; each is labelled by its window's last
+    tick.
+    """
     one = parts[-1]
     return SeriesTable(
         attributes=(_name("tick", one.attributes), *one.attributes),
@@ -490,14 +517,19 @@ def _stacked(
 
 
 def _name(wanted: str, taken: Sequence[str]) -> str:
-    """Return the wanted column name, with underscores added until no attribute has it."""
+    """Return the wanted column name, with underscores appended until it is none of the ``taken``
+    names.
+    """
     while wanted in taken:
         wanted += "_"
     return wanted
 
 
 def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:
-    """Return counts, sums or answers divided by ``ticks``; means and shares unchanged."""
+    """Return the table with counts, sums or answers divided by the number of ticks.
+
+    Means and shares stay unchanged.
+    """
     if not table.is_linear:
         return table
     if isinstance(table, ComparisonTable):

@@ -59,20 +59,23 @@ class AbstractCommit(abc.ABC):
     @property
     @abc.abstractmethod
     def measurements_sha256(self) -> str:
-        """The sha256 of the noisy measurements: public, unlike any digest of exact counts."""
+        """The sha256 of the noisy measurements. It may be public; one of the exact counts
+        may not.
+        """
 
 
 class AbstractMaker(abc.ABC, Generic[C]):
-    """The interface for counting, drawing and writing ticks, on one machine or by executors."""
+    """The interface of objects that count the rows of ticks, draw noise, and write tables."""
 
     @property
     @abc.abstractmethod
     def most_bytes(self) -> int:
-        """The largest size in bytes of a file that commits a tick."""
+        """An upper bound on the size in bytes of the file that commits a tick."""
 
     @abc.abstractmethod
     def read(self, content: Any, sha256: str) -> C:
-        """Return a commit, from the content of its file.
+        """Return the commit of a tick from ``content``, the parsed file; ``sha256`` is that of the
+        file.
 
         Raises:
             ValueError, LookupError, TypeError: the content is not a commit.
@@ -80,15 +83,22 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def drawn(self, tick: int, commits: list[C]) -> C:
-        """Count, draw and commit a tick: the noisy integers are on disk before any is public."""
+        """Count the rows of a tick, draw its noise, and return the commit, which is then on disk.
+
+        ``commits`` are those of all earlier ticks. No part of the tick is published before.
+        """
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:
-        """Write the folder of the last of these ticks, from the committed measurements."""
+        """Write the published folder of the last tick in ``commits``, from its committed
+        measurements.
+        """
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete files that these published ticks no longer need, or that killed programs left."""
+        """Delete files that are no longer needed once these ticks are published, and those that
+        interrupted programs left.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +115,11 @@ class State:
 
     @property
     def private(self) -> Path:
-        """The folder of exact counts."""
+        """The folder that holds the exact counts, which are not public."""
         return self.path / "private"
 
     def tick_folder(self, tick: int) -> Path:
-        """Return the folder in which a tick is published."""
+        """Return the path of the folder in which tick number ``tick`` is published."""
         return self.path / "ticks" / f"{tick:04d}"
 
     def published(self) -> int:
@@ -189,7 +199,10 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """Return sha256 values that chain a commit to the previous commit and publication."""
+        """Return the sha256 values of the previous commit and of the previous publication.
+
+        A commit stores them, so that no earlier file can be changed unnoticed.
+        """
         try:
             if not before:
                 return {"previous": file_digest(self.path / "stream.json"), "published": ""}
@@ -237,7 +250,10 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Delete half-written files of dead programs, except what a ledger may still publish."""
+        """Delete half-written files that interrupted programs left.
+
+        The names of files that a ledger may still publish have another form, so these stay.
+        """
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # the next call tries again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
@@ -314,7 +330,10 @@ def check_private(who: str, path: Path) -> None:
 
 
 def _check_owner(who: str, path: Path) -> int:
-    """Return the mode of the private folder; refuse a link, or a folder of another user."""
+    """Return the permission bits and type (``st_mode``) of the private folder.
+
+    Raise StreamError if it is a link, or a folder of another user.
+    """
     private = path / "private"
     try:
         status, parent = os.lstat(private), path.stat()
@@ -334,7 +353,7 @@ def _check_owner(who: str, path: Path) -> int:
 
 
 def unmade(path: Path) -> None:
-    """Delete the empty folders of a stream whose start failed."""
+    """Delete the folders of a stream whose start failed, if they are empty."""
     for folder in (path / "private", path / "ticks", path):
         with contextlib.suppress(OSError):  # not empty, or missing
             folder.rmdir()

@@ -56,9 +56,9 @@ class UnknownLength:
 
     @property
     def price(self) -> float:
-        """The largest ratio of ``standard_deviation`` to ``known``, over the computed lengths.
+        """The largest value of ``standard_deviation / known`` over the lengths in ``lengths``.
 
-        So it is an upper bound on the cost of not knowing the length, at these lengths.
+        So it is an upper bound, at these lengths, on the cost of not knowing the length.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 
@@ -128,9 +128,11 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Return the variance of totals by noise that starts anew at ticks 1, 2, 4, …, at ``lengths``.
+    """Return the variances of running totals at ``lengths``, if new noise starts at ticks 1, 2, 4,
+    ….
 
-    Each part between two starts has the best noise for its length; variances of parts add up.
+    Each part between two starts has the best noise for its length (``known`` has the standard
+    deviations of this noise), and the variances of the parts add up.
     """
     at = np.log2(lengths)
 

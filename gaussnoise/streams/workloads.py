@@ -159,7 +159,10 @@ def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
 
 
 def _banded(dense: Array) -> StreamWorkload | None:
-    """Return the workload if the bands of its inverse are few and recover A exactly, else None."""
+    """Return the matrix A as a workload stored by the bands of its inverse.
+
+    None if the inverse has many bands, or if they do not recover A exactly.
+    """
     n = len(dense)
     if not dense.diagonal().all():
         return None

@@ -79,12 +79,14 @@ class Drawing:
     layout: Layout
 
     def residuals(self, part: int) -> list[Subset]:
-        """Return the residuals of a group, in the order of its file."""
+        """Return the residuals that are measured in one group of tables, in the order of the
+        group's file.
+        """
         return [T for T, exact in self.layout.measured[part] if not exact]
 
     @cached_property
     def places(self) -> Mapping[Subset, tuple[int, slice]]:
-        """The group of each residual, and its slice in that group's file."""
+        """{residual: (number of the group that measures it, its slice in the group's file)}."""
         places = {}
         for part in range(len(self.layout.groups)):
             start = 0
@@ -96,7 +98,9 @@ class Drawing:
 
 
 def kept_name(folder: Path, part: int) -> str:
-    """Return the name of a group's file in a commit."""
+    """Return the name, "folder/file", under which a commit lists the file of group number
+    ``part``.
+    """
     return f"{folder.name}/{measured_name(part)}"
 
 
@@ -138,7 +142,10 @@ def measure(
 
 
 def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
-    """Write the noisy integers of a group to a file."""
+    """Draw the noise of one group of tables, and write its noisy integers to ``path``.
+
+    ``weighted`` has the exact counts of all ticks so far, weighted by the time strategy.
+    """
     query = drawing.layout.query
     noisy = [
         query.noisy(
@@ -152,7 +159,9 @@ def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: 
 
 
 def _save(values: Integers, path: Path) -> None:
-    """Save integers: as int64, or as decimal digits if 64 bits may not hold them."""
+    """Write integers to a new file: as int64, or as text of decimal digits if they may need more
+    bits.
+    """
     if values.dtype == object:
         small = all(abs(x) < MOST_SUM for x in values)
         values = values.astype(np.int64) if small else np.array([b"%d" % x for x in values])
@@ -212,7 +221,11 @@ def write_tables(
 def _residuals(
     drawing: Drawing, ticks: Sequence[Kept], inverse: tuple[list[int], int], part: int
 ) -> dict[Subset, Array]:
-    """Return the residuals of a group's tables, estimated for the rows of the last tick."""
+    """Return {T: residual of the attributes T} for the tables of one group, for the last tick's
+    rows alone.
+
+    They are estimated from the noisy integers of all ticks so far.
+    """
     query = drawing.layout.query
     wanted = {T for S in drawing.layout.tables[part] for T in measured_parts(S, query)}
     files: dict[int, list[Integers]] = {}
@@ -227,7 +240,9 @@ def _residuals(
 
 
 def _integers(values: Integers) -> Integers:
-    """Return integers as :func:`_save` was given them, from what its file holds."""
+    """Return the integers that a file holds, which :func:`_save` wrote as int64 or as decimal
+    digits.
+    """
     if values.dtype == np.int64:
         return values
     return np.array([int(x) for x in values], dtype=object)

@@ -58,7 +58,9 @@ class GroupsCommit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of the sha256 values of all measurement files, in the order of groups."""
+        """One sha256 of all files of noisy measurements: that of the list of their names and sha256
+        values.
+        """
         public = {
             name: own for name, own in self.digests.items() if name.startswith(f"{_MEASURED}/")
         }
@@ -93,23 +95,31 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The plan with the layout, which assigns residuals to tasks."""
+        """The plan of the stream, with the layout that assigns tables and residuals to
+        Spark tasks.
+        """
         return Drawing(self.plan, layout_of(self.plan))
 
     @property
     def most_bytes(self) -> int:
-        """The largest size in bytes of a commit: a name and a sha256 for each file."""
+        """An upper bound on the size in bytes of the file that commits a tick."""
         return 2**20 + 2**9 * len(self.drawing.layout.groups)
 
     @cached_property
     def _names(self) -> list[str]:
-        """The names of the files of counts and measurements that a commit lists."""
+        """The names of all files of exact counts and of noisy measurements, which a commit must
+        list.
+        """
         parts = range(len(self.drawing.layout.groups))
         folders = Path(_COUNTED), Path(_MEASURED)
         return [tasks.kept_name(folder, part) for folder in folders for part in parts]
 
     def read(self, content: Any, sha256: str) -> GroupsCommit:
-        """Return a commit of all groups; the files' sha256 are checked when they are read."""
+        """Return the commit that a file holds; raise ValueError unless it lists the files of all
+        groups.
+
+        The sha256 of these files is checked only when they are read.
+        """
         digests, folder = content["files"], content["folder"]
         if (
             sorted(digests) != self._names
@@ -144,7 +154,11 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
     def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
-        """Return work on this tick, begun before for the same rows or now, and the coded rows."""
+        """Return the folder of work on this tick, and its rows as Spark codes them.
+
+        If an interrupted program began work on the same rows, that work is continued; else it is
+        new.
+        """
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
             if work.begun and not folder.suffix:  # with a suffix, its removal was interrupted
@@ -171,15 +185,21 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def run(self) -> Run:
-        """The rows, and the work of tasks on them."""
+        """The Spark dataframe of the rows, and the methods that run tasks on it."""
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None, turn: Turn | None) -> SparkRecords:
-        """Return the rows, with their tick; ``work=None`` means all rows of every person."""
+        """Return the rows with the columns that name their tick and sign.
+
+        With ``work=None``, no person's rows are left out, also where the plan limits their number.
+        """
         return self.run.records(work, *self.plan.over.columns, admission=turn)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
-        """Refuse rows of other ticks; check all rows, not only those chosen at random."""
+        """Raise DataError if the table has rows of ticks that may not be counted now.
+
+        All rows are checked, not only those that are chosen at random where persons have too many.
+        """
         over = self.plan.over
         if over.period is None:
             return
@@ -199,7 +219,11 @@ class Executors(AbstractMaker[GroupsCommit]):
     def _measured(
         self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
     ) -> dict[str, str]:
-        """Return the sha256 of the files of counts and measurements, by name, of every group."""
+        """Return {file name: sha256} of the exact counts and noisy measurements of every group of
+        tables.
+
+        Files that exist already are used; tasks make the others.
+        """
         counted = Commits(work.folder / _COUNTED, work.aside)
         places = {_COUNTED: counted, _MEASURED: work.measured}
         split = {name: name.split("/") for name in self._names}
@@ -216,7 +240,10 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Kept(commit.rows, folder / _COUNTED, folder / _MEASURED, commit.digests)
 
     def write(self, folder: Path, commits: list[GroupsCommit]) -> None:
-        """Write the last tick's tables; files that a killed driver committed are used."""
+        """Write the tables, texts and record of the last committed tick into ``folder``.
+
+        Files of tables that an interrupted program finished are used.
+        """
         plan, tick, layout = self.plan, len(commits), self.drawing.layout
         work = Work(self.state.private / commits[-1].folder)
         work.result.mkdir(exist_ok=True)
@@ -244,7 +271,9 @@ class Executors(AbstractMaker[GroupsCommit]):
         self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
-        """Return the cumulative tables of a tick, and the sha256 of its files."""
+        """Return the cumulative tables of a tick, and {file name: sha256} of all files in its
+        folder.
+        """
         if not tick:
             return None, {}
         folder = self.state.tick_folder(tick)
@@ -257,7 +286,9 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Delete files that later ticks do not need: keys, and draws that were not committed."""
+        """Delete files that later ticks do not need: keys of tasks, and noisy integers never
+        committed.
+        """
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
             if folder.name in published:
@@ -269,7 +300,9 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Return the assignment of a stream's work to tasks, in which no table is cut into pieces."""
+    """Return the assignment of a stream's tables to Spark tasks; every table is whole in
+    one task.
+    """
     return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 
