@@ -21,7 +21,8 @@ _ROUNDING = 2.0**-44  # approximate rounding of a mean in the unit ball of a few
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
-    r"""Return the largest bias of clipping at t: ``sup E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``.
+    r"""Return the largest bias of clipping at t: ``E (‖X‖ − t)₊`` for the worst X with ``E ‖X‖^k <=
+    size^k``.
 
     For all x >= 0, ``(x − t)₊ <= c x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: the curve
     touches the line at x = tk/(k−1). A distribution on 0 and this x attains the bound. At k = 2,
@@ -35,7 +36,10 @@ def tail_bias(t: float, k: float, size: float) -> float:
 
 
 def best_radius(k: float, size: float, noise: float) -> float:
-    """Return the t that minimises ``tail_bias(t)² + (noise · t)²``."""
+    """Return the clipping radius t that minimises ``tail_bias(t, k, size)² + (noise · t)²``.
+
+    ``noise`` is the root total variance of the noise for radius 1.
+    """
     if math.isinf(k):
         return size
     # if the bias is c/t^(k−1), the derivative is zero at t^(2k) = (k − 1) (c/noise)²

@@ -43,11 +43,11 @@ class SquaredLength:
         ) + self._exponents * self.shift**2 * (1 + _ODDS)
 
     def quantile(self, log_odds: float) -> float:
-        """Return a q that Q exceeds with probability at most ``exp(−log_odds)``."""
+        """Return a number q such that P(Q > q) is at most ``exp(−log_odds)``."""
         return float(((log_odds + self._log_moments) / self._exponents).min())
 
     def excess(self, q: float) -> float:
-        """Return a bound on ``E (Q − q)₊``, from ``x₊ <= e^{sx − 1}/s``."""
+        """Return an upper bound on ``E max(Q − q, 0)``, from ``max(x, 0) <= e^{sx − 1}/s``."""
         with np.errstate(over="ignore"):
             return float(
                 (np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min()
@@ -55,5 +55,8 @@ class SquaredLength:
             )
 
     def excess_length(self, q: float) -> float:
-        """Return a bound on ``E (√Q − √q)₊``, from the tangent of the concave square root at q."""
+        """Return an upper bound on ``E max(√Q − √q, 0)``.
+
+        It uses the tangent of the square root, which is concave, at q.
+        """
         return self.excess(q) / (2 * math.sqrt(q))
