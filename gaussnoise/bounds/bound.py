@@ -326,7 +326,7 @@ def bound_of(
     rows: int = 1,
     complete: bool = True,
 ) -> Bound:
-    """Return the bound that holds for all data, from the optimal noise.
+    """Return the lower bound on the error that holds for all data, computed from the optimal noise.
 
     Args:
         noise: the optimal noise of the domain under the relation.

@@ -286,7 +286,8 @@ def _unit(matrix: Array) -> tuple[Array, float]:
 
 
 def _lost(sizes: Array, terms: int) -> float:
-    """Return a bound on the rounding of the length of a difference of two columns.
+    """Return an upper bound on the rounding error of ``‖c − c'‖`` for two columns c, c' of the
+    strategy.
 
     ``sizes`` bound the outputs, each the sum of ``terms`` products of rounded numbers. Where large
     outputs cancel, the bound is large in relation to the difference.

@@ -1,4 +1,6 @@
-"""The least γ° over data with a single distinct record, for a bound that holds for all data.
+"""The least γ° over data whose records are all equal, for a bound that holds for all data.
+
+γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set.
 
 Data with more records allow these changes and more. So the bound for the record x with the least
 γ° of {±(x − y)} holds for all data, and does not depend on them. In tables all records are

@@ -129,7 +129,8 @@ class AbstractStrategyCertificate(abc.ABC):
         return on_screen("\n".join(lines))
 
     def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
-        """Return :meth:`columns` as a dataframe.
+        """Return the standard deviations of the answers, the columns of :meth:`columns`, as a
+        dataframe.
 
         Args:
             backend: "pyarrow", "pandas" or "polars".

@@ -37,7 +37,8 @@ class Averages:
     k: float
 
     def moment(self, order: int) -> float:
-        """Return a bound on ``E|⟨v, X̄ − μ⟩|^order`` for unit v and an even order <= k.
+        """Return an upper bound on ``E|⟨v, X̄ − μ⟩|^order``, for every unit vector v and an even
+        order <= k.
 
         X̄ is the average. Expand the power of the sum. A product of records has mean zero unless
         every record in it occurs at least twice; then its mean is at most one. Set partitions

@@ -111,7 +111,8 @@ def clipped_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of records clipped to a public set: a range, box, ball, or set with a map.
+    r"""Return the mean of records clipped to a public set: a range, a box, a ball, or another set
+    into which records can be mapped.
 
     Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
     pure privacy, coordinates get independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i

@@ -158,7 +158,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of all steps, computed from public numbers alone.
+    """The plan of the steps of :func:`coinpress_mean`, computed from public numbers alone.
 
     Let the records x_i have the mean x̄. After the first step, a record minus the step's center is
     ``(x_i − x̄) − noise``, unless a record was clipped before. Here x_i − x̄ is normal and
@@ -465,7 +465,8 @@ def planned_steps(
 def _chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
-    """Return the given number of steps, or the least one with nearly the shortest intervals.
+    """Return the number of steps: the given one, or the least for which intervals are nearly
+    shortest.
 
     Raises:
         ParameterError: the number is not possible, or there are too few records; the message says

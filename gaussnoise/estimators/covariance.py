@@ -53,7 +53,7 @@ class Whitening:
 
 @dataclass(frozen=True, eq=False)
 class CovariancePlan:
-    r"""The plan of all steps, from public numbers alone.
+    r"""The plan of the steps of :func:`coinpress_covariance`, computed from public numbers alone.
 
     A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ.
     With <= for matrices in the Loewner order, kept = 1 − δ, and z a normal quantile:
@@ -237,7 +237,7 @@ def coinpress_covariance(
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """The result of a step, in the coordinates of the records.
+    """The noisy covariance that one step finds, in the coordinates of the records.
 
     Attributes:
         estimate: shape (d, d), symmetric.

@@ -275,7 +275,9 @@ def _directions(dim: int) -> int:
 
 
 def _alignment(dim: int) -> float:
-    """Return a c such that every w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
+    """Return a number c such that every vector w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
+
+    The directions u are the nonzero vectors of entries −1, 0 and 1, scaled to length one.
 
     If the entries of w are sorted by size, the best direction with j nonzero entries gives (w_1 + …
     + w_j)/√j. Among all w for which these are at most one for every j, the longest has w_j = √j −

@@ -33,7 +33,10 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean μ of N(μ, σ²), ``|μ − center| <= radius``, by a location and clipping.
+    r"""Return the mean μ of N(μ, σ²), where ``|μ − center| <= radius``.
+
+    First a private search finds μ roughly; then records are clipped to an interval around the
+    result.
 
     A quarter of the budget finds the fullest bin of width 2σ; its middle is within 2σ of μ. The
     rest releases the mean of records clipped to ``± (2σ + σ√(2 log(4n/β)))`` around that middle.

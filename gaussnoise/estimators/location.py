@@ -233,7 +233,7 @@ class Search:
         return True
 
     def check(self, sample: Sample) -> None:
-        """Refuse fewer records, or people, than the bound on the error needs.
+        """Raise ParameterError if there are too few records, or people, for the bound on the error.
 
         Raises:
             ParameterError: there are too few; the message says how many are needed.
@@ -307,7 +307,8 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean's location up to six deviations: the fullest bin of each histogram.
+    r"""Return the mean of every coordinate up to six standard deviations: the middle of the fullest
+    bin of a noisy histogram.
 
     Bins are ``6 sigma`` wide. By Chebyshev's inequality, at least 8/9 of the mass is within three
     deviations of the mean, so that a bin near it leads every distant bin by a third of all records.

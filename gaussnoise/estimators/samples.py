@@ -50,7 +50,7 @@ def samples(
 
 
 def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
-    """Refuse infinities and NaN if ``on_nonfinite`` is "refuse".
+    """Raise DataError for an infinity or NaN if ``on_nonfinite`` is "refuse".
 
     Otherwise :func:`clipped` maps infinities to the boundary and NaN to the center.
 

@@ -23,7 +23,7 @@ DIAGONAL, OFF = 29, 41
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoment:
-    """A mean of x xᵀ, with noise.
+    """The mean of the matrices x xᵀ over records x, with noise.
 
     Attributes:
         estimate: shape (d, d), symmetric.

@@ -75,7 +75,7 @@ def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure:
 
 
 def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
-    """Build the noise of :func:`ball_mean` before data are read.
+    """Raise ParameterError, before data are read, if no noise exists for :func:`ball_mean`.
 
     Raises:
         ParameterError: there is no such noise.
@@ -135,7 +135,7 @@ def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
 
 
 def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
-    """Build the noise of :func:`laplace_mean` before data are read.
+    """Raise ParameterError, before data are read, if no noise exists for :func:`laplace_mean`.
 
     Raises:
         ParameterError: there is no such noise.
@@ -186,7 +186,10 @@ def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
 
 
 def count_deviation(amount: float, *, pure: bool) -> float:
-    """Return the standard deviation of the noise of counts: about ``1/√ρ``, or ``√8/ε``.
+    """Return the standard deviation of the noise of a count: about ``1/√ρ``, or ``√8/ε`` if
+    ``pure``.
+
+    ``amount`` is the cost of all counts: ρ, or ε if ``pure``.
 
     Raises:
         ParameterError: there is no such noise.

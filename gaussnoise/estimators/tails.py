@@ -16,7 +16,8 @@ _ODDS = np.geomspace(1e-12, 1e6, 600)  # s/(s_max − s) for exponents s below t
 
 @dataclass(frozen=True, eq=False)
 class SquaredLength:
-    r"""The squared length Q of Z + v, where Z is normal with mean 0, and v independent of Z.
+    r"""Bounds on the squared length Q of Z + v, where Z is normal with mean 0, and v independent of
+    Z.
 
     With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0
     <= s < 1/(2 max λ). Every s gives a valid bound, so a finite grid of s only costs accuracy.

@@ -211,8 +211,8 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
     ) -> Self:
         """Return the lattice for the budget ρ.
 
-        ``choose_bits`` takes the standard deviation of the noise, and returns how many bits finer
-        than one the lattice is.
+        ``choose_bits`` takes the standard deviation of the noise on w, and returns ``bits``: a
+        lattice step is 2^-bits.
         """
         known = _known.get(noise)
         if known is None or known.unit_factor is not covariance.unit_factor:
@@ -227,7 +227,10 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return cls(**shared, bits=bits, query=query)
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """Return the exact integer sum of records, shape (n, d), by a rule for records outside K.
+        """Return the exact integer sum of records, shape (n, d), whitened and rounded: Q of the
+        class.
+
+        ``on_outside`` is the rule for records outside the domain K.
 
         Raises:
             DataError: a record is not finite, or is outside K and the rule refuses it.
@@ -410,8 +413,8 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _leading(rows: Array, bits: int) -> Array:
-    """Return the entries rounded to multiples of a power of two, at most 2^bits multiples for the
-    largest entry of each row.
+    """Return the matrix with every entry rounded to a multiple of 2^(e − ``bits``), where 2^e is
+    the least power of two above the largest entry of the row.
     """
     powers = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))[1] - bits
     return np.ldexp(np.rint(np.ldexp(rows, -powers)), powers)

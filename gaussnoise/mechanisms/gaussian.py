@@ -58,7 +58,10 @@ _PROTECTED = (
 @final
 @dataclass(frozen=True, eq=False)
 class GaussianMechanism(PickledByArguments):
-    r"""Unbiased answers with covariance ``Σ = M · sensitivity_squared / (2ρ n²)`` (no n² for sums).
+    r"""A mechanism that releases unbiased means or sums of records, with correlated Gaussian noise.
+
+    The covariance of the noise is ``M · sensitivity_squared / (2ρ n²)`` (without n² for sums),
+    where M is the covariance of the optimal noise that it is given.
 
     For listed points, the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to
     integers before any data are read. For bodies, every record is rounded to a public grid, without
@@ -260,7 +263,7 @@ class GaussianMechanism(PickledByArguments):
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
     ) -> Release:
-        """Draw one private release.
+        """Return a private mean or sum of the records, with noise that is drawn anew.
 
         Args:
             data: records as rows, shape (n, d); for listed points, rows that equal them exactly.

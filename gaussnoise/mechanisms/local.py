@@ -284,8 +284,9 @@ class LocalMechanism:
 
     @property
     def dim(self) -> int:
-        """The dimension r of the smallest flat that contains the domain; each user randomises a
-        unit vector in R^r.
+        """The dimension r of the domain's affine hull, the smallest flat that contains the domain.
+
+        Each user randomises a unit vector in R^r.
         """
         return self._factor.unit_factor.shape[1]
 

@@ -57,7 +57,9 @@ _LEAST_CAP = 1e-9  # least share of candidates in a cap that is tried
 @final
 @dataclass(frozen=True, eq=False)
 class Codebook(PickledByArguments):
-    """A public random codebook, and the randomiser that the module describes.
+    """A public random codebook of candidate vectors, and the randomiser that sends one of them.
+
+    The module describes both.
 
     Attributes:
         dim: r, the dimension of the unit vectors.

@@ -36,7 +36,7 @@ def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
 
 
 def noted(private: Path, tick: int, table: object) -> None:
-    """Note the files that hold a tick's table.
+    """Add the files that a tick's table is read from to the note of counted files.
 
     Raises:
         OSError: the note cannot be written.

@@ -97,7 +97,7 @@ class NoiseGenerator:
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
-        """Return noise for the contribution of the next tick, at σ = 1.
+        """Return noise for the contribution of the next tick, for the noise multiplier σ = 1.
 
         Its randomness comes from the operating system.
 

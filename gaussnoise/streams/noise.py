@@ -1,4 +1,7 @@
-"""The public function that makes a noise generator of few states for a workload over time."""
+"""The public function that makes noise generators for workloads over time.
+
+A generator keeps few arrays, called states, between ticks.
+"""
 
 import math
 import warnings

@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 @final
 @dataclass(frozen=True, eq=False)
 class Commit(AbstractCommit):
-    """The committed counts and measurements of one tick.
+    """The exact counts and noisy measurements of one tick, as they are on disk.
 
     Attributes:
         counts: exact counts of every planned marginal.
@@ -51,7 +51,8 @@ class Commit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class OneMachine(AbstractMaker[Commit]):
-    """The maker that counts rows, adds noise and writes tables of ticks on this machine.
+    """The object that counts rows, adds noise and writes the tables of ticks, on this machine
+    alone.
 
     Attributes:
         plan: the plan of the stream.

@@ -193,7 +193,7 @@ class StreamPlan(AbstractPlan):
         return charged
 
     def spent(self, ticks: int) -> float:
-        """Return the ρ of one person's rows in any window of this many successive ticks.
+        """Return the ρ that one person's rows cost in any ``ticks`` successive ticks.
 
         For example, 12 monthly, 52 weekly or 365 daily ticks give the cost of a person's rows of
         one year. If participation is enforced, the result is the ρ of all rows: without the rows of
@@ -267,7 +267,8 @@ class StreamPlan(AbstractPlan):
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
 
     def standard_deviation(self, *names: str, ticks: tuple[int, int]) -> float:
-        """Return the standard deviation of a cell's count over the ticks from first to last.
+        """Return the standard deviation of a cell that counts the rows of the ticks from first to
+        last.
 
         The cell is one of the table of these attributes. If other queries than cells are planned,
         the deviations of cells differ, and this is their root mean square.
@@ -480,7 +481,9 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """Return the plan of a stream with these tables at every tick, and the best known strategy.
+    """Return the plan of a stream that publishes these tables at every tick.
+
+    Without ``strategy``, the best known time strategy is chosen.
 
     A stream that is read from disk gives the strategy and multipliers with which it was begun.
 
@@ -551,8 +554,9 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return the number of bits for the longest column of the time strategy C that noise of 64-bit
-    integers leaves.
+    """Return how many binary digits the norms of the columns of C, the time strategy, may have.
+
+    With more digits, the noise would not fit into 64-bit integers.
     """
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))

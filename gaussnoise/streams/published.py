@@ -19,7 +19,10 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def stored(
     state: State, plan: StreamPlan, on_outside: OnOutside, what: str, tick: int
 ) -> StoredTables:
-    """Return the published tables of one tick; ``what`` is "cumulative" or "period".
+    """Return the published tables of one tick.
+
+    ``what`` is "period" for the tables of the tick's own rows, "cumulative" for those of all rows
+    so far.
 
     Raises:
         StreamError: files are missing, changed, or do not follow from the plan.

@@ -20,7 +20,8 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks,
+    for the matrix X = ``gram``.
 
     Any two ticks of a set are at least ``apart`` ticks apart.
 

@@ -65,7 +65,7 @@ _LEDGER = "ledger.json"  # a file of the private folder that holds the ledger's 
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A release of tables over time, in a folder.
+    """A stream in a folder: at every tick, new rows are counted, and tables are published.
 
     ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
     counts of every tick, which later ticks need; only its owner may read it. Keep it as

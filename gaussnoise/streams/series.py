@@ -60,7 +60,7 @@ class _Source:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesTable(AbstractEstimates):
-    """A table at every tick of a stream: the tick is its first attribute.
+    """The tables of all ticks of a stream as one table, whose first attribute is the tick.
 
     All methods of tables also compare ticks, with the exact covariance of the noise: ``contrast``,
     ``difference("tick", 7, 3)``, ``ratio``, ``to_frame``, ``top``, ``plot``.
@@ -148,7 +148,7 @@ class SeriesTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every number.
+        """Return a confidence interval for every number of the series.
 
         Each holds at this level alone, or all ticks and cells together if ``simultaneous`` (Šidák).
         Intervals of shares and means are cut to the possible values. They contain the estimate if

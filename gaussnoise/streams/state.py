@@ -44,7 +44,7 @@ _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the row
 
 
 class AbstractCommit(abc.ABC):
-    """One tick on disk: its counts and measurements.
+    """The exact counts and noisy measurements of one tick, as they are on disk.
 
     Attributes:
         rows: the number of rows, public under replacement only.
@@ -103,7 +103,7 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The folder of a stream.
+    """The folder of a stream, and the files in it that commit ticks.
 
     Attributes:
         path: the folder of the stream.

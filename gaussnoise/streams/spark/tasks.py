@@ -54,7 +54,8 @@ class Kept:
     digests: Mapping[str, str]
 
     def load(self, folder: Path, part: int) -> Integers:
-        """Return the integers of group number ``part``, flat, from one of the two folders.
+        """Return the integers of group number ``part`` as a flat array, from one of the two
+        folders.
 
         Raises:
             StreamError: the file differs from the committed one.
@@ -112,7 +113,10 @@ def measure(
     noisy: Commits,
     parts: Parts,
 ) -> Batches:
-    """Commit the counts of groups and, from the counts of all ticks, their noisy integers.
+    """Commit the exact counts of groups of tables, and noisy integers made from the counts of all
+    ticks.
+
+    Yield the name and the sha256 of every committed file.
 
     Each file is committed once. Noise is drawn for the committed counts, even if another task
     committed them.

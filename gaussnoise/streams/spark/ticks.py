@@ -70,7 +70,7 @@ class GroupsCommit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class Executors(AbstractMaker[GroupsCommit]):
-    """The maker that lets Spark's executors count, draw and write ticks.
+    """The object that lets Spark's executors count rows, draw noise and write the tables of ticks.
 
     Attributes:
         plan: the plan of the stream.
@@ -132,7 +132,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(content["rows"], sha256, content.get("registry"), folder, digests)
 
     def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
-        """Count, draw and commit a tick.
+        """Count the rows of a tick, draw its noise, and return the commit, which is then on disk.
 
         Files of groups that a killed driver committed for the same rows are used. If it had other
         rows, its files are deleted; no other user has seen them.
