@@ -157,7 +157,7 @@ def _certify_matrix(
     records = A.shape[1]
     C, scale = _unit(_weighted(_matrix(strategy, records), standard_deviation))
     target: AbstractDomain = given
-    lost = _lost(C, 0) if domain is None else 0.0
+    lost = _rounding_of_lengths(C, 0) if domain is None else 0.0
     if domain is not None:
         if not isinstance(domain, AbstractDomain) or domain.dim != records:
             raise ParameterError(
@@ -168,7 +168,7 @@ def _certify_matrix(
         if listed is None:
             target = A @ domain
         else:
-            lost = _lost(abs(C) @ abs(listed.points.T), records)
+            lost = _rounding_of_lengths(abs(C) @ abs(listed.points.T), records)
             A, C, domain = A @ listed.points.T, C @ listed.points.T, None
             target = FiniteSet(A.T)
     if who is not None:
@@ -285,7 +285,7 @@ def _unit(matrix: Array) -> tuple[Array, float]:
     return matrix / size, size
 
 
-def _lost(sizes: Array, terms: int) -> float:
+def _rounding_of_lengths(sizes: Array, terms: int) -> float:
     """Return an upper bound on the rounding error of ``‖c − c'‖`` for two columns c, c' of the
     strategy.
 

@@ -273,7 +273,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
     (d,); in the ℓ₂ norm; in the ℓ₁ norm).
     """
     if isinstance(domain, Marginals):
-        return _of_tables(domain, neighbors)
+        return _sensitivities_of_tables(domain, neighbors)
     members = domain._listed()
     listed = None if members is None else members.points
     if listed is not None and isinstance(neighbors, PolicyGraph):
@@ -302,7 +302,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
     )
 
 
-def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
+def _sensitivities_of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
     """Return the three sensitivities of :func:`_sensitivities` in closed form, for marginal
     tables.
     """

@@ -80,17 +80,18 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
             break
         before = best.gamma_lower
         forms, _ = _gradients(points / size, weights, w)
-        new = [_far(domain, *of) for of in zip(forms, rows, rows - points[:, -1], strict=True)]
+        new = [
+            _far_member(domain, *of) for of in zip(forms, rows, rows - points[:, -1], strict=True)
+        ]
         points = np.concatenate([points, (rows - np.array(new))[:, None, :]], axis=1)
         weights = np.column_stack([(1 - _TRIED) * weights, np.full(len(rows), _TRIED)])
     return best
 
 
-def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
+def _far_member(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
     """Return a point y of the domain for which ``(y − row)' form (y − row)`` is large.
 
-    It is the largest for lists of points and polytopes; for other bodies, several ascents search
-    for it.
+    Bodies other than polytopes have no exact search, so several ascents are tried.
     """
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer

@@ -78,7 +78,7 @@ class TableCertificate(AbstractStrategyCertificate):
     def _answers(self) -> int:
         return self.covariance.dim
 
-    def _said(self) -> tuple[str, str]:
+    def _protection_sentences(self) -> tuple[str, str]:
         who = "One row is added or removed: all rows move the tables alike."
         if self.neighbors == "replace":
             who = (

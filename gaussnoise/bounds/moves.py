@@ -49,7 +49,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
     """
     members = domain._listed()
     if members is None:
-        return domain - FiniteSet(_far(rows, _MOST_RECORDS))
+        return domain - FiniteSet(_far_apart(rows, _MOST_RECORDS))
     listed = members.points
     if isinstance(neighbors, PolicyGraph):
         present = {row.tobytes() for row in rows + 0.0}
@@ -65,7 +65,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
             f"lower_bound: {len(listed)} points in R^{domain.dim} are too many to list their "
             "differences; hint: leave data out, for the bound that holds for all data sets"
         )
-    chosen = _far(rows, max(1, _MOST_ENTRIES // listed.size))
+    chosen = _far_apart(rows, max(1, _MOST_ENTRIES // listed.size))
     differences = (chosen[:, None, :] - listed[None, :, :]).reshape(-1, domain.dim)
     return FiniteSet(
         np.unique(differences[differences.any(axis=1)], axis=0)
@@ -74,7 +74,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
     )
 
 
-def _far(rows: Array, most: int) -> Array:
+def _far_apart(rows: Array, most: int) -> Array:
     """Return at most ``most`` of the rows, chosen one by one: each is the farthest from those
     chosen before.
     """

@@ -104,14 +104,18 @@ class TradeOff:
 
     @staticmethod
     def of(privacy: AbstractPrivacy) -> "TradeOff":
-        """Return the trade-off for the (ε, δ) that a guarantee implies; if none is known, for (0,
-        1), which every mechanism satisfies.
+        """Return the trade-off between the errors at two neighbours, for the (ε, δ) that a
+        guarantee implies.
+
+        If none is known, it is that of (0, 1), which every mechanism satisfies.
         """
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
     def kappa(self, other: Array | float) -> Array:
-        """Return κ(α) of the class docstring at ``α = 1 − other``: the bound on α Var_P + (1 − α)
-        Var_Q.
+        """Return κ(α) at ``α = 1 − other``: a lower bound on α Var_P + (1 − α) Var_Q.
+
+        Var_P and Var_Q are the variances of an estimate at two neighbours whose means are one
+        apart.
 
         >>> # the larger variance is at least the average
         >>> print(f"{TradeOff(1.0, 1e-6).kappa(0.5):.10f}")

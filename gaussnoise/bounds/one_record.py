@@ -36,7 +36,8 @@ _STEPS, _CLOSE = 100, 1e-5
 def one_record(noise: OptimalNoise) -> Proof | None:
     """Return the proof of the least γ° of ``{±(x − y): y in the domain}`` over all its points x.
 
-    None if the domain has too many points.
+    γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set. None if
+    the domain has too many points.
     """
     if isinstance(noise.certificate, MarginalCertificate):
         return _of_tables(noise.certificate)

@@ -108,15 +108,15 @@ def tables_of(measurement: Any) -> Tables:
         *before, last = steps or (measurement,)
         name, given = _constructor(last)
         if name not in ("make_count", "make_count_by_categories"):
-            raise _refused(name, _WHY.get(name, "certify knows counts of rows by category alone"))
+            raise _refusal(name, _WHY.get(name, "certify knows counts of rows by category alone"))
         column = _WHOLE
         for step in before:
             made, arguments = _constructor(step)
             if made not in _BY_ROW:
-                raise _refused(made, _WHY.get(made, "its effect on the rows is not known"))
+                raise _refusal(made, _WHY.get(made, "its effect on the rows is not known"))
             column = str(arguments.get("key", column))
         if name == "make_count_by_categories":
-            names, view = (column,), _view(steps)
+            names, view = (column,), _steps_text(steps)
             found.sizes[column] = len(given["categories"]) + bool(given["null_category"])
             if views.setdefault(column, view) != view:
                 raise ParameterError(
@@ -141,11 +141,11 @@ def _counted(part: Any, before: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ..
         yield from _counted(given["measurement"], before)
     elif name == "make_gaussian" or (name == "make_noise" and _is_gaussian(given)):
         if given.get("k") is not None:
-            raise _refused(name, "with k, counts are rounded before the noise")
+            raise _refusal(name, "with k, counts are rounded before the noise")
         yield before, given["scale"]
     else:
         why = "certify knows Gaussian noise on counts alone"
-        raise _refused(name, _LAPLACE if name == "make_noise" else _WHY.get(name, why))
+        raise _refusal(name, _LAPLACE if name == "make_noise" else _WHY.get(name, why))
 
 
 def _steps(part: Any) -> Iterator[Any]:
@@ -182,7 +182,7 @@ def _constructor(part: Any) -> tuple[str, _Arguments]:
         ) from None
 
 
-def _view(steps: tuple[Any, ...]) -> str:
+def _steps_text(steps: tuple[Any, ...]) -> str:
     """Return a text that identifies the transformations before a count: their names and
     arguments.
     """
@@ -193,6 +193,6 @@ def _view(steps: tuple[Any, ...]) -> str:
     return repr(found)
 
 
-def _refused(name: str, why: str) -> ParameterError:
+def _refusal(name: str, why: str) -> ParameterError:
     """Return the error that says why the OpenDP constructor ``name`` cannot be certified."""
     return ParameterError(f"certify: expected Gaussian noise on counts, got {name}: {why}")

@@ -30,7 +30,7 @@ class Proof(NamedTuple):
     """The numbers of a certificate that a bound needs.
 
     Attributes:
-        gamma_lower: lower bound on γ°.
+        gamma_lower: lower bound on γ°, the least ``‖sd‖_p`` of Gaussian noise that covers a set.
         spectrum: the eigenvalues that sum to it, and their multiplicities.
         gap: relative bound on how far ``gamma_lower`` is below γ°; NaN if unknown.
         weights: weights of the coordinates, shape (d,); None if they are not listed.

@@ -65,7 +65,7 @@ class AbstractStrategyCertificate(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _said(self) -> tuple[str, str]:
+    def _protection_sentences(self) -> tuple[str, str]:
         """Return two sentences: whom the noise protects, and how much one record or person changes
         the outputs.
         """
@@ -85,7 +85,7 @@ class AbstractStrategyCertificate(abc.ABC):
             what, share = f"root mean square error of the {n} answers", math.sqrt(n)
         elif self.p == math.inf:
             what = f"largest standard deviation among the {n} answers"
-        who, moved = self._said()
+        who, moved = self._protection_sentences()
         return (
             "At rho = 1/2, where the standard deviation of the noise is the sensitivity, the "
             f"{what} is at most {self.error / share:.6g} with this strategy; another rho makes it "
@@ -112,7 +112,7 @@ class AbstractStrategyCertificate(abc.ABC):
             what, share = "root mean square error", math.sqrt(n)
         elif self.p == math.inf:
             what = "largest standard deviation"
-        who, moved = self._said()
+        who, moved = self._protection_sentences()
         above = no_less(100 * (self.factor - 1), 3)
         stated = self.error / self.sensitivity / share
         lines = [
@@ -178,7 +178,7 @@ class StrategyCertificate(AbstractStrategyCertificate):
         same = "for the same neighbours"
         return same if self.participation is None else "under the same participation"
 
-    def _said(self) -> tuple[str, str]:
+    def _protection_sentences(self) -> tuple[str, str]:
         if self.participation is not None:
             who, one = f"Who takes part: {self.participation!r}.", "person"
         else:

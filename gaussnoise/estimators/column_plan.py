@@ -60,7 +60,7 @@ class ColumnPlan:
 
     @property
     def wrong(self) -> float:
-        """The probability, allowed for each column, that a check of its range gives a wrong
+        """The probability, for each column, with which a check of its range may give a wrong
         result.
         """
         return (1 - self.level) * _FAILURES

@@ -30,8 +30,9 @@ _LARGEST = 1e150  # replaces infinities before rows are whitened
 
 @dataclass(frozen=True)
 class Whitening:
-    """One step of the plan: how rows with a covariance of at most the identity are clipped, and
-    with what accuracy.
+    """The clipping radius of one step, and the accuracy that follows from it.
+
+    The rows are whitened: their covariance is at most the identity.
 
     Attributes:
         squared_radius: q, the squared radius of the clipping ball.

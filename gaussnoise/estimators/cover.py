@@ -143,7 +143,7 @@ def pure_person_level_mean(
         budget,
         find,
         request=hunt.request | {"accuracy": wanted} | known.request | {"beta": beta},
-        assumed=f"{known.said}; the bound on the bias is one on the whole error, in Euclidean norm",
+        assumed=f"{known.text}; the bound on the bias is one on the whole error, in Euclidean norm",
         beta=beta,
     )
 
@@ -195,11 +195,11 @@ class Cover:
         least = np.full(self.cells**self.dim, len(rows), dtype=np.int64)
         candidates = self.candidates
         for direction in _half_of_directions(self.dim):
-            places = np.rint(_along(candidates, direction) / unit).astype(np.int64)
+            places = np.rint(_projections(candidates, direction) / unit).astype(np.int64)
             points, back = np.unique(places, return_inverse=True)
             furthest = float(np.abs(points).max() + _UNITS)
             with np.errstate(all="ignore"):
-                seen = np.rint(_along(rows, direction) / unit)
+                seen = np.rint(_projections(rows, direction) / unit)
             seen = np.sort(
                 np.clip(np.nan_to_num(seen, nan=0.0), -furthest, furthest).astype(np.int64)
             )
@@ -246,7 +246,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     return enough.astype(np.int64)
 
 
-def _along(rows: Array, direction: Array) -> Array:
+def _projections(rows: Array, direction: Array) -> Array:
     """Return the scalar product of every row with the direction, shape (n,); no row affects
     another.
     """

@@ -96,7 +96,7 @@ def gaussian_mean(
     def find() -> Found:
         place = hunt.find(rows)
         noisy = ball_mean(rows, np.nan_to_num(place), reach, amount, pure=budget.pure)
-        bias = deviation * _beyond(tail) + hunt.rounding(place) + noisy.rounding
+        bias = deviation * _clipping_bias(tail) + hunt.rounding(place) + noisy.rounding
         return Found(noisy.estimate, bias, noisy.deviation, deviation / math.sqrt(n))
 
     return sample.published(
@@ -108,7 +108,7 @@ def gaussian_mean(
     )
 
 
-def _beyond(t: float) -> float:
+def _clipping_bias(t: float) -> float:
     """Return ``E (|Z| − t)₊`` for a standard normal Z. It bounds the bias of clipping Z to
     [−t, t].
     """

@@ -136,7 +136,7 @@ def person_level_mean(
         plan.budget,
         find,
         request=probe.request | known.request | {"beta": beta},
-        assumed=known.said,
+        assumed=known.text,
         beta=beta,
     )
 
@@ -167,7 +167,7 @@ class Moments:
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The assumptions as text, to be part of a sentence."""
         known = self.averages
         return (

@@ -270,6 +270,8 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
     """Return two counts: the largest count beyond L or U that passes the check, and the smaller
     count that the search should reach.
 
+    L and U are the numbers that the search will find near the first and the last decile.
+
     Raises:
         NoRangeError: the noise of a round is too large for so small a count.
     """
@@ -281,9 +283,9 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
         more *= 1.05
     while richer < _MOST and not _is_enough(number, richer, counts):
         richer *= 1.05
-    ways = [f"about {_about(more)} numbers"] if more < _MOST else []
-    ways += [f"about {_about(richer / counts.rho)} times the budget"] if richer < _MOST else []
-    said = f"about {_about(number)}" if number >= FEW else f"fewer than {FEW}"
+    ways = [f"about {_two_digits(more)} numbers"] if more < _MOST else []
+    ways += [f"about {_two_digits(richer / counts.rho)} times the budget"] if richer < _MOST else []
+    said = f"about {_two_digits(number)}" if number >= FEW else f"fewer than {FEW}"
     if number < FEW:  # texts that are no numbers count as missing
         ways = ["numbers with the stated marks of decimals and thousands", *ways]
     raise NoRangeError(
@@ -291,7 +293,7 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
     )
 
 
-def _about(number: float) -> str:
+def _two_digits(number: float) -> str:
     """Return text of a number rounded to two significant digits, without a power of ten."""
     return f"{float(f'{number:.2g}'):.15g}"
 
@@ -304,6 +306,8 @@ def _is_enough(number: float, rho: float, counts: Counts) -> bool:
 def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
     """Return the largest count beyond L or U that passes the check, and a margin for the noise of
     one round.
+
+    L and U are the numbers that the search finds near the first and the last decile.
 
     If L is above the first decile of the population, all numbers below this decile are below L,
     however L was chosen. Their number is binomial, with probability 0.1 or more. So if fewer
@@ -333,12 +337,16 @@ def _most_unlikely(number: int, chance: float) -> float:
 
 
 def _search(counts: Counts, sought: float) -> tuple[float, float]:
-    """Return numbers L and U: about ``sought`` numbers are below L, and about as many above U."""
+    """Return numbers L and U such that about ``sought`` numbers are below L, and about as many
+    above U.
+    """
     lower, upper, apart = [-1.0, 1.0], [-1.0, 1.0], False
     for number in range(_ROUNDS):
         if number % _AHEAD == 0:
             halves = {
-                p for bracket in (lower, upper) for p in _halves(bracket[0], bracket[1], _AHEAD)
+                p
+                for bracket in (lower, upper)
+                for p in _cut_positions(bracket[0], bracket[1], _AHEAD)
             }
             counts.prepare([_at(place) for place in halves])
         a, b, c, d = map(_at, (*lower, *upper))
@@ -359,7 +367,7 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
     return _at(lower[0]), _at(upper[1])
 
 
-def _halves(low: float, high: float, depth: int) -> Iterator[float]:
+def _cut_positions(low: float, high: float, depth: int) -> Iterator[float]:
     """Yield the middles of the bracket from ``low`` to ``high``, of its halves, of their halves,
     and so on.
 
@@ -368,7 +376,11 @@ def _halves(low: float, high: float, depth: int) -> Iterator[float]:
     """
     if depth:
         middle = sum([low, high]) / 2
-        yield from (middle, *_halves(low, middle, depth - 1), *_halves(middle, high, depth - 1))
+        yield from (
+            middle,
+            *_cut_positions(low, middle, depth - 1),
+            *_cut_positions(middle, high, depth - 1),
+        )
 
 
 def _at(place: float) -> float:

@@ -234,9 +234,9 @@ def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """Return how many records more than the chosen bin the fullest bin may have.
+    """Return an upper bound on the records in the fullest bin minus the records in the chosen bin.
 
-    The bound holds for the choice of :func:`fullest`, except with probability ``beta``.
+    It holds for the bin that :func:`fullest` chooses, except with probability ``beta``.
     """
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
@@ -255,10 +255,10 @@ def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | N
 
 
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
-    """Return two numbers for :func:`fullest_of_any` with n records.
+    """Return two bounds for :func:`fullest_of_any` with n records.
 
-    The first: how many records more than the chosen key the most frequent key may have. The second:
-    a count that is above the threshold. Both hold except with probability ``beta``.
+    The first bounds the count of the most frequent key minus the count of the chosen key. A key
+    whose count is at least the second is shown. Both hold except with probability ``beta``.
     """
     query = _unlisted(rho, delta)
     tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))

@@ -211,8 +211,8 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
     ) -> Self:
         """Return the lattice for the budget ρ.
 
-        ``choose_bits`` takes the standard deviation of the noise on w, and returns ``bits``: a
-        lattice step is 2^-bits.
+        ``choose_bits`` takes the standard deviation of the noise in whitened coordinates, and
+        returns ``bits``: a lattice step is 2^-bits of these.
         """
         known = _known.get(noise)
         if known is None or known.unit_factor is not covariance.unit_factor:
@@ -243,12 +243,12 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
             for start in range(0, len(records), rows):
                 X = np.array(records[start : start + rows], dtype=np.float64)
                 if move is not None:
-                    X = self._inside(X, move(X)) if on_outside == "drop" else move(X)
+                    X = self._zero_outside(X, move(X)) if on_outside == "drop" else move(X)
                 else:
                     check_finite("release", X)
                 grid = self.grid(X)
                 if on_outside == "drop":
-                    grid *= self._short(grid)[:, None]
+                    grid *= self._has_short_w(grid)[:, None]
                 elif not self._accepts(X, grid):
                     raise DataError(
                         "release: expected every record in the declared domain, got one outside; "
@@ -261,7 +261,8 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return self.rounded(totals)
 
     def grid(self, X: Array) -> NDArray[np.int64]:
-        """Return the integers z(x) of every row x of X (see the class), shape (n, d).
+        """Return every row of X as integers z, shape (n, d): coordinates minus the origin, in grid
+        steps.
 
         Every operation on floats is exact or correctly rounded.
         """
@@ -269,8 +270,11 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
     def rounded(self, totals: list[int]) -> list[int]:
-        """Return Q (see the class): the integer vector ``totals`` times a fixed matrix, in
-        integers, and rounded; halves round up.
+        """Return the noise-free answer: the integers ``totals`` times a fixed matrix, rounded,
+        shape (r,).
+
+        The matrix whitens the totals, in units of lattice steps. The product is exact; halves round
+        up.
         """
         answers = []
         for columns, row, low in self._exact:
@@ -296,8 +300,11 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return exact
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
-        """Return w = ``W (steps ∘ z) / size`` for each row z of ``grid``, computed in floats, shape
-        (n, r).
+        """Return the whitened coordinates w of every record, given the integers ``grid``, shape (n,
+        r).
+
+        They are ``W (steps ∘ z) / size`` for a row z, in the symbols of the class, computed in
+        floats.
         """
         if is_diagonal(self.whitening):
             sizes: Array = np.ldexp(self.whitening.diagonal(), self._powers)
@@ -311,7 +318,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         """
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
-    def _inside(self, X: Array, moved: Array) -> Array:
+    def _zero_outside(self, X: Array, moved: Array) -> Array:
         """Return X with the records outside the domain replaced by zero; ``moved`` is X mapped into
         the domain.
 
@@ -323,9 +330,9 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         )  # NaN compares false: outside
         return np.where(inside, X, 0.0)
 
-    def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for every record, a row z of ``grid``, whether ``‖W (steps ∘ z) / size‖ <=
-        radius``.
+    def _has_short_w(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for every record, given its integers, whether its whitened coordinates w have at
+        most the length ``radius``.
         """
         lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
         return lengths <= self.radius
@@ -333,8 +340,8 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
         """Return whether every record (row of X) is in the domain up to rounding.
 
-        ``grid`` has the integers of the records; their w must satisfy the condition that the class
-        states.
+        ``grid`` has the integers of the records. Their whitened coordinates must satisfy the
+        condition that the class states.
         """
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
@@ -372,10 +379,10 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """Return the point that is subtracted from every record, and whether it is a center of the
-    domain.
+    """Return (the point that is subtracted from every record, whether it is the middle of a ball
+    that gives the sensitivity without loss).
 
-    Around a center, the ball that contains all records gives the sensitivity without loss.
+    It is zero for sums, else a center of the domain, or any member if the domain has no center.
     """
     domain = noise.domain
     if noise.neighbors == "add-remove":

@@ -83,26 +83,29 @@ class Codebook(PickledByArguments):
 
     @property
     def size(self) -> int:
-        """The number N = 2h of candidates ±u_1, …, ±u_h."""
+        """The number N = 2h of candidate vectors ±u_1, …, ±u_h, of which a user sends one."""
         return 2 * self.pairs
 
     @property
     def chance(self) -> Fraction:
-        """The probability, as an exact fraction, that the sent candidate is one of the k closest to
-        y.
+        """The probability, as an exact fraction, with which a user sends one of the k candidate
+        vectors closest to the user's unit vector.
         """
         return Fraction(self.hits, 2**self.bits)
 
     @cached_property
     def scale(self) -> float:
-        """The mean of ⟨u, y⟩ over the candidate u that is sent for the unit vector y."""
+        """The mean of ⟨u, y⟩, where u is the candidate vector that is sent for a user's unit vector
+        y.
+        """
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """The mean of ⟨u, z⟩² / scale² over the candidate u that is sent for the unit vector y.
+        """The mean of ⟨u, z⟩² / scale², where u is the candidate vector that is sent for a unit
+        vector y.
 
         z is any unit vector orthogonal to y; for r = 1 there is none, and the value is that of
         ``along``.
@@ -116,7 +119,8 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def along(self) -> float:
-        """The mean of ⟨u, y⟩² / scale² over the candidate u that is sent for the unit vector y.
+        """The mean of ⟨u, y⟩² / scale², where u is the candidate vector that is sent for a unit
+        vector y.
 
         It is never less than ``across``.
         """
@@ -124,9 +128,10 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The mean of ⟨u, y⟩² over the candidate u that is sent for the unit vector y.
+        """The mean of ⟨u, y⟩², where u is the candidate vector that is sent for a unit vector y.
 
-        It is raised to the mean over all candidates, should rounding make it less.
+        It is at least :attr:`_square`, the mean for a random candidate; rounding cannot make it
+        less.
         """
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
@@ -137,7 +142,7 @@ class Codebook(PickledByArguments):
 
     @property
     def _square(self) -> float:
-        """The mean of ⟨u, z⟩² over uniformly chosen candidates u, for any fixed unit vector z."""
+        """The mean of ⟨u, z⟩² for any fixed unit vector z, where u is a random candidate vector."""
         return 1 / self.dim if self.spherical else 1.0
 
     @property
@@ -165,10 +170,10 @@ class Codebook(PickledByArguments):
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """Return the randomly chosen index of the candidate to send: ``2j`` for u_j, ``2j + 1`` for
-        −u_j.
+        """Return the random index of the candidate vector to send for a unit vector y.
 
-        ``products`` has all ⟨u_j, y⟩, and ``below(n)`` draws a uniform integer from 0 to n − 1.
+        ``products`` has the scalar products ⟨u_j, y⟩ with the candidates; the index is ``2j`` for
+        u_j and ``2j + 1`` for −u_j. ``below(n)`` draws a uniform integer from 0 to n − 1.
         """
         # for each of the k largest |⟨u_j, y⟩|, the cap has the one of ±u_j with positive product
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
@@ -182,8 +187,8 @@ class Codebook(PickledByArguments):
         return 2 * pair + (bool(products[pair] < 0) ^ other)
 
     def candidates(self, token: bytes) -> Array:
-        """Return the candidates u_1, …, u_h that the random bytes ``token`` determine, shape (h,
-        r).
+        """Return the candidate vectors u_1, …, u_h that the random bytes ``token`` determine, shape
+        (h, r).
         """
         if not self._token:
             return np.ones((1, 1))
@@ -215,8 +220,8 @@ class Codebook(PickledByArguments):
         return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
 
     def _words_of(self, token: bytes, pair: int) -> bytes:
-        """Return the pseudorandom bytes from which the single candidate u_j of a token is computed,
-        where j is ``pair``.
+        """Return the pseudorandom bytes from which one candidate vector is computed: number
+        ``pair`` of a token.
         """
         block, place = divmod(pair, self._together)
         size = 8 * self.dim
@@ -224,7 +229,7 @@ class Codebook(PickledByArguments):
 
     @property
     def _together(self) -> int:
-        """The number of candidates that one hash call computes.
+        """The number of candidate vectors that one hash call computes.
 
         It is small, since the server calls the hash once for each message.
         """

@@ -21,7 +21,7 @@ _File = tuple[str, int, int, int]  # path, inode, size, nanoseconds of the last 
 
 
 def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
-    """Return {path: tick} for the files of a table that an earlier tick counted.
+    """Return {path: tick} for the files of a table that an earlier tick (release) counted.
 
     Args:
         private: the folder of the note.
@@ -29,9 +29,9 @@ def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
         table: the new rows; rows that do not come from files are never recognised.
     """
     before = {t: files for t, files in _read(private / _NOTE).items() if t < tick}
-    seen = {name: t for t, files in before.items() for file in files for name in _names(file)}
+    seen = {name: t for t, files in before.items() for file in files for name in _keys_of(file)}
     return {
-        file[0]: seen[name] for file in _files_of(table) for name in _names(file) if name in seen
+        file[0]: seen[name] for file in _files_of(table) for name in _keys_of(file) if name in seen
     }
 
 
@@ -47,10 +47,10 @@ def noted(private: Path, tick: int, table: object) -> None:
         _write(note, {**before, tick: files})
 
 
-def _names(file: _File) -> list[tuple[str | int, ...]]:
+def _keys_of(file: _File) -> list[tuple[str | int, ...]]:
     """Return two keys by which a file is recognised: by its path, and by its inode number.
 
-    A file that was moved keeps its inode number; a new inode number leaves the path.
+    A moved file keeps its inode number; a file that is copied and put back keeps its path.
     """
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
@@ -70,8 +70,9 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Return {tick: files that it counted} from the note; empty if the note is missing or
-    damaged.
+    """Return {tick number: files that this tick (release) counted} from the note.
+
+    It is empty if the note is missing or damaged.
     """
     try:
         content = read_json(note, _MOST_BYTES)

@@ -47,7 +47,7 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
-    """Return the content of ``stream.json``: everything that later ticks need.
+    """Return the content of ``stream.json``: everything that later ticks (releases) need.
 
     ``key`` is the random name of the stream, and ``format`` that of its table files. The entry
     "format" is None; the caller sets it.
@@ -92,7 +92,8 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
     """Return the time strategy (the matrix that combines ticks in measurements) from
     ``stream.json``.
 
-    ``record`` is the content of the file; ``over`` are its ticks, and p is the error norm.
+    ``record`` is the content of the file; ``over`` are the ticks of the stream, and p is the error
+    norm.
     """
     matrix = np.zeros((over.n, over.n), dtype=np.int64)
     for t, row in enumerate(record["time_matrix"]):
@@ -101,10 +102,10 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
 
 
 def multipliers_in(record: Mapping[str, Any], tables: Plan) -> dict[Type, int]:
-    """Return {type: integer factor by which measured residuals are multiplied}, from
-    ``stream.json``.
+    """Return {type: integer by which measured residuals are multiplied}, from ``stream.json``.
 
-    Residuals of the same type, a class of attribute sets, have the same factor.
+    A residual is the part of a table that no smaller table determines. Residuals of attribute sets
+    of the same type have the same multiplier.
     """
     known, at = tables.query.multipliers.orbits, tables.schema.names.index
     return {
@@ -123,7 +124,8 @@ def tick_record(
     on_outside: OnOutside,
     digests: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """Return the content of ``release.json`` of one tick; its other files must be written before.
+    """Return the content of ``release.json`` of one tick (release); its other files must be written
+    before.
 
     ``written`` maps "period" (the tick alone) and "cumulative" (all ticks so far) to the written
     tables; ``digests`` are sha256 values of files, where they are known already.
@@ -165,8 +167,8 @@ def tick_record(
 
 
 def write_record(record: Mapping[str, object], folder: Path) -> None:
-    """Write ``release.json`` into the folder of a tick. It is written last, so that it marks the
-    tick as complete.
+    """Write ``release.json`` into the folder of a tick (release). It is written last, so that it
+    marks the tick as complete.
     """
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
@@ -180,7 +182,7 @@ def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
 
 
 def places_in(record: Mapping[str, Any], what: str, plan: StreamPlan) -> dict[Subset, Place]:
-    """Return {table: its file, first row and shape} for every planned table of a tick.
+    """Return {table: its file, first row and shape} for every planned table of a tick (release).
 
     ``record`` is ``release.json``, ``what`` is "period" or "cumulative". If files hold many tables,
     only the record says at which row each one begins.
@@ -233,8 +235,8 @@ def disclaimers(plan: StreamPlan) -> list[str]:
 
 
 def rules_of(over: Ticks) -> list[str]:
-    """Return sentences for users: what happens with empty ticks, late rows, corrections, and
-    persons in several ticks.
+    """Return sentences for users: what happens with empty ticks (releases), late rows, corrections,
+    and persons in several ticks.
     """
     when = "Rows belong to the tick in which they arrive."
     if over.period is not None:
@@ -269,7 +271,9 @@ def _corrections_of(over: Ticks) -> str:
 
 
 def tick_statement(plan: StreamPlan, tick: int) -> Notes:
-    """Return the method statement of one tick: the notes that are published with its tables."""
+    """Return the method statement of one tick (release): the notes that are published with its
+    tables.
+    """
     return _statement(
         plan,
         f"Tick {tick} of {plan.over.n}: tables of its own rows (period), and of the rows of "
@@ -279,14 +283,16 @@ def tick_statement(plan: StreamPlan, tick: int) -> Notes:
 
 
 def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
-    """Return {file name: content} of the text files that are published with one tick."""
+    """Return {file name: content} of the text files that are published with one tick (release)."""
     one, notes = plan.one_tick, tick_statement(plan, tick)
     described = texts_of(attributes_of(one), notes, one.about)
     return {"summary.txt": summary_text(plan, tick) + "\n", **described}
 
 
 def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> Notes:
-    """Return the method statement of a table over time, from tick ``first`` to tick ``last``."""
+    """Return the method statement, the notes that are saved with a table over time, for the ticks
+    (releases) from ``first`` to ``last``.
+    """
     return _statement(
         plan,
         f"Ticks {first} to {last} of {plan.over.n}: for each, the rows of that tick (period), and "
@@ -310,8 +316,8 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
 
 
 def summary_text(plan: StreamPlan, tick: int) -> str:
-    """Return the content of ``summary.txt`` of one tick: the budget, and the error of every
-    table.
+    """Return the content of ``summary.txt`` of one tick (release): the budget, and the error of
+    every table.
     """
     width = max(len("table"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [

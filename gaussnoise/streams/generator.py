@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """A generator of correlated noise for the contributions of a stream, tick by tick.
+    """A generator of correlated noise for the contributions of a stream, tick (time step) by tick.
 
     Let ``clip`` bound the norm of a contribution, and let σ be the noise multiplier. Add ``σ ·
     clip`` times :meth:`next` to the contribution of each tick (in training: to the sum of clipped
@@ -83,8 +83,8 @@ class NoiseGenerator:
 
     @property
     def buffers(self) -> int:
-        """The number of arrays, each of the shape of one contribution, that are kept
-        between ticks.
+        """The number of arrays, each of the shape of one contribution, that are kept between ticks
+        (time steps).
         """
         return self._recursion.buffers
 
@@ -97,7 +97,8 @@ class NoiseGenerator:
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
-        """Return noise for the contribution of the next tick, for the noise multiplier σ = 1.
+        """Return noise for the contribution of the next tick (time step), for the noise multiplier
+        σ = 1.
 
         Its randomness comes from the operating system.
 
@@ -151,7 +152,8 @@ class NoiseGenerator:
         return self._recursion.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that is needed to continue from this tick with :meth:`load_state_dict`.
+        """Return everything that is needed to continue from this tick (time step) with
+        :meth:`load_state_dict`.
 
         Keep saved states of a training run as private as its noise.
         """

@@ -84,7 +84,7 @@ def counted(
 
 
 def check_period(over: Ticks, tick: int, rows: Counts) -> None:
-    """Raise DataError if the table has rows of ticks that may not be counted now.
+    """Raise DataError if the table has rows of ticks (releases) that may not be counted now.
 
     ``rows[t - 1]`` is the number of rows whose column names tick t.
     """
@@ -101,7 +101,8 @@ def check_period(over: Ticks, tick: int, rows: Counts) -> None:
 
 
 def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
-    """Raise DataError if the table has rows of other ticks, in their column of tick numbers.
+    """Raise DataError if the table has rows of other ticks (releases), in their column of tick
+    numbers.
 
     Rows that the schema leaves out are not looked for. Without such a column, nothing is checked.
     """
@@ -117,7 +118,8 @@ def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
     """Return {T: S} for all attribute sets T whose residual is measured.
 
-    S is the first planned marginal that contains T; T is counted from the counts of S.
+    A residual is the part of table T that no smaller table determines. It is computed from the
+    counts of S, the first planned marginal that contains T.
     """
     parts: dict[Subset, Subset] = {}
     for S in plan.tables.subsets:
@@ -129,10 +131,11 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
 def measured(
     plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
 ) -> dict[Subset, list[int]]:
-    """Return {T: noisy integers} for the residual of every measured attribute set T, at the last
+    """Return {T: noisy integers} for every attribute set T whose residual is measured, at the last
     tick.
 
-    ``ticks`` has the exact counts of all ticks so far; ``noise`` gives fresh noise.
+    A residual is the part of table T that no smaller table determines. ``ticks`` has the exact
+    counts of all ticks (releases) so far; ``noise`` gives fresh noise.
     """
     rows = max(int(np.abs(counts).sum()) for tables in ticks for counts in tables.values())
     noisy: dict[Subset, list[int]] = {}
@@ -146,8 +149,9 @@ def measured(
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
     """Return ``Σ_i C_ti · counts_i`` over the ticks i so far, in exact integers.
 
-    C is the matrix of the time strategy, and t the last tick. ``rows`` is an upper bound on the sum
-    of the absolute values of one tick's counts.
+    C is the time strategy, the lower triangular matrix that combines ticks in measurements, and t
+    is the last tick. ``rows`` is an upper bound on the sum of the absolute values of one tick's
+    counts.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     exact = exact_type(sum(map(abs, row)) * max(rows, 1))
@@ -158,10 +162,10 @@ def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> I
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
-    """Return {S: unbiased estimate of table S, counting the last tick's rows alone}.
+    """Return {S: unbiased estimate of table S, counting the rows of the last tick alone}.
 
-    ``ticks`` has the noisy measurements of all ticks so far. ``rows`` is the number of the last
-    tick's rows; it is used only where that number is public.
+    ``ticks`` has the noisy measurements of all ticks (releases) so far. ``rows`` is the number of
+    the last tick's rows; it is used only where that number is public.
     """
     inverse = plan.strategy.row_of_inverse(len(ticks) - 1)
     residuals = {
@@ -177,10 +181,11 @@ def own_residual(
     inverse: tuple[list[int], int],
     ticks: Sequence[Sequence[int] | Integers],
 ) -> Array:
-    """Return the estimated residual of the attributes T for the last tick's rows alone.
+    """Return the estimated residual of table T for the rows of the last tick (release) alone.
 
-    ``ticks`` has the noisy measurements of T at all ticks so far. ``inverse`` is the last tick's
-    row of C⁻¹ (C is the time strategy): integers, and the unit that divides them.
+    A residual is the part of table T that no smaller table determines. ``ticks`` has its noisy
+    measurements at all ticks so far. ``inverse`` is the last tick's row of C⁻¹ (C is the time
+    strategy): integers, and the unit that divides them.
     """
     weights, unit = inverse
     count = query.rows(T)
@@ -199,10 +204,10 @@ def own_residual(
 def own_table(
     query: ResidualQuery, S: Subset, residuals: Mapping[Subset, Array], rows: int
 ) -> Array:
-    """Return the table of the attributes S for the last tick's rows alone, from the residuals of
-    its subsets.
+    """Return table S for the rows of the last tick (release) alone: the sum of its residuals.
 
-    ``rows`` is the number of these rows; it is used only where that number is public.
+    A residual is the part of a table that no smaller table determines. ``rows`` is the number of
+    these rows; it is used only where that number is public.
     """
     exact = np.array(0.0 if () in query.multipliers else float(rows))
     return table_of(S, exact, {T: residuals[T] for T in measured_parts(S, query)}, query)

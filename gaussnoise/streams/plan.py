@@ -114,12 +114,14 @@ class StreamPlan(AbstractPlan):
 
     @property
     def rho(self) -> float:
-        """The ρ (zero-concentrated differential privacy) that all ticks together may cost."""
+        """The ρ (zero-concentrated differential privacy) that all ticks (releases) together may
+        cost.
+        """
         return self.one_tick.rho
 
     @property
     def integers(self) -> int:
-        """The number of noisy integers that all ticks together draw."""
+        """The number of noisy integers that all ticks (releases) together draw."""
         return self.over.n * self.one_tick.query.count
 
     @property
@@ -131,7 +133,8 @@ class StreamPlan(AbstractPlan):
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """The approximate hours of one executor core for each table, in all ticks together.
+        """The approximate hours of one executor core for each table, in all ticks (releases)
+        together.
 
         The keys are names of attributes; counting is not included. Every tick reads the counts and
         measurements of all earlier ticks.
@@ -146,7 +149,7 @@ class StreamPlan(AbstractPlan):
     @property
     def privacy_unit(self) -> str:
         """The unit that the budget protects, as text, for example a person's rows in at most k
-        ticks.
+        ticks (releases).
         """
         k, b, rows = self.over.most_reports, self.over.apart, self.rows_per_person
         if self.person is not None:
@@ -161,8 +164,8 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def query(self) -> ResidualQuery:
-        """The integer query that is measured on the tables of each tick, with the noise scale of
-        the stream.
+        """The integer query that is measured on the tables of each tick (release), with the noise
+        scale of the stream.
         """
         one = self.one_tick.query
         if self.multipliers is not None:
@@ -177,7 +180,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def rho_charged(self) -> float:
-        """The ρ that all ticks together cost for one person, as OpenDP's privacy map
+        """The ρ that all ticks (releases) together cost for one person, as OpenDP's privacy map
         computes it.
         """
         query = drawn_query(self.query)
@@ -193,7 +196,7 @@ class StreamPlan(AbstractPlan):
         return charged
 
     def spent(self, ticks: int) -> float:
-        """Return the ρ that one person's rows cost in any ``ticks`` successive ticks.
+        """Return the ρ that one person's rows cost in any ``ticks`` successive ticks (releases).
 
         For example, 12 monthly, 52 weekly or 365 daily ticks give the cost of a person's rows of
         one year. If participation is enforced, the result is the ρ of all rows: without the rows of
@@ -222,7 +225,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """All arguments of the plan as plain data, which a ledger stores and compares."""
+        """All arguments of the plan as plain data; a ledger of budgets stores and compares them."""
         return self.one_tick.request | {"ticks": self.over.as_dict()}
 
     @cached_property
@@ -235,7 +238,8 @@ class StreamPlan(AbstractPlan):
         return facts_of_stream(self)
 
     def covariance(self, weights: "ArrayLike") -> TableCovariance:
-        """Return the noise covariance of a weighted sum of ticks, over the cells of all tables.
+        """Return the noise covariance of a weighted sum of ticks (releases), over the cells of all
+        tables.
 
         Args:
             weights: the weights of ticks 1, 2, …: at most n numbers.
@@ -258,7 +262,8 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def time_covariance(self) -> Array:
-        """The covariance of one cell's estimates between all pairs of ticks, shape (n, n).
+        """The covariance of one cell's estimates between all pairs of ticks (releases), shape (n,
+        n).
 
         It is in units of the cell's variance at tick 1. The covariance of any two cells at two
         ticks s and t is their covariance at tick 1 times entry (s, t).
@@ -267,8 +272,8 @@ class StreamPlan(AbstractPlan):
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
 
     def standard_deviation(self, *names: str, ticks: tuple[int, int]) -> float:
-        """Return the standard deviation of a cell that counts the rows of the ticks from first to
-        last.
+        """Return the standard deviation of a cell that counts the rows of the ticks (releases) from
+        first to last.
 
         The cell is one of the table of these attributes. If other queries than cells are planned,
         the deviations of cells differ, and this is their root mean square.
@@ -289,7 +294,7 @@ class StreamPlan(AbstractPlan):
         return quantile(level) * self.standard_deviation(*names, ticks=ticks)
 
     def window(self, first: int, last: int) -> Array:
-        """Return the weights of a sum over ticks: 1 from first to last, 0 before.
+        """Return the weights of a sum over ticks (releases): 1 from first to last, 0 before.
 
         Raises:
             ParameterError: there are no such ticks.
@@ -302,8 +307,8 @@ class StreamPlan(AbstractPlan):
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
     def weights(self, given: "ArrayLike") -> Array:
-        """Return the user's weights of ticks as an array; raise ParameterError if they are not
-        valid.
+        """Return the user's weights of ticks (releases) as an array; raise ParameterError if they
+        are not valid.
         """
         try:
             weights = np.array(given, dtype=np.float64)
@@ -394,7 +399,8 @@ class StreamPlan(AbstractPlan):
         )
 
     def check(self, table: object, number: int | None = None) -> "CheckResult":
-        """Return how many rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
+        """Return how many rows of a tick (release) would be left out: see :meth:`Plan.check`. NOT
+        private.
 
         The rule ``on_outside`` does not apply to rows of other ticks: :class:`Ticks` says whether
         they are refused or carried.
@@ -429,7 +435,8 @@ class StreamPlan(AbstractPlan):
         *,
         on_outside: OnOutside = "refuse",
     ) -> "StreamTables":
-        """Return the first ticks with floating-point noise from ``rng``: for studies, NOT private.
+        """Return the first ticks (releases) with floating-point noise from ``rng``: for studies,
+        NOT private.
 
         Args:
             tables: the rows of ticks 1, 2, …
@@ -481,7 +488,7 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """Return the plan of a stream that publishes these tables at every tick.
+    """Return the plan of a stream that publishes these tables at every tick (release).
 
     Without ``strategy``, the best known time strategy is chosen.
 
@@ -535,7 +542,8 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
     """Return the query of one tick's tables, and its integer multipliers, rounded to a coarser
     lattice.
 
-    The integers of the time strategy multiply these, and noise must fit into 64 bits.
+    The integers of the time strategy multiply its integers too, and all noise must fit into 64
+    bits.
     """
     query = tables.query
     drawn_query(query)

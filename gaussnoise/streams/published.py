@@ -19,7 +19,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def stored(
     state: State, plan: StreamPlan, on_outside: OnOutside, what: str, tick: int
 ) -> StoredTables:
-    """Return the published tables of one tick.
+    """Return the published tables of one tick (release).
 
     ``what`` is "period" for the tables of the tick's own rows, "cumulative" for those of all rows
     so far.

@@ -47,7 +47,8 @@ Records = NDArray[np.void]
 @final
 @dataclass(frozen=True, eq=False)
 class Registry:
-    """Records of all persons who were counted so far.
+    """The persons who were counted so far: for each, the number of ticks (releases) and the last
+    tick.
 
     Attributes:
         key: the key of the hashes.
@@ -65,7 +66,8 @@ class Registry:
         return cls(secrets.token_bytes(KEY_BYTES), None, np.zeros(0, dtype=_RECORD))
 
     def blocks(self) -> Iterator[Records]:
-        """Yield all records, in the order of their hashes, in blocks of bounded size.
+        """Yield the records of all persons, in the order of their hashes, in blocks of bounded
+        size.
 
         There is at least one block, which may be empty.
         """
@@ -76,7 +78,7 @@ class Registry:
         """Yield (block of records, the part of ``digests`` in the block's range of hashes), for all
         blocks.
 
-        ``digests`` are sorted hashes of persons.
+        ``digests`` are sorted hashes of persons, and a record tells when a person was counted.
         """
         begin = 0
         for start, block in enumerate(self.blocks(), 1):
@@ -89,7 +91,7 @@ class Registry:
 @final
 @dataclass(eq=False)
 class Turn(AbstractAdmission):
-    """The rule that decides which persons one tick counts; it remembers whom it admitted.
+    """The rule that decides which persons one tick (release) counts; it remembers whom it admitted.
 
     Attributes:
         registry: the registry after the tick before.
@@ -111,7 +113,7 @@ class Turn(AbstractAdmission):
         return self.registry.key
 
     def check_kind(self, kind: str) -> None:
-        """Raise DataError if persons' ids have another type than at earlier ticks.
+        """Raise DataError if persons' ids have another type than at earlier ticks (releases).
 
         The hashes of ids of another type differ, so the registry would recognise no person.
         """
@@ -124,7 +126,8 @@ class Turn(AbstractAdmission):
         self.kind = kind
 
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return, for each person, given by a hash, whether this tick may count the person's rows.
+        """Return, for each person, given by a hash, whether this tick (release) may count the
+        person's rows.
 
         Remember those whom it may count.
         """
@@ -145,8 +148,9 @@ class Turn(AbstractAdmission):
         return allowed
 
     def blocks(self) -> Iterator[Records]:
-        """Yield the records of the registry after this tick, in blocks, in the order of their
-        hashes.
+        """Yield the records of the registry of persons after this tick (release), in blocks.
+
+        They are in the order of their hashes.
         """
         for block, digests in self.registry.beside(self.counted):
             known, places = _places(block, digests)
@@ -157,7 +161,9 @@ class Turn(AbstractAdmission):
             yield np.insert(block, places[~known], new)
 
     def after(self) -> Registry:
-        """Return the registry after this tick; its records are in memory, not in a file."""
+        """Return the registry of persons after this tick (release); its records are in memory, not
+        in a file.
+        """
         return Registry(self.key, self.kind, np.concatenate([*self.blocks()]))
 
 
@@ -171,10 +177,10 @@ def _distinct(parts: Sequence[Digests]) -> Digests:
 
 
 def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return, for each of the sorted hashes, whether the block has a record of it, and the record's
-    index.
+    """Return, for each of the sorted hashes, whether the block of records has it, and the index
+    there.
 
-    For a hash without a record, the index is where the record would be inserted.
+    For a hash that is missing, the index is where its record would be inserted.
     """
     own = np.ascontiguousarray(block["digest"])
     places = np.searchsorted(own, digests)
@@ -188,7 +194,7 @@ def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArra
 
 
 def begun(private: Path) -> None:
-    """Write the file of an empty registry for a new stream.
+    """Write the file of an empty registry of persons for a new stream.
 
     If a start of the stream was interrupted, replace the file that it left.
     """
@@ -198,7 +204,7 @@ def begun(private: Path) -> None:
 
 
 def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | None:
-    """Return the rule that decides which persons the next tick counts.
+    """Return the rule that decides which persons the next tick (release) counts.
 
     None if the stream does not enforce limits on participation.
 
@@ -238,10 +244,9 @@ def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | 
 
 
 def written(private: Path, turn: Turn | None) -> dict[str, str]:
-    """Write the file of the registry after a tick, and return its sha256 as the entry {"registry":
-    …} of the tick's commit.
+    """Write the file of the registry of persons after a tick (release).
 
-    Without a registry (``turn`` is None), return an empty entry.
+    Return {"registry": sha256 of the file}; without a registry (``turn`` is None), return {}.
     """
     if turn is None:
         return {}
@@ -251,8 +256,9 @@ def written(private: Path, turn: Turn | None) -> dict[str, str]:
 
 
 def tidied(private: Path, over: Ticks, done: int) -> None:
-    """Delete the registry's files except the one of the last tick done; after tick n,
-    delete all.
+    """Delete the files of the registry of persons, except the one after tick number ``done``.
+
+    After the last tick (release) of the stream, delete all.
     """
     for file in _files(private):
         if done == over.n or file != _file(private, done):
@@ -260,7 +266,7 @@ def tidied(private: Path, over: Ticks, done: int) -> None:
 
 
 def forgotten(private: Path) -> None:
-    """Delete the registry, with its key.
+    """Delete all files of the registry of persons, with the key of its hashes.
 
     Raises:
         OSError: a file cannot be deleted.
@@ -278,8 +284,9 @@ def _files(private: Path) -> list[Path]:
 
 
 def _write(file: Path, registry: Registry, blocks: Iterator[Records]) -> str:
-    """Write a registry to a file that only its owner can read, in one step, and return the file's
-    sha256.
+    """Write a registry of persons to a file, in one step, and return the file's sha256.
+
+    Only its owner can read the file.
     """
     header = {
         "format": _FORMAT,

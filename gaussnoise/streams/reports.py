@@ -20,8 +20,8 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks,
-    for the matrix X = ``gram``.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks
+    (time steps), for the matrix X = ``gram``.
 
     Any two ticks of a set are at least ``apart`` ticks apart.
 
@@ -52,21 +52,21 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
     k, own = who.most, np.diagonal(sizes)
     between = sizes * who.meet()
     if k == 1 or not between.any():
-        return _most(own[None, :], k, apart)[0]
+        return _largest_sums(own[None, :], k, apart)[0]
     if k == 2:
         pairs = (own[:, None] + own + 2 * between)[who.meet()]
         return max(int(own.max()), int(pairs.max()))
     if who.count * k**2 <= _MOST_PAIRS:
         return _largest_of_all(sizes, _sets(who))
     shares = between, 2 * np.tril(between), 2 * np.triu(between)
-    rows = (own + np.array(_most(part, k - 1, apart), dtype=sizes.dtype) for part in shares)
-    return min(_most(row[None, :], k, apart)[0] for row in rows)
+    rows = (own + np.array(_largest_sums(part, k - 1, apart), dtype=sizes.dtype) for part in shares)
+    return min(_largest_sums(row[None, :], k, apart)[0] for row in rows)
 
 
-def _most(weights: Integers, k: int, apart: int) -> list[int]:
+def _largest_sums(weights: Integers, k: int, apart: int) -> list[int]:
     """Return for every row the largest sum of at most k of its entries, which are not negative.
 
-    The columns of the chosen entries are at least ``apart`` from each other.
+    The chosen entries are at least ``apart`` columns apart.
     """
     rows, n = weights.shape
     before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j columns

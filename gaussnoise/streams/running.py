@@ -45,7 +45,15 @@ from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
 from .series import SeriesTable
-from .state import MOST_BYTES, AbstractMaker, C, State, made, unmade, write_private
+from .state import (
+    MOST_BYTES,
+    AbstractMaker,
+    C,
+    State,
+    create_folders,
+    delete_empty_folders,
+    write_private,
+)
 from .tables import StreamTables, combined, what_of, window
 from .ticks import Ticks
 
@@ -65,7 +73,8 @@ _LEDGER = "ledger.json"  # a file of the private folder that holds the ledger's 
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A stream in a folder: at every tick, new rows are counted, and tables are published.
+    """A stream in a folder: at every tick (release), new rows are counted, and tables are
+    published.
 
     ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
     counts of every tick, which later ticks need; only its owner may read it. Keep it as
@@ -140,7 +149,8 @@ class Stream:
     def tick(
         self, table: object, *, number: int | None = None, same_file: bool = False
     ) -> TableRelease:
-        """Count the new rows of one tick, and publish the tables of the tick and of all so far.
+        """Count the new rows of one tick (release), and publish the tables of the tick and of all
+        so far.
 
         Args:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
@@ -254,8 +264,8 @@ class Stream:
             registry.forgotten(self.state.private)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
-        """Return the object that counts these rows, draws noise and writes ticks: on this machine
-        or by Spark's executors.
+        """Return the object that counts these rows, draws noise and writes ticks (releases): on
+        this machine or by Spark's executors.
         """
         if self.layout_sha256 is None:
             from .one_machine import OneMachine
@@ -270,9 +280,9 @@ class Stream:
     def _publish(
         self, tick: int, commits: list[C], maker: AbstractMaker[C], ledger: Ledger | None
     ) -> None:
-        """Publish the folder of a tick, from the committed measurements.
+        """Publish the folder of a tick (release), from measurements that are on disk.
 
-        If the tick is not committed yet, first count its rows, draw its noise and commit it.
+        If there are none yet, first count the rows, draw noise and write both to disk.
         """
         target = self.state.tick_folder(tick)
 
@@ -323,7 +333,7 @@ class Stream:
         return self.ledger if self.ledger.note.lines else self.ledger.noted(**Note(*note).lines)
 
     def __len__(self) -> int:
-        """Return the number of published ticks of the stream."""
+        """Return the number of published ticks (releases) of the stream."""
         return self.state.published()
 
     @property
@@ -341,13 +351,13 @@ class Stream:
         return StreamTables(self.plan, True, periods, backend, self.on_outside)
 
     def _total(self, tick: int, backend: "EagerAllowed") -> TableRelease:
-        return self._of_one(tick, "cumulative", 1, backend)
+        return self._from_folder(tick, "cumulative", 1, backend)
 
-    def _of_one(
+    def _from_folder(
         self, tick: int, which: str, first: int, backend: "EagerAllowed" = "pyarrow"
     ) -> TableRelease:
-        """Return the tables of the rows of ticks ``first`` to ``tick``, from the folder of
-        ``tick``.
+        """Return the tables of the rows of ticks (releases) ``first`` to ``tick``, from the folder
+        of ``tick``.
 
         ``which`` is "period" or "cumulative", the part of the folder to read.
         """
@@ -357,12 +367,12 @@ class Stream:
         return combined(self.plan, weights, found, what_of(first, tick), backend, self.on_outside)
 
     def period(self, tick: int) -> TableRelease:
-        """Return the counts of the rows of one tick, after its files are checked."""
-        return self._of_one(tick, "period", tick)
+        """Return the counts of the rows of one tick (release), after its files are checked."""
+        return self._from_folder(tick, "period", tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """Return the counts of all rows up to a tick, by default the last one, after its files are
-        checked.
+        """Return the counts of all rows up to a tick (release), by default the last one, after its
+        files are checked.
         """
         return self._total(len(self) if tick is None else tick, "pyarrow")
 
@@ -377,14 +387,15 @@ class Stream:
         return self.tables.combined(weights)
 
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
-        """Return a linear combination of cells of several ticks, with its exact standard deviation.
+        """Return a linear combination of cells of several ticks (releases), with its exact standard
+        deviation.
 
         See :meth:`StreamTables.contrast`.
         """
         return self.tables.contrast(weights)
 
     def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
-        """Return several linear combinations of cells of several ticks, with their exact
+        """Return several linear combinations of cells of several ticks (releases), with their exact
         covariance.
 
         See :meth:`StreamTables.contrasts`.
@@ -392,8 +403,8 @@ class Stream:
         return self.tables.contrasts(combinations)
 
     def series(self, asked: "Names | Callable[[TableRelease], AbstractEstimates]") -> SeriesTable:
-        """Return one table, or a function of tables, for each tick so far, with the tick as first
-        axis.
+        """Return one table, or a function of tables, for each tick (release) so far, with the tick
+        as first axis.
 
         See :meth:`StreamTables.series`.
         """
@@ -450,7 +461,7 @@ def started(
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
     _planned(json.loads(text), folder)  # a stream that could not be opened is not charged
-    made(folder)
+    create_folders(folder)
     try:
         if plan.over.enforced and not os.path.lexists(folder / "stream.json"):
             registry.begun(folder / "private")
@@ -478,13 +489,13 @@ def started(
         if not os.path.lexists(folder / "stream.json"):
             (folder / "private" / _LEDGER).unlink(missing_ok=True)
             registry.forgotten(folder / "private")
-            unmade(folder)
+            delete_empty_folders(folder)
         raise
 
 
 def checked(plan: StreamPlan, table: object, number: int | None) -> "CheckResult":
-    """Return how many rows of ``table`` a tick would leave out; ``number`` is that of the tick, if
-    known.
+    """Return how many rows of ``table`` a tick (release) would leave out; ``number`` is that of the
+    tick, if known.
 
     See :meth:`StreamPlan.check`.
     """
@@ -504,7 +515,7 @@ def simulated(
     *,
     on_outside: OnOutside,
 ) -> StreamTables:
-    """Return the tables of the first ticks with simulated noise: NOT private.
+    """Return the tables of the first ticks (releases) with simulated noise: NOT private.
 
     ``tables`` has the rows of every tick; ``draw(count)`` returns that many noise values.
     """

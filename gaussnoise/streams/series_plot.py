@@ -26,8 +26,8 @@ _POINTS = 40  # most ticks that have a dot
 
 
 def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Figure":
-    """Return a figure with a line and a band of intervals for each cell of a series, over the
-    ticks.
+    """Return a figure with a line and a band of intervals for each cell of a series, over the ticks
+    (time steps).
     """
     ticks = np.array(series.labels[0])
     flat = [values.reshape(len(ticks), -1) for values in
@@ -77,8 +77,8 @@ def _draw(
     colour: str,
     name: str,
 ) -> None:
-    """Draw one cell of a series: its line, the band of its intervals, and, if there are few ticks,
-    a dot for each.
+    """Draw one cell of a series: its line, the band of its intervals, and, if there are few ticks
+    (time steps), a dot for each.
     """
     from matplotlib.ticker import MaxNLocator
 

@@ -44,7 +44,7 @@ _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the row
 
 
 class AbstractCommit(abc.ABC):
-    """The exact counts and noisy measurements of one tick, as they are on disk.
+    """The exact counts and noisy measurements of one tick (release), as they are on disk.
 
     Attributes:
         rows: the number of rows, public under replacement only.
@@ -65,17 +65,22 @@ class AbstractCommit(abc.ABC):
 
 
 class AbstractMaker(abc.ABC, Generic[C]):
-    """The interface of objects that count the rows of ticks, draw noise, and write tables."""
+    """The interface of objects that count the rows of ticks (releases), draw noise, and write
+    tables.
+    """
 
     @property
     @abc.abstractmethod
     def most_bytes(self) -> int:
-        """An upper bound on the size in bytes of the file that commits a tick."""
+        """An upper bound on the size in bytes of the file that holds the counts and measurements of
+        a tick (release).
+        """
 
     @abc.abstractmethod
     def read(self, content: Any, sha256: str) -> C:
-        """Return the commit of a tick from ``content``, the parsed file; ``sha256`` is that of the
-        file.
+        """Return the counts and measurements of a tick (release) from ``content``, the parsed file.
+
+        ``sha256`` is that of the file.
 
         Raises:
             ValueError, LookupError, TypeError: the content is not a commit.
@@ -83,27 +88,28 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def drawn(self, tick: int, commits: list[C]) -> C:
-        """Count the rows of a tick, draw its noise, and return the commit, which is then on disk.
+        """Count the rows of a tick (release), draw noise, and return counts and measurements.
 
-        ``commits`` are those of all earlier ticks. No part of the tick is published before.
+        They are on disk before this method returns, and nothing is published before. ``commits``
+        are those of all earlier ticks.
         """
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:
-        """Write the published folder of the last tick in ``commits``, from its committed
+        """Write the folder that publishes the last tick (release) in ``commits``, from its
         measurements.
         """
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete files that are no longer needed once these ticks are published, and those that
-        interrupted programs left.
+        """Delete files that are no longer needed once these ticks (releases) are published, and
+        files that interrupted programs left.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The folder of a stream, and the files in it that commit ticks.
+    """The folder of a stream, and the files in it that commit ticks (releases).
 
     Attributes:
         path: the folder of the stream.
@@ -123,7 +129,7 @@ class State:
         return self.path / "ticks" / f"{tick:04d}"
 
     def published(self) -> int:
-        """Return the number of published ticks.
+        """Return the number of published ticks (releases).
 
         Raises:
             StreamError: the folder cannot be read, or a tick is missing.
@@ -143,7 +149,9 @@ class State:
         return len(there)
 
     def commits(self, most: int, maker: AbstractMaker[C]) -> list[C]:
-        """Return all committed ticks, after checking that they and the publications agree.
+        """Return the counts and measurements of all ticks (releases) on disk.
+
+        Raise an error unless they agree with what is published.
 
         Args:
             most: the largest number of ticks, by the plan.
@@ -199,9 +207,9 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """Return the sha256 values of the previous commit and of the previous publication.
+        """Return the sha256 values of the previous tick's private file and of its published record.
 
-        A commit stores them, so that no earlier file can be changed unnoticed.
+        Each tick's private file stores them, so that no earlier file can be changed unnoticed.
         """
         try:
             if not before:
@@ -286,7 +294,7 @@ class State:
             ) from None
 
 
-def made(path: Path) -> None:
+def create_folders(path: Path) -> None:
     """Create the folders of a stream; those that an interrupted start left are used.
 
     Raises:
@@ -352,7 +360,7 @@ def _check_owner(who: str, path: Path) -> int:
     return status.st_mode
 
 
-def unmade(path: Path) -> None:
+def delete_empty_folders(path: Path) -> None:
     """Delete the folders of a stream whose start failed, if they are empty."""
     for folder in (path / "private", path / "ticks", path):
         with contextlib.suppress(OSError):  # not empty, or missing

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamTables(PickledByArguments):
-    """All tables of a stream up to some tick. Safe to publish if ``private`` is true.
+    """All tables of a stream up to some tick (release). Safe to publish if ``private`` is true.
 
     Attributes:
         plan: the plan of the stream.
@@ -70,12 +70,12 @@ class StreamTables(PickledByArguments):
         return len(self.periods)
 
     def period(self, tick: int) -> TableRelease:
-        """Return the tables that count the rows of one tick."""
+        """Return the tables that count the rows of one tick (release)."""
         return self._window(tick, tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """Return the tables that count all rows up to a tick; without an argument, up to the last
-        tick.
+        """Return the tables that count all rows up to a tick (release); without an argument, up to
+        the last tick.
         """
         return self._window(1, len(self) if tick is None else tick)
 
@@ -117,7 +117,8 @@ class StreamTables(PickledByArguments):
         return self._combined(checked, "a combination of ticks")
 
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
-        """Return a linear combination of cells of several ticks, with its exact standard deviation.
+        """Return a linear combination of cells of several ticks (releases), with its exact standard
+        deviation.
 
         Each cell counts the rows of one tick alone.
 
@@ -131,7 +132,8 @@ class StreamTables(PickledByArguments):
         return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
     def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
-        """Return several linear combinations of cells of ticks, with the covariance between them.
+        """Return several linear combinations of cells of ticks (releases), with the covariance
+        between them.
 
         Args:
             combinations: k mappings like the argument of :meth:`contrast`.
@@ -173,8 +175,8 @@ class StreamTables(PickledByArguments):
         return Contrasts(estimate, (covariance + covariance.T) / 2)
 
     def series(self, asked: Names | Callable[[TableRelease], AbstractEstimates]) -> SeriesTable:
-        """Return one table, or a function of tables, for each tick so far, with the tick as first
-        axis.
+        """Return one table, or a function of tables, for each tick (release) so far, with the tick
+        as first axis.
 
         Args:
             asked: names of attributes, as in ``release["sex", "age"]``; or a function from a
@@ -229,8 +231,8 @@ class StreamTables(PickledByArguments):
 @final
 @dataclass(frozen=True, eq=False)
 class _Combined(Mapping[Subset, Array]):
-    """A mapping from attributes to a table: the weighted sum of this table over ticks, computed at
-    each access.
+    """A mapping from attributes to a table: the weighted sum of this table over ticks (releases),
+    computed at each access.
     """
 
     plan: StreamPlan
@@ -277,7 +279,7 @@ def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
 
 
 def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
-    """Return the weights of a sum over ticks: 1 from ``first`` to ``last``, 0 before.
+    """Return the weights of a sum over ticks (releases): 1 from ``first`` to ``last``, 0 before.
 
     Raises:
         ParameterError: there are no such ticks, or not all are published.
@@ -289,7 +291,9 @@ def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
 
 
 def what_of(first: int, last: int) -> str:
-    """Return text that names the ticks from ``first`` to ``last``, such as "ticks 2 to 5"."""
+    """Return text that names the ticks (releases) from ``first`` to ``last``, such as "ticks 2 to
+    5".
+    """
     return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
 

@@ -30,7 +30,7 @@ YEARS = 12, 52, 365  # ticks of a year
 
 
 def participation_text(plan: "StreamPlan") -> str:
-    """Return text that says which change of the data, over all ticks, is protected."""
+    """Return text that says which change of the data, over all ticks (releases), is protected."""
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
     person = plan.person
     own = "one row" if rows == 1 else f"at most {rows} rows"
@@ -49,8 +49,8 @@ def participation_text(plan: "StreamPlan") -> str:
 
 
 def head_text(plan: "StreamPlan") -> list[str]:
-    """Return the first lines of the texts of plans and ticks: tables, protection, cost and number
-    of rows.
+    """Return the first lines of the texts of plans and ticks (releases): tables, protection, cost
+    and number of rows.
     """
     facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
@@ -138,8 +138,8 @@ def _counted_text(plan: "StreamPlan") -> str:
 
 
 def _spent_text(plan: "StreamPlan") -> str:
-    """Return text on the ρ that one person's rows cost: in all ticks, in one tick, and in a
-    year.
+    """Return text on the ρ that one person's rows cost: in all ticks (releases), in one tick, and
+    in a year.
     """
     n, whole = plan.over.n, plan.spent(plan.over.n)
     everything = f"spends rho = {whole:.4g} at most in all {n} ticks together"
@@ -161,8 +161,8 @@ def _late_text(late: str) -> str:
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:
-    """Return lines that compare the plan's error with that of independent noise at every tick, and
-    with the least possible error.
+    """Return lines that compare the plan's error with that of independent noise at every tick
+    (release), and with the least possible error.
     """
     ours = plan.strategy.error
     matrix = plan.over.matrix

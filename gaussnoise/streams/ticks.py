@@ -148,7 +148,7 @@ class Ticks(PickledByArguments):
 
     @property
     def most_reports(self) -> int:
-        """The largest number of the n ticks in which one person can have rows.
+        """The largest number of the n ticks (releases) in which one person can have rows.
 
         It follows from the limits ``reports`` and ``apart``.
         """
@@ -156,8 +156,8 @@ class Ticks(PickledByArguments):
 
     @property
     def columns(self) -> list[Attribute]:
-        """The columns that say to which tick a row belongs, and whether it counts as 1 or −1, as
-        attributes.
+        """The columns that say to which tick (release) a row belongs, and whether it counts as 1 or
+        −1, as attributes.
 
         The list is empty if there are no such columns.
         """

@@ -42,7 +42,7 @@ _FRACTION = 320  # binary digits after the point in a row of C⁻¹
 @final
 @dataclass(frozen=True, eq=False)
 class TimeStrategy(PickledByArguments):
-    """A lower triangular integer matrix C that combines ticks in measurements.
+    """A lower triangular integer matrix C that combines ticks (time steps) in measurements.
 
     At tick t, ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
 
@@ -98,24 +98,24 @@ class TimeStrategy(PickledByArguments):
 
     def change_by(self, reports: int) -> int:
         """Return an upper bound on the squared ℓ₂ change of all measurements by a person with rows
-        in at most ``reports`` ticks.
+        in at most ``reports`` ticks (time steps).
 
-        The unit is that of :attr:`sensitivity_squared`.
+        Its unit is the largest squared change of the answers of a single tick by one person.
         """
         return largest_change(gram(self.matrix), reports, self.ticks.apart)
 
     @cached_property
     def inverse(self) -> Array:
-        """The inverse C⁻¹ in floating point, shape (n, n).
+        """The inverse of the matrix C in floating point, shape (n, n).
 
-        Row t, applied to the measurements, estimates the counts of tick t.
+        Row t, applied to the measurements, estimates the counts of tick (time step) t.
         """
         size = 2.0 ** math.ceil(math.log2(float(np.abs(self.matrix).max())))
         return np.asarray(np.tril(np.linalg.inv(self.matrix / size)) / size, dtype=np.float64)
 
     @property
     def error(self) -> float:
-        """An upper bound on the p-norm of the standard deviations of all answers, at
+        """An upper bound on the p-norm of the standard deviations of all answers over time, at
         sensitivity 1.
         """
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
@@ -126,8 +126,10 @@ class TimeStrategy(PickledByArguments):
         return self.error / self.lower - 1 if self.lower > 0 else math.inf
 
     def variance(self, weights: Array) -> float:
-        """Return the variance of ``Σ_t weights[t] · (estimated count of tick t)``, if the noise has
+        """Return the variance of ``Σ_t weights[t] · (estimated count of tick t)`` for noise of
         variance 1.
+
+        A tick is a time step.
         """
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
@@ -161,6 +163,8 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     """Return the time strategy of least error that is found, at the sensitivity of its own
     integers.
 
+    A time strategy is a matrix that combines ticks (time steps) in measurements.
+
     For one report per person it is the certified optimum. Let A be the workload, and M the optimal
     noise covariance, which covers the columns of A. Every C with ``CᵀC = AᵀM⁺A`` gives noise M to
     the answers. One such C is lower triangular, so measuring in the order of time loses nothing.
@@ -182,7 +186,7 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
 
 def _chosen(ticks: Ticks, p: float, bits: int) -> TimeStrategy:
     A, n = ticks.matrix, ticks.n
-    single, lower = _once(ticks, A, p)
+    single, lower = _for_one_report(ticks, A, p)
     kinds = [[single], [np.eye(n)]]
     if ticks.most_reports > 1:
         kinds += [[C] for C in _banded(single, ticks)]
@@ -217,13 +221,13 @@ def _error_of(strategy: TimeStrategy) -> float:
 
 
 def _unit_gram(strategy: TimeStrategy) -> Array:
-    """Return CᵀC for the matrix C of a strategy, divided by its squared sensitivity."""
+    """Return CᵀC for the matrix C of a time strategy, divided by its squared sensitivity."""
     return np.asarray(gram(strategy.matrix) / float(strategy.sensitivity_squared), dtype=np.float64)
 
 
-def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the matrix C of least error if every person has rows in one tick only, and a proven
-    lower bound on its error.
+def _for_one_report(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
+    """Return the matrix C of least error if every person has rows in one tick (time step) only, and
+    a proven lower bound on its error.
 
     A is the workload over time, and p is the error norm.
     """
@@ -252,6 +256,8 @@ def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
     """Return a matrix C for persons who add a different vector of counts in each of their ticks.
+
+    A tick is a time step. C combines ticks in measurements, and A is the workload over time.
 
     Up to signs, such changes determine the sensitivity. If A is not lower triangular, a lower
     triangular matrix with the same AᵀA replaces it, which has the same error at p = 2.
@@ -311,7 +317,8 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
     """Yield matrices near C whose columns have length 1 and few entries below the diagonal.
 
-    Columns of ticks at least ``apart`` apart have no common row, and so are orthogonal.
+    Columns of ticks (time steps) at least ``apart`` apart have no common row, and so are
+    orthogonal.
     """
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]

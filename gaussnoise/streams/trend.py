@@ -26,7 +26,8 @@ _CERTAIN = 1e-9  # relative change below which numbers without noise count as eq
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TrendTable(AbstractEstimates):
-    """The slope of every cell over time, per tick, and a test that it does not change at all.
+    """The slope of every cell over time, per tick (time step), and a test that it does not change
+    at all.
 
     The line is fitted by generalised least squares: with K the covariance of the noise between
     ticks, its coefficients are ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``, where y are the estimates and the rows of X
@@ -153,7 +154,8 @@ class TrendTable(AbstractEstimates):
 
 
 def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
-    """Return the slopes of a series of single ticks, and the tests that its cells do not change.
+    """Return the slopes of a series of single ticks (time steps), and the tests that its cells do
+    not change.
 
     Args:
         series: a table whose first axis is the tick.
@@ -194,8 +196,8 @@ def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
 
 
 def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
-    """Return the weight of each tick in a slope, and the χ² statistic of "no change" for every
-    column of y.
+    """Return the weight of each tick (time step) in a slope, and the χ² statistic of "no change"
+    for every column of y.
 
     Raises:
         LinAlgError: the covariance is singular.
@@ -215,8 +217,8 @@ def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
 def _of_ratios(
     series: AbstractEstimates, times: Array, y: Array, cell: Place
 ) -> tuple[float, float, float, Array]:
-    """Return the slope, its standard deviation, the χ² statistic, and the weights of ticks, for one
-    cell.
+    """Return the slope, its standard deviation, the χ² statistic, and the weights of ticks (time
+    steps), for one cell.
 
     The cell is a share or mean at every tick; covariances are first-order approximations.
     """

@@ -23,7 +23,8 @@ _PER_DOUBLING = 2  # lengths per doubling for which the optimum is computed
 @final
 @dataclass(frozen=True, eq=False)
 class UnknownLength:
-    """Noise for running totals of a stream that may end at any tick up to a largest length.
+    """Noise for running totals of a stream that may end at any tick (time step) up to a largest
+    length.
 
     Its largest ratio to the best noise of known length is as small as possible.
 
@@ -82,7 +83,7 @@ class UnknownLength:
 
 
 def unknown_length(ticks: int) -> UnknownLength:
-    """Return the best noise for running totals of a stream that may end at any tick.
+    """Return the best noise for running totals of a stream that may end at any tick (time step).
 
     Let γ(t) be the largest standard deviation of the best noise for known length t. The standard
     deviation of the returned noise is about the same multiple of γ(t) at all t. It is a certified

@@ -100,7 +100,9 @@ class UnlimitedTotals:
         )
 
     def strategy(self, ticks: int) -> Array:
-        """Return the first column of the Toeplitz strategy at sensitivity 1, shape (ticks,)."""
+        """Return the first column of the Toeplitz strategy at sensitivity 1, for ``ticks`` time
+        steps, shape (ticks,).
+        """
         return _coefficients(ticks, -0.5 - self.exponent) / self.sensitivity
 
     def standard_deviation(self, ticks: int) -> Array:

@@ -39,7 +39,9 @@ PERIOD, CUMULATIVE = "period", "cumulative"
 @final
 @dataclass(frozen=True)
 class Kept:
-    """The committed files of one tick: exact counts and noisy integers of each group of tables.
+    """The files of one tick (release): exact counts and noisy integers of each group of tables.
+
+    A group is the set of tables that one Spark task measures.
 
     Attributes:
         rows: the number of rows.
@@ -54,8 +56,8 @@ class Kept:
     digests: Mapping[str, str]
 
     def load(self, folder: Path, part: int) -> Integers:
-        """Return the integers of group number ``part`` as a flat array, from one of the two
-        folders.
+        """Return the integers of group number ``part`` of the tables, as a flat array, from one of
+        the two folders.
 
         Raises:
             StreamError: the file differs from the committed one.
@@ -69,7 +71,10 @@ class Kept:
 @final
 @dataclass(frozen=True)
 class Drawing:
-    """The plan and layout that determine the noisy integers of each group's file.
+    """The plan and the layout, which say which noisy integers are in the file of each group of
+    tables.
+
+    A group is the set of tables that one Spark task measures.
 
     Attributes:
         plan: the plan of the stream.
@@ -80,14 +85,20 @@ class Drawing:
     layout: Layout
 
     def residuals(self, part: int) -> list[Subset]:
-        """Return the residuals that are measured in one group of tables, in the order of the
-        group's file.
+        """Return the attribute sets whose residuals are in the file of group number ``part``, in
+        their order.
+
+        A residual is the part of a table that no smaller table determines.
         """
         return [T for T, exact in self.layout.measured[part] if not exact]
 
     @cached_property
     def places(self) -> Mapping[Subset, tuple[int, slice]]:
-        """{residual: (number of the group that measures it, its slice in the group's file)}."""
+        """{attribute set: (number of the group that measures its residual, the slice in this
+        group's file)}.
+
+        A residual is the part of a table that no smaller table determines.
+        """
         places = {}
         for part in range(len(self.layout.groups)):
             start = 0
@@ -99,9 +110,7 @@ class Drawing:
 
 
 def kept_name(folder: Path, part: int) -> str:
-    """Return the name, "folder/file", under which a commit lists the file of group number
-    ``part``.
-    """
+    """Return the name, "folder/file", of the file of group number ``part`` of the tables."""
     return f"{folder.name}/{measured_name(part)}"
 
 
@@ -113,8 +122,10 @@ def measure(
     noisy: Commits,
     parts: Parts,
 ) -> Batches:
-    """Commit the exact counts of groups of tables, and noisy integers made from the counts of all
-    ticks.
+    """Write the exact counts of groups of tables to files, and then their noisy integers.
+
+    Noisy integers are made from the counts of all ticks (releases) so far. Yield the name and the
+    sha256 of every file.
 
     Yield the name and the sha256 of every committed file.
 
@@ -146,9 +157,10 @@ def measure(
 
 
 def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
-    """Draw the noise of one group of tables, and write its noisy integers to ``path``.
+    """Draw the noise of group number ``part`` of the tables, and write its noisy integers to
+    ``path``.
 
-    ``weighted`` has the exact counts of all ticks so far, weighted by the time strategy.
+    ``weighted`` has the exact counts of all ticks (releases) so far, weighted by the time strategy.
     """
     query = drawing.layout.query
     noisy = [
@@ -182,7 +194,7 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Batches:
-    """Write the groups' tables to files: those of the last tick, and those of all ticks so far.
+    """Write tables to files: those of the last tick (release), and those of all ticks so far.
 
     Args:
         drawing: the plan of the measurements.
@@ -225,10 +237,11 @@ def write_tables(
 def _residuals(
     drawing: Drawing, ticks: Sequence[Kept], inverse: tuple[list[int], int], part: int
 ) -> dict[Subset, Array]:
-    """Return {T: residual of the attributes T} for the tables of one group, for the last tick's
-    rows alone.
+    """Return {T: estimated residual of table T} for the tables of one group, for the last tick's
+    rows.
 
-    They are estimated from the noisy integers of all ticks so far.
+    A residual is the part of a table that no smaller table determines. It is estimated from the
+    noisy integers of all ticks (releases) so far.
     """
     query = drawing.layout.query
     wanted = {T for S in drawing.layout.tables[part] for T in measured_parts(S, query)}

@@ -43,7 +43,7 @@ _COUNTED, _MEASURED = "exact-counts", "measured"
 @final
 @dataclass(frozen=True, eq=False)
 class GroupsCommit(AbstractCommit):
-    """The commit of one tick whose counts and measurements are in the files of a folder.
+    """The record of one tick (release) whose counts and measurements are in the files of a folder.
 
     Attributes:
         folder: the folder's name.
@@ -58,7 +58,7 @@ class GroupsCommit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """One sha256 of all files of noisy measurements: that of the list of their names and sha256
+        """The sha256 of the list of all files of noisy measurements, with their names and sha256
         values.
         """
         public = {
@@ -70,7 +70,8 @@ class GroupsCommit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class Executors(AbstractMaker[GroupsCommit]):
-    """The object that lets Spark's executors count rows, draw noise and write the tables of ticks.
+    """The object that lets Spark's executors count rows, draw noise and write the tables of ticks
+    (releases).
 
     Attributes:
         plan: the plan of the stream.
@@ -102,23 +103,24 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @property
     def most_bytes(self) -> int:
-        """An upper bound on the size in bytes of the file that commits a tick."""
+        """An upper bound on the size in bytes of the file that lists the files of a tick
+        (release).
+        """
         return 2**20 + 2**9 * len(self.drawing.layout.groups)
 
     @cached_property
     def _names(self) -> list[str]:
-        """The names of all files of exact counts and of noisy measurements, which a commit must
-        list.
+        """The names of all files of exact counts and of noisy measurements of one tick
+        (release).
         """
         parts = range(len(self.drawing.layout.groups))
         folders = Path(_COUNTED), Path(_MEASURED)
         return [tasks.kept_name(folder, part) for folder in folders for part in parts]
 
     def read(self, content: Any, sha256: str) -> GroupsCommit:
-        """Return the commit that a file holds; raise ValueError unless it lists the files of all
-        groups.
+        """Return the record of a tick (release) from ``content``, the parsed file.
 
-        The sha256 of these files is checked only when they are read.
+        Raise ValueError unless it lists all files; their sha256 is checked only when they are read.
         """
         digests, folder = content["files"], content["folder"]
         if (
@@ -132,7 +134,9 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(content["rows"], sha256, content.get("registry"), folder, digests)
 
     def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
-        """Count the rows of a tick, draw its noise, and return the commit, which is then on disk.
+        """Count the rows of a tick (release), draw noise, and return the record of their files.
+
+        The record is on disk before this method returns.
 
         Files of groups that a killed driver committed for the same rows are used. If it had other
         rows, its files are deleted; no other user has seen them.
@@ -154,7 +158,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
     def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
-        """Return the folder of work on this tick, and its rows as Spark codes them.
+        """Return the folder of work on a tick (release), and the rows as Spark codes them.
 
         If an interrupted program began work on the same rows, that work is continued; else it is
         new.
@@ -189,14 +193,14 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None, turn: Turn | None) -> SparkRecords:
-        """Return the rows with the columns that name their tick and sign.
+        """Return the rows with the columns that name their tick (release) and sign.
 
         With ``work=None``, no person's rows are left out, also where the plan limits their number.
         """
         return self.run.records(work, *self.plan.over.columns, admission=turn)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
-        """Raise DataError if the table has rows of ticks that may not be counted now.
+        """Raise DataError if the table has rows of ticks (releases) that may not be counted now.
 
         All rows are checked, not only those that are chosen at random where persons have too many.
         """
@@ -219,10 +223,10 @@ class Executors(AbstractMaker[GroupsCommit]):
     def _measured(
         self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
     ) -> dict[str, str]:
-        """Return {file name: sha256} of the exact counts and noisy measurements of every group of
-        tables.
+        """Return {file name: sha256} of all files of exact counts and noisy measurements of one
+        tick (release).
 
-        Files that exist already are used; tasks make the others.
+        Files that exist already are used; Spark tasks write the others.
         """
         counted = Commits(work.folder / _COUNTED, work.aside)
         places = {_COUNTED: counted, _MEASURED: work.measured}
@@ -240,7 +244,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Kept(commit.rows, folder / _COUNTED, folder / _MEASURED, commit.digests)
 
     def write(self, folder: Path, commits: list[GroupsCommit]) -> None:
-        """Write the tables, texts and record of the last committed tick into ``folder``.
+        """Write the tables, texts and record of the last committed tick (release) into ``folder``.
 
         Files of tables that an interrupted program finished are used.
         """
@@ -271,8 +275,8 @@ class Executors(AbstractMaker[GroupsCommit]):
         self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
-        """Return the cumulative tables of a tick, and {file name: sha256} of all files in its
-        folder.
+        """Return the cumulative tables of a tick (release), and {file name: sha256} of all files in
+        its folder.
         """
         if not tick:
             return None, {}
@@ -286,8 +290,8 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Delete files that later ticks do not need: keys of tasks, and noisy integers never
-        committed.
+        """Delete files that later ticks (releases) do not need: keys of tasks, and
+        unfinished work.
         """
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
@@ -300,9 +304,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Return the assignment of a stream's tables to Spark tasks; every table is whole in
-    one task.
-    """
+    """Return the layout of a stream: which Spark task measures which tables. No table is split."""
     return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 
