@@ -42,10 +42,11 @@ def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]
 
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
-    """Return the set of differences x − y between a record x of the data and a record y that may
-    replace it; of x − y and y − x, one is enough.
+    """Return the set of differences x − y, for a record x of the data and a record y that may
+    replace it.
 
-    If there are too many records, some are left out: a subset gives a valid bound too.
+    It need not contain y − x too. If there are too many records, some are left out: a subset gives
+    a valid bound too.
     """
     members = domain._listed()
     if members is None:

@@ -44,11 +44,16 @@ class SquaredLength:
         ) + self._exponents * self.shift**2 * (1 + _ODDS)
 
     def quantile(self, log_odds: float) -> float:
-        """Return a number q such that P(Q > q) is at most ``exp(−log_odds)``."""
+        """Return a number q such that P(Q > q) is at most ``exp(−log_odds)``, for the squared
+        length Q.
+        """
         return float(((log_odds + self._log_moments) / self._exponents).min())
 
     def excess(self, q: float) -> float:
-        """Return an upper bound on ``E max(Q − q, 0)``, from ``max(x, 0) <= e^{sx − 1}/s``."""
+        """Return an upper bound on ``E max(Q − q, 0)``, for the squared length Q.
+
+        It follows from ``max(x, 0) <= e^{sx − 1}/s`` for every s > 0.
+        """
         with np.errstate(over="ignore"):
             return float(
                 (np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min()
@@ -56,7 +61,7 @@ class SquaredLength:
             )
 
     def excess_length(self, q: float) -> float:
-        """Return an upper bound on ``E max(√Q − √q, 0)``.
+        """Return an upper bound on ``E max(√Q − √q, 0)``, for the squared length Q.
 
         It uses the tangent of the square root, which is concave, at q.
         """

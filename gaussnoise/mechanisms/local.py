@@ -381,9 +381,10 @@ class LocalMechanism:
     def error(self, n: int) -> float:
         """Return an upper bound on ``‖sd‖_p`` of the average of n messages, for all records.
 
-        The bound on its square is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖`` in norms of order p/2. The
-        last norm is at most ``‖diag M‖``, and at most M's largest eigenvalue. If α = β (point
-        release, randomised response), records of K near v approach the bound.
+        In the symbols of the class, the bound on its square is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖``
+        in norms of order p/2. The last norm is at most ``‖diag M‖``, and at most M's largest
+        eigenvalue. If α = β (point release, randomised response), records of K near v approach the
+        bound.
 
         Raises:
             ParameterError: n not a positive integer.

@@ -89,11 +89,11 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
 
 
 def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrategy:
-    """Return the time strategy (the matrix that combines ticks in measurements) from
+    """Return the time strategy, the matrix of the weights of ticks in measurements, from
     ``stream.json``.
 
-    ``record`` is the content of the file; ``over`` are the ticks of the stream, and p is the error
-    norm.
+    A tick is a release of the stream. ``record`` is the content of the file; ``over`` are the ticks
+    of the stream, and p is the error norm.
     """
     matrix = np.zeros((over.n, over.n), dtype=np.int64)
     for t, row in enumerate(record["time_matrix"]):

@@ -149,9 +149,8 @@ def measured(
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
     """Return ``Σ_i C_ti · counts_i`` over the ticks i so far, in exact integers.
 
-    C is the time strategy, the lower triangular matrix that combines ticks in measurements, and t
-    is the last tick. ``rows`` is an upper bound on the sum of the absolute values of one tick's
-    counts.
+    C is the time strategy, the lower triangular matrix of weights, and t is the last tick
+    (release). ``rows`` is an upper bound on the sum of the absolute values of one tick's counts.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     exact = exact_type(sum(map(abs, row)) * max(rows, 1))

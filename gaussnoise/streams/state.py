@@ -59,8 +59,8 @@ class AbstractCommit(abc.ABC):
     @property
     @abc.abstractmethod
     def measurements_sha256(self) -> str:
-        """The sha256 of the noisy measurements. It may be public; one of the exact counts
-        may not.
+        """The sha256 of the noisy measurements. It may be public; a sha256 of the exact counts may
+        not.
         """
 
 

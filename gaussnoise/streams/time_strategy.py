@@ -1,4 +1,6 @@
-"""The time strategy: the integer matrix C that combines ticks in measurements, of least error."""
+"""The time strategy: the integer matrix C of the weights of ticks in measurements, of least
+error.
+"""
 
 import math
 import warnings
@@ -42,9 +44,10 @@ _FRACTION = 320  # binary digits after the point in a row of C⁻¹
 @final
 @dataclass(frozen=True, eq=False)
 class TimeStrategy(PickledByArguments):
-    """A lower triangular integer matrix C that combines ticks (time steps) in measurements.
+    """The weights of a stream's measurements: a lower triangular integer matrix C.
 
-    At tick t, ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
+    The measurement at tick (release) t is ``Σ_{i<=t} C_ti · (answers on tick i's rows)``, with
+    fresh noise.
 
     Attributes:
         matrix: C, shape (n, n), int64, with a positive diagonal.
@@ -163,6 +166,9 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     """Return the time strategy of least error that is found, at the sensitivity of its own
     integers.
 
+    A time strategy has the weights with which each measurement adds up the ticks (time steps) so
+    far.
+
     A time strategy is a matrix that combines ticks (time steps) in measurements.
 
     For one report per person it is the certified optimum. Let A be the workload, and M the optimal
@@ -256,6 +262,9 @@ def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
     """Return a matrix C for persons who add a different vector of counts in each of their ticks.
+
+    A tick is a time step. Row t of C has the weights of the ticks so far in measurement t, and A is
+    the workload over time.
 
     A tick is a time step. C combines ticks in measurements, and A is the workload over time.
 

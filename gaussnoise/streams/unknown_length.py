@@ -26,7 +26,8 @@ class UnknownLength:
     """Noise for running totals of a stream that may end at any tick (time step) up to a largest
     length.
 
-    Its largest ratio to the best noise of known length is as small as possible.
+    The standard deviation at each tick t is compared with that of the best noise for a stream of
+    known length t: the largest ratio of the two is as small as possible.
 
     Attributes:
         lengths: the lengths at which the best noise of known length was computed, shape (m,),

@@ -54,9 +54,9 @@ class UnlimitedTotals:
     def sensitivity(self) -> float:
         """The norm of a column of the infinite strategy, rounded up.
 
-        Let f be the function whose coefficients the strategy has. By Parseval's identity, the
-        squared norm is ``∫ |f(e^iθ)|² dθ/2π``. It is integrated over u, where θ = π e^-u, and for
-        large u over log u.
+        Let f(z) be the power series whose coefficients are a column of the strategy. By Parseval's
+        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. It is integrated over u, where θ = π
+        e^-u, and for large u over log u.
         """
         from scipy.integrate import (
             quad,
