@@ -78,7 +78,8 @@ class Registry:
         """Yield (block of records, the part of ``digests`` in the block's range of hashes), for all
         blocks.
 
-        ``digests`` are sorted hashes of persons, and a record tells when a person was counted.
+        ``digests`` are sorted hashes of persons. A record is that of one person: a hash, the number
+        of ticks (releases) that counted rows, and the last of them.
         """
         begin = 0
         for start, block in enumerate(self.blocks(), 1):

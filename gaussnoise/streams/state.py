@@ -151,7 +151,7 @@ class State:
     def commits(self, most: int, maker: AbstractMaker[C]) -> list[C]:
         """Return the counts and measurements of all ticks (releases) on disk.
 
-        Raise an error unless they agree with what is published.
+        Raise an error unless they agree with the published records.
 
         Args:
             most: the largest number of ticks, by the plan.

@@ -169,8 +169,6 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     A time strategy has the weights with which each measurement adds up the ticks (time steps) so
     far.
 
-    A time strategy is a matrix that combines ticks (time steps) in measurements.
-
     For one report per person it is the certified optimum. Let A be the workload, and M the optimal
     noise covariance, which covers the columns of A. Every C with ``CᵀC = AᵀM⁺A`` gives noise M to
     the answers. One such C is lower triangular, so measuring in the order of time loses nothing.
@@ -265,8 +263,6 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
     A tick is a time step. Row t of C has the weights of the ticks so far in measurement t, and A is
     the workload over time.
-
-    A tick is a time step. C combines ticks in measurements, and A is the workload over time.
 
     Up to signs, such changes determine the sensitivity. If A is not lower triangular, a lower
     triangular matrix with the same AᵀA replaces it, which has the same error at p = 2.

@@ -127,8 +127,6 @@ def measure(
     Noisy integers are made from the counts of all ticks (releases) so far. Yield the name and the
     sha256 of every file.
 
-    Yield the name and the sha256 of every committed file.
-
     Each file is committed once. Noise is drawn for the committed counts, even if another task
     committed them.
 
