@@ -97,8 +97,10 @@ class _Geometry:
             )
 
         def whitened(lengths: Array) -> float:
-            """Return an upper bound on ‖W v / size‖ over all v with ``|v_j| <= lengths[j]`` for
-            every j.
+            """Return an upper bound on the length of a vector v in whitened coordinates, ‖W v /
+            size‖.
+
+            It holds for all v with ``|v_j| <= lengths[j]`` for every j. W is the whitening matrix.
             """
             return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
 
@@ -209,7 +211,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """Return the lattice for the budget ρ.
+        """Return the integer lattice for releases with the budget ρ.
 
         ``choose_bits`` takes the standard deviation of the noise in whitened coordinates, and
         returns ``bits``: a lattice step is 2^-bits of these.
@@ -340,8 +342,9 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
         """Return whether every record (row of X) is in the domain up to rounding.
 
-        ``grid`` has the integers of the records. Their whitened coordinates must satisfy the
-        condition that the class states.
+        ``grid`` has the integers of the records. If the domain has a center, the whitened
+        coordinates of a record must be in the ball of ``radius``; else they must be near the
+        whitened domain.
         """
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False

@@ -254,7 +254,10 @@ class Codebook(PickledByArguments):
 def privunit(dim: int, epsilon: float) -> Codebook:
     r"""Return a codebook for PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
-    The cap is k of N candidates, as in :func:`privunitg`, but candidates are uniform on the sphere.
+    The cap, the candidates that are sent more often, has the k of N candidates closest to the
+    user's unit vector.
+
+    As for :func:`privunitg`, candidates are drawn first; here they are uniform on the sphere.
     In one dimension the sphere has two points, and this is randomised response. With the best cap,
     the limit N → ∞ has the least variance in a large family of unbiased randomisers (Asi, Feldman &
     Talwar 2022).
@@ -384,10 +387,10 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return (values, tails, weights) to integrate over |⟨u, y⟩|, for u uniform on the sphere in
-    R^dim.
+    """Return (values, tails, weights) to integrate a function of |⟨u, y⟩| over random vectors u.
 
-    ``tails`` are the probabilities of a larger value. If ``dim`` is None, u is standard normal.
+    y is any unit vector, and u is uniform on the sphere in R^dim, or standard normal if ``dim`` is
+    None. ``tails`` are the probabilities of a larger value.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
