@@ -12,14 +12,16 @@ from ..points.fidelity import Evaluation, Fidelity, Hessian
 
 @dataclass(frozen=True, eq=False)
 class SharedFidelity:
-    """F of weights λ on points, shares v on tables: ``w_j = (v_S / q_S)^{1/s*}`` for queries of S.
+    """The dual objective F if all queries of a table have one common weight.
 
-    Here 1/s* = 1 − 2/p. The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which
+    λ are weights on points, v are shares of the tables, and a query j of table S has the weight
+    ``w_j = (v_S / q_S)^{1/s*}``, where q_S is the number of queries of S and 1/s* = 1 − 2/p. For a
+    covariance V, the largest ``Σ_j w_j V_jj`` over such w is the square of the p-norm in which
     every query counts with the root mean square of its table's standard deviations. F is jointly
     concave, like :class:`Fidelity`.
 
     Attributes:
-        inner: the objective of the coordinates.
+        inner: the objective with one weight for every coordinate (query).
         tables: shape (d,), the index of each coordinate's table, 0..k − 1.
         queries: shape (k,), q: number of queries of each table, also of those that no record
             changes, which are not coordinates.
@@ -47,11 +49,14 @@ class SharedFidelity:
         return shares**self.power
 
     def per_coordinate(self, shares: Array) -> Array:
-        """Return shares of the coordinates, shape (d,)."""
+        """Return the share ``v_S / q_S`` of every coordinate, a query of table S, shape (d,)."""
         return (shares / self.queries)[self.tables]
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Evaluate F as ``inner`` does; only ``variances``, shape (k,), and ``gap`` differ."""
+        """Return F and its derivatives at the weights λ of points and the shares v of tables.
+
+        All fields are those of ``inner``, except ``variances``, shape (k,), and ``gap``.
+        """
         now = self.inner.at(weights, self.per_coordinate(shares))
         # with these variances, Σ_j w_j u_j over a table S is v_S^{1/s*} times the entry of S
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
@@ -60,7 +65,7 @@ class SharedFidelity:
         )
 
     def curvature(self, now: Evaluation, x: Array) -> "SharedCurvature":
-        """Return second derivatives at x = (λ, v)."""
+        """Return minus the Hessian of F at x = (λ, v), in relative changes of x."""
         count = len(self.inner.points)
         shares = self.per_coordinate(x[count:])
         w = self.inner.coordinate_weights(shares)
@@ -73,7 +78,7 @@ class SharedFidelity:
 
 @dataclass(frozen=True, eq=False)
 class SharedCurvature:
-    """Minus the Hessian in weights of points and shares of tables.
+    """Minus the Hessian of F by weights of points and shares of tables, as products with vectors.
 
     Attributes:
         inner: minus the Hessian in weights of points and shares of coordinates.
@@ -86,7 +91,10 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Return a preconditioner: the diagonal without mixed terms of one table's coordinates."""
+        """Return about the diagonal, without mixed terms of two coordinates of one table.
+
+        It is a preconditioner.
+        """
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:
