@@ -133,9 +133,9 @@ def traces_below(
     """Return ``√(D_j π_j κ_j)`` of every harmonic degree j, in rationals, rounded down.
 
     The sum is a lower bound on γ. D_j is :func:`multiplicity`, π_j :func:`zonal_weights`, and κ_j
-    is that of the measure: the mean of ``a² + b² − 2ab P_j(t)`` over the atoms, with Gegenbauer
-    polynomials P_j. The result is empty if the atoms and weights are not a probability measure on
-    the set.
+    is the mean of ``a² + b² − 2ab P_j(t)`` over the atoms, with Gegenbauer polynomials P_j; for
+    ``gamma``, κ_0 is less by the squared mean of a. The result is empty if the atoms and weights
+    are not a probability measure on the set.
 
     Args:
         domain: the tensor power, of base d and order k.
@@ -174,11 +174,13 @@ def enclosure(
 ) -> float:
     """Return a proven upper bound on ``(s − c)' M⁺ (s − c)`` for s in the sensitivity set.
 
-    M = Σ_j m_j Π_j, with the projections Π_j onto harmonic tensors of degree j, and ``degrees`` are
-    m_j. The center c is ``shift`` times the mean of x^⊗k over the sphere for
-    ``gamma``, and 0 otherwise. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1}
-    matter: ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial
-    ``Σ_j (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form.
+    ``M = Σ_j m_j Π_j``, with the projections Π_j onto harmonic tensors of degree j, and m_j the
+    entries of ``degrees``. The center c is ``shift`` times the mean of x^⊗k over the sphere for
+    ``gamma``, and 0 otherwise. The set has the points ``a x^⊗k − b y^⊗k`` of unit vectors with
+    ``<x, y> = t``. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1} matter:
+    ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial ``Σ_j
+    (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form; π_j are
+    :func:`zonal_weights`, and P_j Gegenbauer's polynomials.
     """
     d, k = domain.base, domain.order
     pi = zonal_weights(d, k)

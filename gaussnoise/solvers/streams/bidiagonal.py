@@ -17,12 +17,14 @@ _WIDEST = 400.0  # the numbers of a recursion differ by at most two to this powe
 
 
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, one shift after the other.
+    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for every shift s.
 
-    Elimination from the first tick, and from the last one, has pivots x of the form ``x_t = s +
-    y_t``, ``y_t = a_t x_{t−1}/(c_t + x_{t−1})``. If both eliminations meet at tick t, the inverse's
-    entry is ``1/(s + y_t + y'_t)``, y' being that of the other. Nothing is subtracted, so every
-    number has a small relative error for any condition of G: see :func:`relative_error`.
+    G is lower bidiagonal; the index of the shift comes first. Elimination from the first tick, and
+    from the last one, has pivots x of the form ``x_t = s + y_t``, ``y_t = a_t x_{t−1}/(c_t +
+    x_{t−1})``, where a and c are squared entries of G. If both eliminations meet at tick t, the
+    inverse's entry is ``1/(s + y_t + y'_t)``, with the y' of the elimination from the last tick.
+    Nothing is subtracted, so every number has a small relative error for any condition of G: see
+    :func:`relative_error`.
 
     Args:
         diagonal: the diagonal of G, shape (n,).
@@ -66,7 +68,10 @@ def relative_error(n: int) -> float:
 
 
 def _steps_between(*numbers: Array) -> int:
-    """Return how many matrices with such entries can be multiplied without over- or underflow."""
+    """Return how many 2 × 2 matrices can be multiplied without over- or underflow.
+
+    Their entries are among ``numbers``, or one.
+    """
     sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry equal to one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
@@ -78,7 +83,7 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """Return y, shape (n, q), for every shift s.
+    """Return y, shape (n, q), the pivots of an elimination less the shift, for q shifts s.
 
     It is ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})``, where ``x_t = s + y_t``. Each
     step is a Möbius map of x with a nonnegative matrix, so that √n blocks of ticks are computed

@@ -19,15 +19,16 @@ _AGAIN = 2  # number of last powers that are used again without knots
 
 
 def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
-    """Return a :class:`Recursion` with nearly the least ``‖sd‖_p``; columns of C have norm one.
+    """Return a :class:`Recursion` with few states and nearly the least error ``‖sd‖_p``.
 
-    The best strategy has such columns: a shorter column could be lengthened without more noise. The
-    search is over u, v / d and θ; d_s and v_s are then scaled so that column s has norm one. At p =
+    The columns of its strategy matrix C have norm one, as those of the best strategy: a shorter
+    column could be lengthened without more noise. The search is over u, v / d and θ, the
+    coefficients of the recursion; d_s and v_s are then scaled so that column s has norm one. At p =
     ∞, means of growing powers replace the maximum. Quasi-Newton steps first change the coefficients
     at some ticks, between which they are linear, and then those at all ticks.
 
     Args:
-        workload: A.
+        workload: the matrix A of the answers over time.
         p: norm of the error, 2 or ∞.
         states: q, the number of states.
     """
@@ -55,7 +56,7 @@ def _knots(n: int) -> NDArray[np.intp]:
 
 
 def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
-    """Return the matrix that interpolates values at the knots, shape (n, number of knots)."""
+    """Return the matrix (n, number of knots) that interpolates between knots linearly."""
     ticks = np.arange(n)
     left = np.clip(np.searchsorted(knots, ticks, side="right") - 1, 0, len(knots) - 2)
     share = (ticks - knots[left]) / (knots[left + 1] - knots[left])
@@ -66,12 +67,18 @@ def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
 
 
 def _read(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
-    """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,)."""
+    """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,).
+
+    ``x`` are the variables of the search: these coefficients at some ticks, then the logits.
+    """
     return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
 
 def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
-    """Return d and v for which columns have norm one, given v / d and :func:`later_products`."""
+    """Return d and v of a recursion whose strategy matrix has columns of norm one.
+
+    ``ratios`` are v / d, and ``later`` is the result of :func:`later_products`.
+    """
     d = 1 / np.sqrt(1 + np.einsum("tj,tjk,tk->t", ratios, later, ratios))
     return d, ratios * d[:, None]
 
@@ -79,7 +86,10 @@ def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
 def _value(
     x: Array, bands: Array, between: "scipy.sparse.csr_array", q: int, power: int
 ) -> tuple[float, Array]:
-    """Return the logarithm of the variances' mean (power 1) or power-norm, and its derivatives."""
+    """Return the logarithm of the variances' mean or power-norm, and its derivatives by x.
+
+    It is the mean if ``power`` is 1. ``x`` are the variables that :func:`_read` reads.
+    """
     pairs, logits = _read(x, between, q)
     fading = scipy.special.expit(logits)
     u, ratios = pairs[:, :q], pairs[:, q:]
