@@ -53,7 +53,9 @@ class Farthest:
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """Proven bounds on a body: its length in the coordinates of a factor L, and what is outside.
+    """Two proven bounds on a body: its length ‖L⁺z‖, and its distance from range(L).
+
+    L is the factor of a covariance, shape (d, r).
 
     Attributes:
         longest: upper bound on ``‖L⁺ z‖`` over the body, rounding included.

@@ -69,7 +69,10 @@ class TensorDesign:
 
 
 def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
-    """Return the optimal covariance at p = 2 of K up to a shift, of K ∪ −K, or of K − K.
+    """Return the optimal covariance at p = 2 for tensor powers x^⊗k of unit vectors x.
+
+    ``kind`` says what the ellipsoid covers: the set K of powers, up to a shift; or K ∪ −K; or K −
+    K.
 
     Raises:
         DomainTooLargeError: the factor has more than 2^26 entries.
@@ -226,7 +229,7 @@ def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
 
 
 def multiplicity(d: int, j: int) -> int:
-    """Return D_j, the dimension of the harmonic polynomials of degree j in d variables."""
+    """Return the dimension of the space of harmonic polynomials of degree j in d variables."""
     return math.comb(d + j - 1, j) - (math.comb(d + j - 3, j - 2) if j >= 2 else 0)
 
 
@@ -292,7 +295,10 @@ def _up(d: int, j: int) -> Fraction:
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return Gegenbauer's P_j(t), with P_j(1) = 1, for every j of the parity of k."""
+    """Return the values P_j(t) of Gegenbauer's polynomials, for every j of the parity of k.
+
+    The polynomials are those for d dimensions, with P_j(1) = 1 and j <= k.
+    """
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _up(d, j)

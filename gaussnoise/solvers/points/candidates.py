@@ -127,7 +127,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """All differences of listed points, shape (N, d)."""
+    """All differences of two listed points, shape (N, d); columns of ``basis`` span them."""
 
     points: Array
     basis: Array | None

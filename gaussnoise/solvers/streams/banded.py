@@ -489,6 +489,9 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
 
 
 def _logarithm(share: Array) -> Array:
-    """Return the largest change of a form's logarithm if its root changes by at most ``share``."""
+    """Return the largest change of the logarithm of a form, from that of its square root.
+
+    The root changes by at most the fraction ``share`` of itself.
+    """
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

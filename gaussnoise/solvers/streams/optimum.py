@@ -105,7 +105,9 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Bounds on the rational function of G Gᵀ and Gᵀ G, each a sum of resolvents.
+    """Bounds on r(G Gᵀ) and r(Gᵀ G), where the rational function r approximates x^-½.
+
+    Both are sums of resolvents, since r is a sum of terms c/(x + s).
 
     Attributes:
         rows: upper bound on the diagonal for G Gᵀ, shape (n,).

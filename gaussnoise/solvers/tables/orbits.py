@@ -109,11 +109,11 @@ class Orbits:
         return i in self._class_of
 
     def type_of(self, S: Subset) -> Type:
-        """Return the type of a subset of the attributes in classes."""
+        """Return the type of the subset S: the class of each of its attributes, sorted."""
         return tuple(sorted([self._class_of[i] for i in S]))
 
     def size(self, kind: Type) -> int:
-        """Return the number of subsets of this type."""
+        """Return the number of subsets of attributes that have the type ``kind``."""
         return math.prod(
             math.comb(len(self.classes[k]), count) for k, count in Counter(kind).items()
         )
@@ -137,7 +137,7 @@ class Orbits:
         )
 
     def members(self, kind: Type) -> Iterator[Subset]:
-        """Yield the subsets of a type, each sorted."""
+        """Yield all subsets of attributes that have the type ``kind``; each subset is sorted."""
         counts = Counter(kind)
         for parts in itertools.product(
             *(itertools.combinations(self.classes[k], m) for k, m in counts.items())

@@ -45,7 +45,7 @@ class SharedFidelity:
         return self.inner.power
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """Return the weights ``v^{1/s*}`` of tables from their shares v, shape (k,)."""
+        """Return the weights ``v^{1−2/p}`` of tables from their shares v, shape (k,)."""
         return shares**self.power
 
     def per_coordinate(self, shares: Array) -> Array:

@@ -279,7 +279,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _inverse(self) -> Array:
-        """The matrix [v, B⁺]."""
+        """The inverse [v, B⁺] of [1; B]: it decodes a total and contrasts to counts."""
         scale = np.sqrt(float(self.square))
         return np.asarray(
             np.linalg.inv(np.vstack([np.ones(self.size), self.contrasts / scale])), dtype=np.float64

@@ -139,7 +139,7 @@ class Workload:
         )
 
     def measured_by(self, strategies: tuple[AbstractStrategy, ...]) -> Self:
-        """Return the same tables with other strategies."""
+        """Return the workload with other strategies (measured contrasts) for the attributes."""
         return replace(self, strategies=strategies)
 
     @cached_property

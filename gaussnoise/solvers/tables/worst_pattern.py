@@ -479,7 +479,7 @@ class _Search:
 
     @property
     def work(self) -> float:
-        """The work of one bound on the first box, which has all patterns."""
+        """The cost of one bound on the box of all patterns: how many numbers it reads."""
         return self._terms.monomials.work(len(self._moving))
 
     @property
