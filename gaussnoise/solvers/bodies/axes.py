@@ -79,8 +79,8 @@ def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float
 
     For ``gamma``, the measure has the weight ``share`` on 0, and equal weights on the powers of the
     d axes. For ``replace``, the powers of axes have the total weight ``share``, and their
-    differences the rest. The bound is ``tr((C/d)^½)``, where C is the second moment of this
-    measure, or its covariance.
+    differences the rest. The bound is ``tr((C/d)^½)``, where C is the covariance of the measure for
+    ``gamma``, and its second moment for ``replace``.
     """
     many, one = axes_spectrum(d, kind, share)
     return (d - 1) * many + one

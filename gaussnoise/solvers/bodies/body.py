@@ -94,7 +94,7 @@ class Body:
         return np.abs(self._along_axes).max(axis=0) + self._gaps(np.eye(self.dim))
 
     def rounded(self, p: float) -> float:
-        """Return a bound on how much γ_p grows if support points are rounded.
+        """Return a bound on how much the least error γ_p grows if support points are rounded.
 
         Rounded points lie in K + E for a small ball E. Subsets of K + E have at most γ_p(K) +
         γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023, Lemma 60).
@@ -102,10 +102,11 @@ class Body:
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """Return a bound on how much γ_p grows by points that membership tests accept by tolerance.
+        """Return a bound on how much the least error γ_p grows by points accepted by tolerance.
 
-        Points slightly outside are accepted: by ``SLACK`` times every width, or the largest width.
-        A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
+        Membership tests accept points slightly outside: by ``SLACK`` times every width, or the
+        largest width. A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma
+        62).
         """
         widths = SLACK * (self._ends[0] - self._ends[1])
         return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())
@@ -275,7 +276,7 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """Return the rounding error, in units of ``size``, of shifting a set by ``center``."""
+    """Return the rounding error of shifting a set by ``center``, in units of ``size``."""
     return 4 * EPS * float(np.abs(center).max(initial=0.0)) / size
 
 
@@ -328,9 +329,9 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 
 def left_inverse(factor: Array) -> Array:
-    """Return the factor's left inverse, (r, d), which is zero on the complement of the range.
+    """Return the left inverse, shape (r, d), of a factor of shape (d, r).
 
-    The range is that of the factor, shape (d, r).
+    It is zero on the orthogonal complement of the factor's range.
     """
     if is_diagonal(factor) and factor.diagonal().all():
         return np.diag(1 / factor.diagonal())

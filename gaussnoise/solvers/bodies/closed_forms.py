@@ -121,9 +121,9 @@ def _second_moment(points: Array, center: Array) -> Array:
 
 
 def _principal_axes(points: Array) -> tuple[Array, Array]:
-    """Return the eigenvectors of ``points' points``, as columns, and roots of the eigenvalues.
+    """Return the square roots of the eigenvalues of ``points' points``, and its eigenvectors.
 
-    Roots come first; eigenvalues that are zero up to rounding are left out.
+    Eigenvectors are columns. Those whose eigenvalue is zero, up to rounding, are left out.
     """
     _, sigma, axes = np.linalg.svd(points, full_matrices=False)
     kept = sigma > math.sqrt(_THIN) * sigma[0]

@@ -91,9 +91,9 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return the longest points with a few more that span all, and the few that span.
+        """Return rows of the longest points and of a few spanning points, then the latter alone.
 
-        Both are rows of point indices.
+        The spanning points span all points, about their mean if ``centered``.
         """
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
@@ -105,9 +105,10 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Return whether these rows clearly span all points, also after rounding.
+        """Return whether the points of these rows clearly span all points, not just by rounding.
 
-        ``even`` is F at equal weights, which gives coordinates with the covariance identity.
+        ``even`` is the evaluation of the dual objective at equal weights, with the points'
+        coordinates.
         """
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
@@ -137,7 +138,10 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return pairs of points far apart in even coordinates, and a few pairs that span all."""
+        """Return pairs of points that are far apart, then a few pairs that span all differences.
+
+        Far apart is meant in coordinates in which the covariance for equal weights is the identity.
+        """
         whitened, even = self._whitened
         outer = self._outer
         longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
@@ -162,9 +166,10 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Coordinates of the points whose second moment is I, and even coordinates.
+        """Two kinds of coordinates of the points: with second moment I, and "even" ones.
 
-        In even coordinates, the optimal covariance for equal weights is the identity.
+        In even coordinates, the covariance for equal weights on all differences is the identity, up
+        to scale.
         """
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
@@ -180,9 +185,11 @@ class Differences:
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
     def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """Return pairs of points whose squared distance is more than ``beyond``.
+        """Return the pairs of points whose squared distance is more than ``beyond``.
 
-        At most ``most`` or ``each`` times the dimension; with many points, one pair for each point.
+        At most ``most`` pairs are returned, or ``each`` times the dimension, if that is more. If
+        there are few points, more pairs are returned; if there are many, only one pair for each
+        point.
         """
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
@@ -201,6 +208,6 @@ def _longest(rows: Rows, squares: Array, most: int) -> Rows:
 
 
 def _inverse(factor: Array) -> Array:
-    """Return the left inverse of the factor."""
+    """Return the left inverse of the factor, shape (r, d)."""
     Q, R = np.linalg.qr(factor)
     return np.asarray(scipy.linalg.solve_triangular(R, Q.T), dtype=np.float64)

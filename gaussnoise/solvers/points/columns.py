@@ -86,9 +86,9 @@ def generated_design(
 
 
 class Ends:
-    """The lower bound and the gap over all candidates, during a solve that knows only some.
+    """The lower bound and the gap over all candidates, while a solver works on some of them.
 
-    ``within`` reports the steps of this solve with the bounds over all candidates.
+    ``within`` is the solver's report function: it passes the bounds over all candidates on.
     """
 
     def __init__(self, report: Report | None) -> None:

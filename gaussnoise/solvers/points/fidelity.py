@@ -58,9 +58,10 @@ class Evaluation:
 
 
 class Hessian(Protocol):
-    """Minus the Hessian of F in relative changes of x = (λ, ω), by products with vectors.
+    """Minus the Hessian of the dual objective F, known by its products with vectors.
 
-    λ are weights of points, and ω shares of coordinates.
+    F is a function of x = (λ, ω), weights of points and shares of coordinates; changes of x are
+    relative.
     """
 
     def diagonal(self) -> Array: ...
@@ -118,7 +119,7 @@ class Fidelity:
         return shares / shares.sum()
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Return F and its derivatives at weights λ of points and shares ω of coordinates.
+        """Return the dual objective, with derivatives, at weights of points, shares of coordinates.
 
         This takes two products and an eigendecomposition of size r, or an SVD.
         """
@@ -173,20 +174,21 @@ class Fidelity:
         return np.einsum("ij,ij->i", coordinates, coordinates)
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
-        """Return upper/lower − 1; upper is the error of the ellipsoid scaled to cover all points.
+        """Return upper/lower − 1 for the covariance with these squared lengths and variances.
 
-        The lower bound is ``value``.
+        The upper bound is the error of the covariance, scaled to cover all points; ``value`` is the
+        lower bound.
         """
         return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> Hessian:
-        """Return minus the Hessian of F at x = (λ, ω), or at λ alone if p = 2."""
+        """Return minus the Hessian of the dual objective at x = (λ, ω), or at λ alone if p = 2."""
         return Curvature.at(self, now, x, len(self.points))
 
     def factor(self, at: Evaluation, shares: Array) -> Array:
-        """Return a factor (d, r) of the covariance N, with columns in the span to full precision.
+        """Return a factor, shape (d, r), of the covariance that belongs to weights and shares.
 
-        The span is that of the points.
+        Its columns lie in the span of the points to full precision.
         """
         if self.basis is None:
             return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
@@ -198,15 +200,17 @@ class Fidelity:
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """Minus the Hessian of F in relative changes of x = (λ, ω), an (n, n) matrix never formed.
+    """Minus the Hessian of the dual objective F at x = (λ, ω), an (n, n) matrix never formed.
 
-    Its products with vectors are in single precision, at half the cost: they take most of the time,
-    and Newton steps need only three digits.
+    λ are weights of points x_i, ω shares of coordinates, and changes of x are relative. Products
+    with vectors are in single precision, at half the cost: they take most of the time, and Newton
+    steps need only three digits.
 
-    F is the minimum over M of ``½ (tr WM + tr C M⁻¹)``, whose Hessian is diagonal in the axes of N.
-    Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates),
-    with the weight s_a s_b/(2(s_a + s_b)) on entry (a, b), where s are the ``roots`` of the
-    :class:`Evaluation`.
+    F is the minimum over M of ``½ (tr WM + tr C M⁻¹)``, where W has the weights of coordinates, and
+    C is the second moment of the points. At the minimum, M = N, and the Hessian is diagonal in the
+    axes of N. Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j'
+    (coordinates), with the weight s_a s_b/(2(s_a + s_b)) on entry (a, b), where s are the ``roots``
+    of the :class:`Evaluation`.
 
     Attributes:
         rows: shape (n, r): c_i, as a relative change of λ_i changes C by λ_i x_i x_i'; and U_j, as
@@ -262,9 +266,9 @@ class Curvature:
 
 
 def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
-    """Return ``x' S x`` for every row x, where S is a symmetric matrix given in strips.
+    """Return ``x' S x`` for every row x of ``rows``, where S is symmetric and given in strips.
 
-    ``inner`` returns the columns of S of a slice, from the diagonal block down.
+    ``inner`` maps a slice of columns of S to their entries, from the first row of the slice down.
     """
     values = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, rows.shape[1], _STRIP):

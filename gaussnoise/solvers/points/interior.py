@@ -94,7 +94,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """The weights λ and shares ω with the smallest gap, and the evaluation of F there.
+    """The weights λ and shares ω with the smallest gap, and the dual objective's evaluation there.
 
     ``steps`` is the number of evaluations; ``interrupted`` says whether Ctrl-C ended the search.
     """
@@ -133,7 +133,7 @@ def maximum(
 
 
 class _Search:
-    """A search for the maximum of F: it counts evaluations and keeps the one of smallest gap."""
+    """A search for the maximum of the dual objective; it keeps the evaluation of smallest gap."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Search:
         self.steps, self.best_step, self.lower = 0, 0, 0.0
 
     def evaluate(self, weights: Array, shares: Array) -> Any:
-        """Evaluate F, and record the result if its gap is the smallest so far."""
+        """Evaluate the dual objective; record the result if its gap is the smallest so far."""
         now = self.fidelity.at(weights, shares)
         self.steps += 1
         if self.at is None or now.gap < self.at.gap:
@@ -247,7 +247,7 @@ def _mixed(values: Array) -> Array:
 
 
 def _slope(fidelity: Objective, now: Any, shares: Array) -> Array:
-    """Return the derivatives of F by the weights λ and, for p > 2, by the shares ω."""
+    """Return derivatives of the dual objective by weights λ and, for p > 2, by shares ω."""
     if fidelity.p == 2:
         return now.lengths / 2
     by_shares = fidelity.power * now.variances * fidelity.coordinate_weights(shares) / shares / 2

@@ -60,7 +60,7 @@ class PairFidelity(Fidelity):
         return differences(coordinates @ coordinates.T, self.rows)
 
     def curvature(self, now: Evaluation, x: Array) -> "PairCurvature":
-        """Return minus the Hessian of F at x = (λ, ω), or at λ alone if p = 2."""
+        """Return minus the Hessian of the dual objective at x = (λ, ω), or λ alone if p = 2."""
         count = self.shape[0]
         kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
         bend = np.zeros(len(x))
@@ -79,10 +79,10 @@ class PairFidelity(Fidelity):
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature:
-    """Minus the Hessian of F in relative changes of x = (λ, ω), by products with vectors.
+    """Minus the Hessian of the dual objective F at x = (λ, ω), known by products with vectors.
 
-    λ are weights of pairs of points, ω shares of coordinates. Features and kernel are those of
-    :class:`~gaussnoise.solvers.points.fidelity.Curvature`.
+    λ are weights of pairs of points, ω shares of coordinates, and changes of x are relative.
+    Features and kernel are those of :class:`~gaussnoise.solvers.points.fidelity.Curvature`.
 
     Attributes:
         points: shape (N, r); a pair's feature is the difference of two rows times ``√λ_ij``.
@@ -101,7 +101,7 @@ class PairCurvature:
     bend: Array
 
     def diagonal(self) -> Array:
-        """Return about the diagonal, as a preconditioner.
+        """Return an approximation of the diagonal, for preconditioning.
 
         Only the main eigenvectors of the kernel are used.
         """

@@ -489,9 +489,9 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
 
 
 def _logarithm(share: Array) -> Array:
-    """Return the largest change of the logarithm of a form, from that of its square root.
+    """Return a bound on the change of log(vᵀ F v), for a form F and all vectors v.
 
-    The root changes by at most the fraction ``share`` of itself.
+    The square root of vᵀ F v changes by at most the fraction ``share`` of itself.
     """
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

@@ -117,7 +117,10 @@ class Band:
         return error + float(np.log(total)), gradient
 
     def mixing(self, C: Array) -> tuple[Array, list[Array]]:
-        """Return A C⁻¹, and the inverses of the diagonal blocks of C."""
+        """Return A C⁻¹, by which noise enters the answers, and inverses of C's diagonal blocks.
+
+        A is the workload, and C the strategy matrix.
+        """
         mixing, inverses = np.zeros_like(C), []
         later = None
         for own in reversed(self.parts):

@@ -90,9 +90,10 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return for ticks i, j a sum over sets: the weight up to i times the weight from j on.
+    """Return, at (i, j), a sum over sets of ticks with tick i and, m ticks later in the set, j.
 
-    The sum has shape (n, n), and is over sets in which j is the m-th tick after i.
+    A term is the weight of a set's beginning up to i, times the weight of its end from j on. The
+    steps between i and j are left out. The result has shape (n, n).
     """
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 
@@ -149,9 +150,10 @@ class _Search:
         self.cuts = np.cumsum(lengths)[:-1]
 
     def first(self) -> Array:
-        """Return first variables x.
+        """Return first values of the variables x of the search.
 
-        All sets of k ticks are equally likely, and smaller sets are rare.
+        x has the logarithms of the chain's weights s and K, the entries of c, and the logits of the
+        weights of answers. All sets of k ticks are equally likely, and smaller sets are rare.
         """
         n, sizes = len(self.A), np.arange(self.k, 0, -1)
         room = np.maximum(n - (sizes - 1) * (self.b - 1), sizes)
@@ -169,13 +171,16 @@ class _Search:
         )
 
     def _free(self, common: Array) -> Array:
-        """Return first entries of the matrix c of correlations, with first column ``common``."""
+        """Return first entries of the matrix c, flattened; its first column is ``common``.
+
+        Vectors added at ticks i and j have the correlation ⟨c_i, c_j⟩, c_i the rows of c.
+        """
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
 
     def finer(self, coarse: "_Search", x: Array) -> Array:
-        """Return variables x for all ticks from those for every second tick, by interpolation."""
+        """Interpolate the search's variables x from every second tick to all ticks."""
         n, few = len(self.A), len(coarse.A)
         start, steps, *others = np.split(x, coarse.cuts)
         others = [part for part in others if len(part)]
@@ -196,7 +201,7 @@ class _Search:
         return np.concatenate([*spread[: self.k], fine, *others])
 
     def chain(self, x: Array) -> Chain:
-        """Return the Markov chain that the variables x stand for."""
+        """Return the Markov chain with the variables x: logarithms of s and K, and c."""
         n = len(self.A)
         start, steps, alike, _ = np.split(x, self.cuts)
         K = np.zeros((n, n))
@@ -208,7 +213,7 @@ class _Search:
         return Chain(np.exp(start.reshape(self.k, n)), K, c)
 
     def coordinate_weights(self, x: Array) -> Array:
-        """Return the weights w of coordinates that x stands for.
+        """Return the weights w of answers for the search's variables x.
 
         ``‖w‖_{s*} <= 1``, where 1/s* = 1 − 2/p.
         """
@@ -218,7 +223,7 @@ class _Search:
         return scipy.special.softmax(np.split(x, self.cuts)[-1]) ** self.power
 
     def value(self, x: Array) -> tuple[float, Array]:
-        """Return minus the logarithm of the lower bound of x's chain, and its derivatives by x."""
+        """Return minus the logarithm of the lower bound for variables x, and its derivatives."""
         n, k, chain, w = len(self.A), self.k, self.chain(x), self.coordinate_weights(x)
         forward, backward = _forward(chain), _backward(chain)
         powers = [np.eye(n)]

@@ -147,9 +147,9 @@ def _largest(G: Array) -> float:
 
 
 def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
-    """Return the rational function for x^-½, and its sums, for a G with one subdiagonal.
+    """Return a rational function r(x) ≈ x^-½, and bounds on r(G Gᵀ) and r(Gᵀ G).
 
-    Errors are small for any condition of G.
+    G has one subdiagonal. Errors are small for any condition of G.
     """
     diagonal, below = G
     error = bidiagonal.relative_error(len(diagonal))
@@ -163,10 +163,10 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Return the rational function for x^-½, and its sums, for several subdiagonals.
+    """Return a rational function r(x) ≈ x^-½, and bounds on r(G Gᵀ) and r(Gᵀ G).
 
-    The function must be precise down to the least eigenvalue of G Gᵀ, which is guessed, then
-    proven.
+    G has several subdiagonals. r must be precise down to the least eigenvalue of G Gᵀ, which is
+    guessed, then proven.
     """
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
@@ -203,7 +203,7 @@ def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> fl
 
 @dataclass(frozen=True, eq=False)
 class StreamOptimum:
-    """Dual weights λ of contributions and w of answers, with bounds on the error they prove."""
+    """Dual weights λ of contributions and w of answers, and the bounds on the error they prove."""
 
     weights: Array
     coordinate_weights: Array
@@ -214,10 +214,7 @@ class StreamOptimum:
 
     @property
     def upper(self) -> float:
-        """An upper bound on the least error: that of the covariance, scaled to cover all.
-
-        It covers all columns of the workload.
-        """
+        """The error of the weights' covariance, scaled to cover all columns: an upper bound."""
         return self.evaluation.upper(self.p)
 
     @property
@@ -309,9 +306,10 @@ def _report_nothing(steps: int, lower: float, upper: float) -> None:
 def _improved(
     bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
 ) -> StreamOptimum:
-    """Return the best weights of the iteration of :func:`stream_optimum`, started at ``point``.
+    """Return the best dual weights of a fixed-point iteration that starts at ``point``.
 
-    ``point`` has the logarithms of weights; ``most`` is the largest number of steps.
+    The iteration is that of :func:`stream_optimum`. ``point`` has the logarithms of weights;
+    ``most`` is the largest number of steps.
     """
     n = bands.shape[1]
     power = dual_power(p)

@@ -119,7 +119,11 @@ class _Path:
         self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
 
     def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
-        """Return the point with variables X and y; None if it is outside the barrier's domain."""
+        """Return the point of the barrier method with X and y; None outside its domain.
+
+        X = A'M⁻¹A stands for the covariance M, and y bounds it on every set π of ticks: X_ππ ⪯
+        diag(y_π).
+        """
         k = self.sets.shape[1]
         padded = np.zeros((self.n + 1, self.n + 1))
         padded[: self.n, : self.n] = X
@@ -150,7 +154,11 @@ class _Path:
         )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
-        """Return shares ω that maximise ``Σ u ω^a + eps Σ log ω``, by Newton's method."""
+        """Return the shares ω of answers that maximise ``Σ u ω^a + eps Σ log ω``.
+
+        u are the variances of the answers, and a = 1 − 2/p. The first ``shares`` are improved by
+        Newton's method.
+        """
         a = self.a
         for _ in range(_INNER_STEPS):
             slope = a * u * shares**a
@@ -168,7 +176,10 @@ class _Path:
         return shares
 
     def newton(self, now: _Point, tau: float) -> tuple[Array, Array, float]:
-        """Return the Newton step in X and y, and the squared Newton decrement."""
+        """Return the Newton step in X and y, the variables of :meth:`at`, and its decrement.
+
+        The decrement is squared.
+        """
         A, m, own = self.A, len(self.outer.i), self.own
         P, k = self.sets.shape
         w = now.shares**self.a if self.p > 2 else np.ones(self.n)
@@ -208,7 +219,7 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """Return the Newton step in X, as a vector of entries (i, j).
+        """Return the Newton step in X, as a vector of its entries (i, j), i <= j.
 
         For p > 2, the shares are unknowns of the system, too: eliminating them would make it
         ill-conditioned.

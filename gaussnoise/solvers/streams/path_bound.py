@@ -77,11 +77,12 @@ class PathBound:
         return float(bound / sharpness), by_form
 
     def _charged(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the charges of ticks for pairs of ticks that are not successive, and a function.
+        """Return charges for all pairs of a person's ticks that are not successive; a function.
 
-        Half of the addition of such a pair to the bound is charged to each of its two ticks. The
-        charges have shape (k, n), by the index of a tick in the sequence of one person's ticks, and
-        by tick. The function maps derivatives by these charges to derivatives by the entries of X.
+        Half of a pair's contribution to the bound is charged to each of its ticks, as the largest
+        entry of X in the tick's row, or column, at the pair's least distance or more. The charges
+        have shape (k, n), by the index of the tick among the person's ticks, and by tick. The
+        function maps derivatives by the charges to derivatives by the entries of X.
         """
         if self.k == 2:
             return np.zeros((2, len(sizes))), lambda _: np.zeros_like(sizes)

@@ -158,9 +158,10 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives of F and its barrier by log p, by correlations, and by log shares.
+        """Return derivatives of F plus barrier: by log weights, correlations and log shares.
 
-        p are the weights of patterns; ``mu`` is the weight of the barrier.
+        F is the dual objective; weights are those of patterns, shares those of answers, and ``mu``
+        is the weight of the barrier.
         """
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
@@ -176,9 +177,10 @@ class _Search:
         return sizes[self.pairs[0]] * sizes[self.pairs[1]]
 
     def newton(self, now: _Point, mu: float, enough: float) -> tuple[Array, Array, Array]:
-        """Return a Newton step for log p, correlations and log shares, by conjugate gradients.
+        """Return a Newton step of the weights, correlations and shares, by conjugate gradients.
 
-        p are the weights of patterns; ``mu`` is the weight of the barrier.
+        Steps of weights (of patterns) and of shares (of answers) are relative. ``mu`` is the weight
+        of the barrier.
         """
         P, m = len(now.weights), len(now.inner)
         n, scales, rows, roots = len(self.A), self._scales(now), now.rows, now.roots

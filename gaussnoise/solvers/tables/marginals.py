@@ -249,7 +249,10 @@ class ResidualFidelity:
         return self.A @ self.coordinate_weights(shares), weights @ self.K
 
     def at(self, weights: Array, shares: Array) -> ResidualEvaluation:
-        """Return F and its derivatives at the pattern weights λ and the shares ω of tables."""
+        """Return the dual objective and its derivatives at weights λ of patterns and shares ω.
+
+        ω are shares of the types of tables.
+        """
         losses, moved = self.parts(weights, shares)
         terms = self.counts * np.sqrt(losses * moved)
         value = float(terms.sum())
@@ -260,9 +263,10 @@ class ResidualFidelity:
         return ResidualEvaluation(value, gap, lengths, variances, terms, losses, moved)
 
     def curvature(self, now: ResidualEvaluation, x: Array) -> "ResidualCurvature":
-        """Return minus the Hessian of F at x = (λ, ω), or λ alone, in relative changes of x.
+        """Return minus the Hessian of the dual objective F at x = (λ, ω), or at λ alone.
 
-        As a form it is ``Σ_T ¼ term_T (dκ_T/κ_T − dL_T/L_T)²``, where ``term_T = count_T √(L_T
+        λ are weights of patterns, ω shares of types of tables, and changes of x are relative. As a
+        quadratic form it is ``Σ_T ¼ term_T (dκ_T/κ_T − dL_T/L_T)²``, where ``term_T = count_T √(L_T
         κ_T)`` is the term of T in F, plus the curvature of ``ω^{1−2/p}``.
         """
         count = len(self.K)

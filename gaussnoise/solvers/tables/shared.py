@@ -53,7 +53,7 @@ class SharedFidelity:
         return (shares / self.queries)[self.tables]
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Return F and its derivatives at the weights λ of points and the shares v of tables.
+        """Return the dual objective and its derivatives at weights of points, shares of tables.
 
         All fields are those of ``inner``, except ``variances``, shape (k,), and ``gap``.
         """
@@ -65,7 +65,10 @@ class SharedFidelity:
         )
 
     def curvature(self, now: Evaluation, x: Array) -> "SharedCurvature":
-        """Return minus the Hessian of F at x = (λ, v), in relative changes of x."""
+        """Return minus the Hessian of the dual objective at x = (λ, v), in relative changes.
+
+        λ are weights of points, and v shares of tables.
+        """
         count = len(self.inner.points)
         shares = self.per_coordinate(x[count:])
         w = self.inner.coordinate_weights(shares)
@@ -78,7 +81,9 @@ class SharedFidelity:
 
 @dataclass(frozen=True, eq=False)
 class SharedCurvature:
-    """Minus the Hessian of F by weights of points and shares of tables, as products with vectors.
+    """Minus the Hessian of the dual objective by weights of points and shares of tables.
+
+    It is known by its products with vectors.
 
     Attributes:
         inner: minus the Hessian in weights of points and shares of coordinates.
@@ -91,9 +96,9 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Return about the diagonal, without mixed terms of two coordinates of one table.
+        """Return an approximation of the diagonal, for preconditioning.
 
-        It is a preconditioner.
+        Mixed terms of two coordinates of one table are left out.
         """
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 

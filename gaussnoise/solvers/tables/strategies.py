@@ -78,9 +78,9 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def root(self) -> Array:
-        """A matrix R, shape (n, k), with ``R R' = E``, the covariance of decoded noise.
+        """A matrix R, shape (n, k), with ``R R' = E``.
 
-        The class docstring defines E, which has another scale: see :attr:`unit`.
+        E is the covariance of the counts decoded from unit noise on B, divided by :attr:`unit`.
         """
 
     @property
@@ -108,7 +108,7 @@ class AbstractStrategy(abc.ABC):
     def pull(self, weights: Array, axis: int) -> Array:
         """Multiply ``weights`` of the cells by R', along an axis, where R is :attr:`root`.
 
-        The inner product of two results is that of the weights in the form ``E = R R'``.
+        For results r of weights a, and s of weights b, ``r's = a'E b`` with ``E = R R'``.
         """
 
     def residual(self, counts: Array, axis: int) -> Array:
@@ -311,9 +311,9 @@ def is_sum(strategy: AbstractStrategy) -> bool:
 
 
 def is_exchangeable(gram: Array) -> bool:
-    """Return whether a Gram matrix of queries treats all categories alike.
+    """Return whether all diagonal entries of a Gram matrix are equal, and all others are equal.
 
-    Its diagonal entries are equal, and its other entries are: an identity strategy is enough.
+    Then queries treat all categories alike, and an identity strategy is enough.
     """
     n = len(gram)
     return n == 1 or bool(

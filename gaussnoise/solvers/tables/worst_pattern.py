@@ -205,7 +205,7 @@ class _Sum:
 
     @cached_property
     def monomials(self) -> "_Monomials":
-        """All monomials, in one variable per class, that divide the monomial of some term."""
+        """All monomials that divide the monomial of some term; variables are one per class."""
         rows = [
             _padded(classes[:, np.repeat(np.arange(len(counts)), powers)], self)
             for classes, counts, _ in self.groups
@@ -341,7 +341,10 @@ class _Monomials:
     def bound(
         self, coefficients: Array, low: Array, free: Indices, widths: Array, enough: float
     ) -> tuple[float, Array, Array, float]:
-        """Return a lower bound on the sum for low <= y <= 1 on free classes, y = 0 on the others.
+        """Return a lower bound on a sum of monomials for low <= y <= 1 on free classes.
+
+        There is one variable y_k for each class of attributes; it is 0 on classes that are not
+        free.
 
         Args:
             coefficients: coefficients of the monomials.
@@ -495,7 +498,10 @@ class _Search:
         return -math.inf if self.best < self._enough else self._enough
 
     def descend(self, starts: Indices | None) -> None:
-        """Descend from ``starts``, and from the patterns in which all or no attributes differ."""
+        """Lower the sum step by step from ``starts``, and from all or no attributes differing.
+
+        The patterns found are recorded in ``known``.
+        """
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
             self._down(np.minimum(start, self._sizes))
@@ -555,7 +561,10 @@ class _Search:
         return steps
 
     def bound(self, most: float) -> float:
-        """Return a proven lower bound, as close to the best known sum as ``most`` work allows."""
+        """Return a proven lower bound on the sums of all patterns.
+
+        It is as close to the least known sum as ``most`` work allows.
+        """
         boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
         spent, made = 0.0, 0
 
