@@ -119,7 +119,7 @@ class Body:
         )
 
     @cached_property
-    def _numbers(self) -> Array:
+    def _term_sizes(self) -> Array:
         """Bounds on the terms whose sum is a coordinate, shape (d,).
 
         These terms may cancel, so the bounds may be far larger than the coordinate.
@@ -162,12 +162,12 @@ class Body:
             ]
         )
         while True:
-            missing = self._beyond(_complement(points))
+            missing = self._farther_than_rounding(_complement(points))
             if not len(missing):
                 return np.unique(points + 0.0, axis=0)
             points = np.vstack([points, missing])
 
-    def _beyond(self, directions: Array) -> Array:
+    def _farther_than_rounding(self, directions: Array) -> Array:
         """Return farthest points whose component along ``directions`` is more than rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
@@ -240,7 +240,7 @@ class Body:
         share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
         plain, cancelled = (
             share * float(np.linalg.norm(np.abs(whitening) @ s))
-            for s in (self.sizes, self._numbers)
+            for s in (self.sizes, self._term_sizes)
         )
         moved = slack * self.blur * float(np.linalg.norm(np.abs(whitening).sum(axis=1)))
         squared = 0.0

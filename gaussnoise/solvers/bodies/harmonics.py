@@ -195,7 +195,7 @@ def enclosure(
     shares = {j: float(pi[j]) / degrees[j] for j in pi}
     whole = math.fsum(shares.values())
     if kind == "replace":
-        longest = 4 * whole if k % 2 else max(whole, _widest(d, k, shares)[0])
+        longest = 4 * whole if k % 2 else max(whole, _largest_difference(d, k, shares)[0])
     elif kind == "gamma" and k % 2 == 0:
         ends = (
             (1 - shift) ** 2 * shares[0] + math.fsum(s for j, s in shares.items() if j),
@@ -220,7 +220,7 @@ def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
     for _ in range(k):
         raised: dict[int, Fraction] = {}
         for j, share in pi.items():
-            up = _up(d, j)
+            up = _share_of_next(d, j)
             for i, part in ((j + 1, up), (j - 1, 1 - up)):
                 if part:
                     raised[i] = raised.get(i, Fraction(0)) + share * part
@@ -286,7 +286,7 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
     return matrix
 
 
-def _up(d: int, j: int) -> Fraction:
+def _share_of_next(d: int, j: int) -> Fraction:
     """Return u of Gegenbauer's recurrence ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``.
 
     P_j are the polynomials for d dimensions, with P_j(1) = 1.
@@ -301,7 +301,7 @@ def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
     """
     heights = [Fraction(1), t]
     for j in range(1, k):
-        up = _up(d, j)
+        up = _share_of_next(d, j)
         # in one dimension there are no harmonics beyond degree one
         heights.append((t * heights[j] - (1 - up) * heights[j - 1]) / up if up else Fraction(0))
     return {j: heights[j] for j in zonal_weights(d, k)}
@@ -336,12 +336,12 @@ def _replace_even(
     atoms = [(1.0, 0.0, 0.0)]
     rows = [np.ones(len(js))]
     if d > 1:
-        _add(atoms, rows, d, k, 0.0)
+        _add_pairs(atoms, rows, d, k, 0.0)
     shares, weights = _barrier(np.array(rows), costs)
     for _ in range(_EXCHANGES if d > 1 else 0):
         # shares are π_j/m_j, and costs/shares are D_j m_j. M, scaled to cover the longest
         # difference, gives an upper bound, and the measure gives a lower one.
-        longest, cosine = _widest(d, k, dict(zip(js, shares, strict=True)))
+        longest, cosine = _largest_difference(d, k, dict(zip(js, shares, strict=True)))
         kappa = weights @ np.array(rows)
         lower = math.fsum(np.sqrt(costs * kappa))
         upper = math.sqrt(max(longest, shares.sum()) * math.fsum(costs / shares))
@@ -349,7 +349,7 @@ def _replace_even(
             break
         if any(b and abs(cosine - t) < 1e-7 for _, b, t in atoms):
             break
-        _add(atoms, rows, d, k, cosine)
+        _add_pairs(atoms, rows, d, k, cosine)
         shares, weights = _barrier(np.array(rows), costs)
     weights = np.where(weights > _UNUSED, weights, 0.0)
     weights /= weights.sum()
@@ -357,7 +357,7 @@ def _replace_even(
     return dict(zip(js, map(float, weights @ np.array(rows)), strict=True)), measure
 
 
-def _add(
+def _add_pairs(
     atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
 ) -> None:
     """Append the atom of all pairs of unit vectors with this cosine, and the row of its κ_j.
@@ -413,7 +413,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
     return np.asarray(x), np.asarray(multipliers / multipliers.sum())
 
 
-def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
+def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
     """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, and about the t of it.
 
     P_j are Gegenbauer's polynomials, t is in [−1, 1], and k is even. In Bernstein form over u = t²
@@ -466,7 +466,7 @@ def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]
     for j in range(1, k):
-        up = _up(d, j)
+        up = _share_of_next(d, j)
         lower = [*polynomials[j - 1], Fraction(0), Fraction(0)]
         shifted = [Fraction(0), *polynomials[j]]
         polynomials.append([(a - (1 - up) * b) / up for a, b in zip(shifted, lower, strict=True)])

@@ -60,7 +60,7 @@ def oracle_design(
     ends = Ends(report)
     # points that span the body are always kept, even if a few others have all the weight
     spanning = points[affine_basis(points if basis is None else points @ basis)]
-    best = None if first is None else _relaxed(body, first, p)
+    best = None if first is None else _design_of_relaxation(body, first, p)
     proof: tuple[Design, Array] | None = None
     start: tuple[Array, Array] | None = None
     inner_tol, interrupted, saturated, proven = _FIRST_TOL, False, False, 0.0
@@ -121,7 +121,7 @@ def oracle_design(
     return merged, proof[1]
 
 
-def _relaxed(body: Body, factor: Array, p: float) -> Design:
+def _design_of_relaxation(body: Body, factor: Array, p: float) -> Design:
     """Return a design from a first factor; its ``gap`` holds the upper bound on γ instead.
 
     The factor is that of the semidefinite relaxation.

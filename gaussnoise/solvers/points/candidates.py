@@ -144,7 +144,7 @@ class Differences:
         """
         whitened, even = self._whitened
         outer = self._outer
-        longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
+        longest = outer[self._far_pairs(even[outer], 0.0, 200, 4).rows]
         corners = affine_basis(whitened)
         spanning: Rows = np.sort(
             np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1
@@ -159,10 +159,10 @@ class Differences:
         inside = self.points @ _inverse(factor).T
         if known is not None and len(inside) > _MANY:
             near = np.union1d(known, self._outer)
-            pairs = self._far(inside[near], beyond, _MOST, 0)
+            pairs = self._far_pairs(inside[near], beyond, _MOST, 0)
             if len(pairs.rows):
                 return Far(near[pairs.rows], pairs.largest, of_all=False)
-        return self._far(inside, beyond, _MOST, 0)
+        return self._far_pairs(inside, beyond, _MOST, 0)
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
@@ -184,7 +184,7 @@ class Differences:
             return np.arange(len(lengths))
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
-    def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
+    def _far_pairs(self, points: Array, beyond: float, most: int, each: int) -> Far:
         """Return the pairs of points whose squared distance is more than ``beyond``.
 
         At most ``most`` pairs are returned, or ``each`` times the dimension, if that is more. If

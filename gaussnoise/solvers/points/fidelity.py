@@ -250,7 +250,11 @@ class Curvature:
     def diagonal(self) -> Array:
         squares = np.square(self.rows)
         pulls = 0.0 if self.pulls is None else np.square(self.pulls).sum(axis=1)
-        return _forms(squares, lambda part: self.kernel[part.start :, part]) + pulls + self.bend
+        return (
+            _quadratic_forms(squares, lambda part: self.kernel[part.start :, part])
+            + pulls
+            + self.bend
+        )
 
     def __matmul__(self, v: Array) -> Array:
         scale = np.abs(v).max() or 1.0
@@ -261,11 +265,11 @@ class Curvature:
             strip *= self.kernel[part.start :, part]
             return strip
 
-        result = scale * self.signs * _forms(self.rows, inner) + self.bend * v
+        result = scale * self.signs * _quadratic_forms(self.rows, inner) + self.bend * v
         return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
 
 
-def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
+def _quadratic_forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
     """Return ``x' S x`` for every row x of ``rows``, where S is symmetric and given in strips.
 
     ``inner`` maps a slice of columns of S to their entries, from the first row of the slice down.

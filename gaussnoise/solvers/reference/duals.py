@@ -121,7 +121,7 @@ def best_design(
     )
     centers = [center, weights @ points] if centered else [center]
     reach, center = min(
-        ((_reach(factor, points - v), v) for v in centers), key=lambda found: found[0]
+        ((_longest_point(factor, points - v), v) for v in centers), key=lambda found: found[0]
     )
     upper = math.sqrt(reach * norm(np.square(factor).sum(axis=1), p / 2))
     return Design(weights, w, factor, center, upper / lower - 1, steps, note)
@@ -139,6 +139,6 @@ def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
     )
 
 
-def _reach(factor: Array, moved: Array) -> float:
+def _longest_point(factor: Array, moved: Array) -> float:
     """Return the largest ``x' M⁺ x`` over the rows x of ``moved``, for M = factor factor'."""
     return float(np.square(np.linalg.lstsq(factor, moved.T, rcond=None)[0]).sum(axis=0).max())

@@ -45,7 +45,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
         NotAvailableError: cvxpy or the solver is not installed, or the solver failed.
     """
     origin, B, Y = coordinates(points, centered=centered)
-    blocks = _fits(solver, *Y.shape)
+    blocks = _has_block_per_point(solver, *Y.shape)
     Q, v, weights, w, steps = _solve(B, Y, p, centered, tol, solver, blocks)
     # Q may be slightly indefinite: its eigenvalues are raised to the points' width along the axes
     squares, axes = np.linalg.eigh((Q + Q.T) / 2)
@@ -64,7 +64,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
     )
 
 
-def _fits(solver: Solver, N: int, r: int) -> bool:
+def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
     """Return whether to use one matrix block per point; refuse programmes that are too large.
 
     N is the number of points, r their dimension.

@@ -337,7 +337,7 @@ class _Steps:
                 entries = entries + first * (one + np.abs(slope) * other)
                 entries = entries + second * size_of * (kept * other + taken * one)
             changes = changes + entries * deviations[r]
-        return _logarithm(_ROTATION * (2 * b * lengths + 2 * changes))
+        return _largest_log_change(_ROTATION * (2 * b * lengths + 2 * changes))
 
     def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
         """Return the forms after the given ticks in one lane (one recursion), for all q shifts.
@@ -476,7 +476,7 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         row = [sums[0] * one] * (i + 1) + [part * one for part in sums[1:]]
         row += [zero] * (2 * b - len(row))
         form = form.measured(row, problem.forwards.weights[ticks][:, None])
-    errors = np.maximum(before.errors, after.errors) + _logarithm(
+    errors = np.maximum(before.errors, after.errors) + _largest_log_change(
         4 * b**2 * _ROTATION * form.share()
     )
     joined, worst = np.empty((n, zero.shape[1])), zero
@@ -488,7 +488,7 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         return joined, np.expm1((errors + 2 * worst + 8 * (b + 4) * UNIT).max(axis=0))
 
 
-def _logarithm(share: Array) -> Array:
+def _largest_log_change(share: Array) -> Array:
     """Return a bound on the change of log(vᵀ F v), for a form F and all vectors v.
 
     The square root of vᵀ F v changes by at most the fraction ``share`` of itself.

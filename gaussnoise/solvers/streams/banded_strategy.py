@@ -69,7 +69,7 @@ class Band:
         shares = np.full(self.windows, np.sqrt(0.5 / self.windows))
         return np.concatenate([np.tile(root, len(self.A)), shares, [np.sqrt(0.5 / self.k)]])
 
-    def _read(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
+    def _unpacked(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
         """Return unit columns, their lengths in x, squared norms d, and the roots of u and v.
 
         x are the variables of the search: columns of C, then the roots of u and v.
@@ -83,7 +83,7 @@ class Band:
 
     def strategy(self, x: Array) -> Array:
         """Return the strategy matrix C of the variables x, scaled to unit sensitivity."""
-        directions, _, norms, u, v = self._read(x)
+        directions, _, norms, u, v = self._unpacked(x)
         C = np.zeros_like(self.A)
         scales = np.sqrt(norms / (u @ u + self.k * v**2))
         C[self.places] = (directions * scales[:, None])[self.inside]
@@ -94,7 +94,7 @@ class Band:
 
         The strategy is scaled to unit sensitivity. ``power`` is that of the mean of variances.
         """
-        directions, lengths, norms, u, v = self._read(x)
+        directions, lengths, norms, u, v = self._unpacked(x)
         total, scales = u @ u + self.k * v**2, np.sqrt(norms)
         C = np.zeros_like(self.A)
         C[self.places] = (directions * scales[:, None])[self.inside]

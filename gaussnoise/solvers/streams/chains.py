@@ -114,7 +114,7 @@ def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Ch
         vectors: whether c may differ from one.
     """
     rank = 0 if not vectors else 1 + len(A) if len(A) <= _MOST_FREE else 1
-    search, x = _searched(A, k, b, p, rank)
+    search, x = _best_variables(A, k, b, p, rank)
     chain, w = search.chain(x), search.coordinate_weights(x)
     # dividing K by a number and multiplying s by powers of this number changes no probability
     largest = float(chain.steps.sum(axis=1).max()) or 1.0
@@ -127,12 +127,12 @@ def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Ch
     return replace(chain, start=start / start.max()), w
 
 
-def _searched(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search", Array]:
+def _best_variables(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search", Array]:
     n, apart = len(A), max(b // 2, 1)
     search = _Search(A, k, b, p, rank)
     # k ticks of the shorter stream must be far enough apart, too
     if k * n**2 > _MOST and (k - 1) * apart < (n + 1) // 2:
-        x = search.finer(*_searched(A[::2, ::2], k, apart, p, min(rank, 1)))
+        x = search.finer(*_best_variables(A[::2, ::2], k, apart, p, min(rank, 1)))
     else:
         x = search.first()
     steps = min(_STEPS, int(_WORK / ((k + 10) * n**3)))
@@ -165,12 +165,12 @@ class _Search:
             [
                 np.repeat(start, n),
                 np.full(len(self.pairs[0]), step),
-                self._free(np.full(n * min(self.rank, 1), _COMMON)),
+                self._first_correlations(np.full(n * min(self.rank, 1), _COMMON)),
                 np.zeros(n * (self.power > 0)),
             ]
         )
 
-    def _free(self, common: Array) -> Array:
+    def _first_correlations(self, common: Array) -> Array:
         """Return first entries of the matrix c, flattened; its first column is ``common``.
 
         Vectors added at ticks i and j have the correlation ⟨c_i, c_j⟩, c_i the rows of c.
@@ -197,7 +197,7 @@ class _Search:
         spread = [np.interp(ticks, np.arange(few), row) for row in rows]
         others = spread[self.k :]
         if self.rank:
-            others[0] = self._free(others[0])
+            others[0] = self._first_correlations(others[0])
         return np.concatenate([*spread[: self.k], fine, *others])
 
     def chain(self, x: Array) -> Chain:

@@ -214,7 +214,9 @@ def exchange_optimum(
     """
     n = len(A)
     shares = np.full(n, 1 / n)
-    sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
+    sensitivity, *_ = _uncovered_atoms(
+        who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0
+    )
     upper = error_of_factor(factor, p, sensitivity)
     best, proof, lower = factor, (sets, Z, weights, shares), 0.0
     steps, inner, interrupted = 0, _FIRST_TOL, False
@@ -230,7 +232,9 @@ def exchange_optimum(
             reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
             # At the maximum, Σ λ_a ⟨Z_a, X⟩ = tr(ΛX) = F, and all atoms with weight have a squared
             # change ⟨Z_a, X⟩ of F. So atoms with a larger change are missing.
-            sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
+            sensitivity, new_sets, new_Z = _uncovered_atoms(
+                who, now.rows.T, now.value * (1 + tol / 4)
+            )
             bound = error_of(now.variances, p, sensitivity)
             if bound < upper:
                 best, upper = reached, bound
@@ -258,7 +262,7 @@ def exchange_optimum(
     return Exchanged(best, sets, Z, weights, w, steps, interrupted)
 
 
-def _missing(
+def _uncovered_atoms(
     who: AbstractPatterns, coordinates: Array, beyond: float
 ) -> tuple[float, Indices, Array]:
     """Return a bound on one person's squared change, and the atoms with largest changes.
@@ -287,7 +291,7 @@ def _missing(
     else:
         n = who.ticks
         gains = np.where(who.meet(), 2 * magnitudes + X.diagonal(), 0.0)
-        chosen = {tuple(who.best(gains[i] + _first(n, i)).tolist()) for i in range(n)}
+        chosen = {tuple(who.best(gains[i] + _gain_of_one_tick(n, i)).tolist()) for i in range(n)}
         sets = np.array(
             [row + (n,) * (who.most - len(row)) for row in sorted(chosen)], dtype=np.intp
         )
@@ -298,7 +302,7 @@ def _missing(
     return sensitivity, sets[order], forms.matrices[order]
 
 
-def _first(n: int, i: int) -> Array:
+def _gain_of_one_tick(n: int, i: int) -> Array:
     """Return gains to be added to others, with a huge gain for tick i.
 
     They put tick i into every best set.

@@ -38,12 +38,12 @@ def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
     pairs = np.tile(np.concatenate([sizes, np.ones(states)]), (n, 1))
     made = []
     for knots, stages in ((_knots(n), powers), (np.arange(n), powers[-_AGAIN:])):
-        between = _between(knots, n)
+        between = _interpolation(knots, n)
         x = np.concatenate([pairs[knots].ravel(), logits])
         for power in stages:
             given = workload.bands, between, states, power
             x = descended(lambda y, given=given: _value(y, *given), x, steps=_STEPS, memory=_MEMORY)
-            pairs, logits = _read(x, between, states)
+            pairs, logits = _unpacked(x, between, states)
             u, fading = pairs[:, :states], scipy.special.expit(logits)
             d, v = _of_norm_one(pairs[:, states:], later_products(u, fading))
             made.append(Recursion(workload, d, u, v, fading))
@@ -55,7 +55,7 @@ def _knots(n: int) -> NDArray[np.intp]:
     return np.unique([first, n - 1 - first])
 
 
-def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
+def _interpolation(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
     """Return the matrix (n, number of knots) that interpolates between knots linearly."""
     ticks = np.arange(n)
     left = np.clip(np.searchsorted(knots, ticks, side="right") - 1, 0, len(knots) - 2)
@@ -66,7 +66,7 @@ def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
     )
 
 
-def _read(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
+def _unpacked(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
     """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,).
 
     ``x`` are the variables of the search: these coefficients at some ticks, then the logits.
@@ -88,9 +88,9 @@ def _value(
 ) -> tuple[float, Array]:
     """Return the logarithm of the variances' mean or power-norm, and its derivatives by x.
 
-    It is the mean if ``power`` is 1. ``x`` are the variables that :func:`_read` reads.
+    It is the mean if ``power`` is 1. ``x`` are the variables that :func:`_unpacked` reads.
     """
-    pairs, logits = _read(x, between, q)
+    pairs, logits = _unpacked(x, between, q)
     fading = scipy.special.expit(logits)
     u, ratios = pairs[:, :q], pairs[:, q:]
     later = later_products(u, fading)

@@ -240,7 +240,7 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
     acceleration in logarithms. The barrier is our own.
     """
     point = _first_point(bands, p, tol)
-    return _improved(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
+    return _iterated(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
@@ -255,7 +255,7 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
         lengths.insert(0, lengths[0] // _SHORTER)
     point = np.zeros(parts * lengths[0])
     for shorter, longer in itertools.pairwise(lengths):
-        found = _improved(
+        found = _iterated(
             bands[:, :shorter], p, point, tol=tol, most=_STEPS_OF_SHORTER, report=_report_nothing
         )
         if found.interrupted:  # there are no bounds for the requested stream yet
@@ -303,7 +303,7 @@ def _report_nothing(steps: int, lower: float, upper: float) -> None:
     """Report nothing: bounds for a shorter stream are not those of the requested one."""
 
 
-def _improved(
+def _iterated(
     bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
 ) -> StreamOptimum:
     """Return the best dual weights of a fixed-point iteration that starts at ``point``.
@@ -339,7 +339,7 @@ def _improved(
             if p > 2:
                 loads.append(now.variances * shares[1] ** (power - 1))
             moves = [
-                _move(share, load, _BARRIER * tol)
+                _log_change(share, load, _BARRIER * tol)
                 for share, load in zip(shares, loads, strict=True)
             ]
             trail = [*trail[1 - MEMORY :], (np.log(np.concatenate(shares)), np.concatenate(moves))]
@@ -358,7 +358,7 @@ def _improved(
     return replace(best, steps=steps)
 
 
-def _move(shares: Array, loads: Array, barrier: float) -> Array:
+def _log_change(shares: Array, loads: Array, barrier: float) -> Array:
     """Return the change of the logarithms of shares in one step of the iteration.
 
     The step multiplies ``shares`` by ``loads`` (leverages or variances, up to scale), adds the

@@ -281,7 +281,7 @@ def overlapping_optimum(
             now = tried
             if rising > _CENTERED:
                 continue
-            ended = _ended(A, sets, p, now, steps)
+            ended = _result_at(A, sets, p, now, steps)
             lower = max(lower, ended[1])
             if best is None or ended[0].gap < best.gap:
                 best = ended[0]
@@ -303,7 +303,9 @@ def overlapping_optimum(
     return replace(best, steps=steps, interrupted=interrupted)
 
 
-def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[Overlapping, float]:
+def _result_at(
+    A: Array, sets: Indices, p: float, now: _Point, steps: int
+) -> tuple[Overlapping, float]:
     """Return the noise and its dual proof at a point near the central path, and the lower bound."""
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)

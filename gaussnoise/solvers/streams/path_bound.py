@@ -46,7 +46,7 @@ class PathBound:
         """
         n, k = len(X), self.k
         sizes = np.abs(X) if self.signed else np.maximum(X, 0.0)
-        charged, spread = self._charged(sizes, _SHARPER * sharpness)
+        charged, spread = self._charges(sizes, _SHARPER * sharpness)
         gains = sharpness * (X.diagonal() + charged)
         steps = np.where(self.apart, 2 * sharpness * sizes, -np.inf)
         reached, comes_from = [gains[0]], []
@@ -76,7 +76,7 @@ class PathBound:
         by_form[np.arange(n), np.arange(n)] = weights.sum(axis=0)
         return float(bound / sharpness), by_form
 
-    def _charged(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
+    def _charges(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
         """Return charges for all pairs of a person's ticks that are not successive; a function.
 
         Half of a pair's contribution to the bound is charged to each of its ticks, as the largest

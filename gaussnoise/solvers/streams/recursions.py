@@ -59,11 +59,13 @@ class Recursion:
 
     def strategy(self) -> Array:
         """Return the strategy matrix C, shape (n, n), lower triangular."""
-        return np.diag(self.diagonal) + _below(self.shown, self.kept, self.fading)
+        return np.diag(self.diagonal) + _below_diagonal(self.shown, self.kept, self.fading)
 
     def rounding(self) -> float:
         """Return a bound on the length of the rounding error of any column of :meth:`strategy`."""
-        sizes = np.diag(self.diagonal) + _below(np.abs(self.shown), np.abs(self.kept), self.fading)
+        sizes = np.diag(self.diagonal) + _below_diagonal(
+            np.abs(self.shown), np.abs(self.kept), self.fading
+        )
         lost = 8 * (self.buffers + 4) * UNIT  # errors of quotients, a power, products and sums
         return lost * float(np.sqrt(np.square(sizes).sum(axis=0).max()))
 
@@ -150,7 +152,7 @@ def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
     return np.maximum(sizes, _LEAST), fading
 
 
-def _below(shown: Array, kept: Array, fading: Array) -> Array:
+def _below_diagonal(shown: Array, kept: Array, fading: Array) -> Array:
     n = len(shown)
     lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)
     total = np.zeros((n, n))

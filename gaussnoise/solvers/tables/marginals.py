@@ -84,7 +84,7 @@ def table_noise(
         objective = ResidualFidelity(
             A, np.ones((1, len(workload.residuals))), workload.residual_counts, p
         )
-        return _solution(objective, patterns, tol, watch)
+        return _solved_without_patterns(objective, patterns, tol, watch)
     patterns = _first_patterns(workload)
     objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
     start, steps = None, 0
@@ -93,7 +93,7 @@ def table_noise(
             objective, tol=tol / 2, max_steps=MAX_STEPS, start=start, report=watch.scaled(1.0)
         )
         steps += optimum.steps
-        solution = _gathered(
+        solution = _noise_at(
             objective,
             patterns,
             optimum.weights,
@@ -105,7 +105,7 @@ def table_noise(
         # The upper bound is proportional to the root of the largest squared change: if that is at
         # most ``most``, the gap is at most tol.
         most = longest * ((1 + tol) / (1 + optimum.at.gap)) ** 2
-        worst, moved, bound = _worst(workload, 1 / solution.noise, patterns, most)
+        worst, moved, bound = _worst_patterns(workload, 1 / solution.noise, patterns, most)
         if optimum.interrupted or bound <= most:
             return solution
         # At the maximum, patterns with weight change measurements by F: only patterns with larger
@@ -125,7 +125,7 @@ def table_noise(
         objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
 
 
-def _worst(
+def _worst_patterns(
     workload: Workload, shares: Array, known: Patterns, most: float
 ) -> tuple[Patterns, Array, float]:
     """Return the patterns that change the measurements most, their squared changes, and a bound.
@@ -160,18 +160,18 @@ def _first_patterns(workload: Workload) -> Patterns:
     return first[first.any(axis=1)]
 
 
-def _solution(
+def _solved_without_patterns(
     objective: "ResidualFidelity", patterns: Patterns, tol: float, watch: Watch
 ) -> TableNoise:
     closed = len(objective.K) == 1 and (objective.p == 2 or objective.shape[1] == 1)
     report = None if closed else watch.scaled(1.0)
     optimum = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, report=report)
-    return _gathered(
+    return _noise_at(
         objective, patterns, optimum.weights, optimum.shares, optimum.steps, optimum.interrupted
     )
 
 
-def _gathered(
+def _noise_at(
     objective: "ResidualFidelity",
     patterns: Patterns,
     weights: Array,

@@ -121,7 +121,7 @@ def product_noise(
     with interrupts_pass():  # an unfinished solution of one attribute makes all others worse
         while moved > _STILL and rounds < _MOST_ROUNDS:
             noise = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
-            slopes = _slopes(workload, p, noise, replaced=replaced)
+            slopes = _derivatives(workload, p, noise, replaced=replaced)
             strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
             for k in solved:
                 weights, ratio = slopes[k]
@@ -163,7 +163,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
         workload, best = single.workload, _replaced_error(single.workload, p)
         for k, gram in sorted(single.grams.items(), key=lambda pair: -len(pair[1])):
             if len(gram) <= _MOST_PAIRED:
-                error, other = _searched(workload, p, k, gram, single.bits)
+                error, other = _best_strategy(workload, p, k, gram, single.bits)
                 if error >= best * (1 - _EARNED):
                     break  # classes of fewer categories are expected to gain less
                 best, workload = error, other
@@ -171,7 +171,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
     return replace(single, workload=workload, noise=noise)
 
 
-def _searched(
+def _best_strategy(
     workload: Workload, p: float, k: int, gram: Array, bits: int
 ) -> tuple[float, Workload]:
     """Return the least error found by varying the strategy of class k, and the workload with it.
@@ -217,7 +217,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
     return workload.error(design.noise * moved, p)
 
 
-def _slopes(
+def _derivatives(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
     """Return the derivatives of the dual objective F by the variances g and s of every class.

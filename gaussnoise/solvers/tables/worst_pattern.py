@@ -504,9 +504,9 @@ class _Search:
         """
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
-            self._down(np.minimum(start, self._sizes))
+            self._descend_from(np.minimum(start, self._sizes))
 
-    def _down(self, pattern: Indices) -> None:
+    def _descend_from(self, pattern: Indices) -> None:
         """Lower the sum from ``pattern`` until nothing changes; record the patterns in ``known``.
 
         Each step changes the number of differing attributes in one class or in two.
@@ -583,7 +583,7 @@ class _Search:
             # the sum may be small at the pattern nearest to the minimum of the convex minorant
             nearest = np.clip(np.rint(at), low, high).astype(np.intp)
             if self._terms.value(nearest) < self.best:
-                self._down(nearest)
+                self._descend_from(nearest)
             # the bound of the box that was split holds for its parts, too
             bound = max(value - _ROUNDING * size, parent)
             doubts = np.where(high > low, doubts + 1e-6 * np.abs(at - nearest), -1.0)
