@@ -216,7 +216,8 @@ Counted = Callable[[int, int], object]  # called with the amount done, and the t
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
     """Yield a function (done, total) that takes the reports of a task of ``total`` units.
 
-    As in :func:`watching`, ``progress`` says where reports go: to a function, a bar, or nowhere.
+    Reports go to ``progress`` if it is a function. Otherwise they go to a progress bar: with True
+    at once, with None after two seconds on a terminal, with False never.
     """
     check_progress(progress)
     if _is_silent(progress):

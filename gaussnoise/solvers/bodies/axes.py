@@ -134,14 +134,15 @@ def longest(
     mixed: Fraction,
     center: Fraction,
 ) -> Fraction:
-    """Return a proven bound on ``(z − c)' M⁺ (z − c)`` for z in K, or in K − K with c = 0.
+    """Return a proven bound on the squared length of all powers x^⊗k, or of their differences.
 
-    K is the set of all powers x^⊗k, M = LL' with the L of :func:`axes_factor`, and c is ``center``
-    in the coordinates (i, …, i), and 0 in the others. The form is convex, so only powers of unit
-    vectors, and 0, matter. For a unit x let ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and
-    let R(x) be the sum of the squares of all mixed coordinates, one of each kind: equal ones share
-    a column of L. Let ``a`` and ``b`` be the eigenvalues of M for the all-ones vector and for its
-    orthogonal complement, ``A = (1/a − 1/b)/d`` and ``μ = mixed²``. The form is
+    The squared length of z is ``(z − c)' M⁺ (z − c)``, where M = LL' with the L of
+    :func:`axes_factor`, and c is ``center`` in the coordinates (i, …, i), and 0 in the others; c is
+    0 for differences. This form is convex, so only powers of unit vectors, and 0, matter. For a
+    unit x let ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and let R(x) be the sum of the
+    squares of all mixed coordinates, one of each kind: equal ones share a column of L. Let ``a``
+    and ``b`` be the eigenvalues of M for the all-ones vector and for its orthogonal complement, ``A
+    = (1/a − 1/b)/d`` and ``μ = mixed²``. The form is
 
     * ``q/b + A s² − 2sc/a + dc²/a + R/μ`` around c(1, …, 1). :func:`mixed_share` shows
       ``R <= τ(s − q)``: with ``e = max(1/b, τ/μ)``, as q <= s, that is at most
@@ -174,10 +175,10 @@ def longest(
 def mixed_share(d: int, k: int) -> Fraction | None:
     """Return a τ with ``R <= τ(s − q)`` for all unit vectors x, or None if the proof fails.
 
-    R, s and q are the functions of x in :func:`longest`, for powers x^⊗k in d dimensions. For k =
-    2, s = 1 and ``R = ½(1 − q)``, so τ = ½. For k >= 4, τ is d/(d + 1), and the stronger ``R <=
-    τ(s(1 − s) + ½(s² − q))`` is proven in rational arithmetic. At k = 4 this proof fails from d =
-    16 on.
+    For x in R^d, ``s = Σ x_i^k``, ``q = Σ x_i^{2k}``, and R is the sum of the squares of all
+    coordinates of x^⊗k with different indices, one of each kind. For k = 2, s = 1 and ``R = ½(1 −
+    q)``, so τ = ½. For k >= 4, τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is
+    proven in rational arithmetic. At k = 4 this proof fails from d = 16 on.
 
     In ``w_i = x_i²``, on the simplex, both sides are symmetric polynomials of degree k = 2h: R is
     the sum of all monomials except w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and ``s(1 − s) = Σ_i

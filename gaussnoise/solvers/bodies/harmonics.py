@@ -308,7 +308,7 @@ def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
 
 
 def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
-    """Return whether the atom (a, b, t) stands for members of the sensitivity set.
+    """Return whether the differences that the atom (a, b, t) stands for are in the protected set.
 
     An atom is the set of ``a x^⊗k − b y^⊗k`` for unit vectors x, y in R^d with ``<x, y> = t``.
     """
@@ -324,11 +324,12 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j and the dual measure on K − K for tensor powers x^⊗k of even order k.
+    """Return κ_j and the dual measure on K − K, the differences of x^⊗k, for even orders k.
 
-    ``roots`` are √(D_j π_j) by degree j, and ``γ = max Σ_j roots_j √κ_j`` over the measures. The
-    measure is a list of (weight, atom); an atom (a, b, t) is the set of ``a x^⊗k − b y^⊗k`` for
-    unit vectors with ``<x, y> = t``. Each round adds the pairs that the covariance covers least.
+    ``roots`` are √(D_j π_j) by harmonic degree j, and ``γ = max Σ_j roots_j √κ_j`` over the
+    measures. The measure is a list of (weight, atom); an atom (a, b, t) is the set of ``a x^⊗k − b
+    y^⊗k`` for unit vectors with ``<x, y> = t``. κ_j is the mean squared length of its differences
+    in degree j, over π_j. Each round adds the pairs that the covariance covers least.
     """
     d, k = domain.base, domain.order
     js = list(roots)
@@ -360,9 +361,10 @@ def _replace_even(
 def _add_pairs(
     atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
 ) -> None:
-    """Append the atom of all pairs of unit vectors with this cosine, and the row of its κ_j.
+    """Append the atom of all pairs of unit vectors with this cosine, and its row of κ_j.
 
-    κ_j is the squared length of their difference ``x^⊗k − y^⊗k`` in degree j, over π_j.
+    κ_j is the squared length of the difference ``x^⊗k − y^⊗k`` of such a pair in harmonic degree j,
+    over π_j, the share of this degree in x^⊗k.
     """
     atoms.append((1.0, 1.0, cosine))
     rows.append(

@@ -178,7 +178,7 @@ class Differences:
 
     @cached_property
     def _outer(self) -> Rows:
-        """Sorted indices of the outermost points: all, or ``_OUTER`` if more than ``_MANY``."""
+        """Sorted indices of the ``_OUTER`` outermost points; of all points unless they are many."""
         lengths = np.square(self._whitened[1]).sum(axis=1)
         if len(lengths) <= _MANY:
             return np.arange(len(lengths))

@@ -88,7 +88,7 @@ def generated_design(
 class Ends:
     """The lower bound and the gap over all candidates, while a solver works on some of them.
 
-    ``within`` is the solver's report function: it passes the bounds over all candidates on.
+    ``within`` is the report function for this solver: it reports the bounds over all candidates.
     """
 
     def __init__(self, report: Report | None) -> None:

@@ -114,7 +114,7 @@ def maximum(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Maximum:
-    """Return the maximum of a dual objective F, by the method of :func:`optimal_design`.
+    """Return the maximum of a dual objective F, by multiplicative steps, then interior-point steps.
 
     ``tol`` is the gap to reach, ``max_steps`` the evaluations allowed, ``start`` the first weights
     and shares, and ``report`` is called with (steps, lower, upper).

@@ -358,7 +358,7 @@ def _add_row(
     rows: list[Array],
     work: tuple[Array, ...],
 ) -> None:
-    """Add a measured row to a form, with pivots ``own`` and rows ``own_rows``.
+    """Add a measured row to a quadratic form ``Uᵀ D U``: D is ``own``, U has ``own_rows``.
 
     The new form is written to ``pivots`` and ``rows``. ``own_rows`` are shorter than ``rows`` if
     the row's last unknown is new to the form. ``row`` and ``weight`` are overwritten.

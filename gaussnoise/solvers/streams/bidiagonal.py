@@ -55,14 +55,13 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
 
 
 def relative_error(n: int) -> float:
-    """Return a bound on the relative error of every number of :func:`diagonals`.
+    """Return a bound on the relative error of every number that :func:`diagonals` yields.
 
-    Entries of G may have three rounding errors each.
-
-    Products and sums of positive numbers add their relative errors, and the map x ↦ a x/(c + x)
-    never enlarges one: at most 16 u per tick, u the unit roundoff. Relative changes of 3u of the
-    entries of G give ``D₁ G D₂``, with diagonal matrices D within 6nu of one (Demmel & Kahan 1990),
-    which changes each number by at most four times that.
+    Entries of G may have three rounding errors each. Products and sums of positive numbers add
+    their relative errors, and the map x ↦ a x/(c + x) never enlarges one: at most 16 u per tick, u
+    the unit roundoff. Relative changes of 3u of the entries of G give ``D₁ G D₂``, with diagonal
+    matrices D within 6nu of one (Demmel & Kahan 1990), which changes each number by at most four
+    times that.
     """
     return 64 * (n + 16) * UNIT
 

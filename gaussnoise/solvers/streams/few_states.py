@@ -88,7 +88,8 @@ def _value(
 ) -> tuple[float, Array]:
     """Return the logarithm of the variances' mean or power-norm, and its derivatives by x.
 
-    It is the mean if ``power`` is 1. ``x`` are the variables that :func:`_unpacked` reads.
+    It is the mean if ``power`` is 1. x are the variables of the search: the coefficients u and v /
+    d at some ticks, then the logits of θ.
     """
     pairs, logits = _unpacked(x, between, q)
     fading = scipy.special.expit(logits)

@@ -308,8 +308,9 @@ def _iterated(
 ) -> StreamOptimum:
     """Return the best dual weights of a fixed-point iteration that starts at ``point``.
 
-    The iteration is that of :func:`stream_optimum`. ``point`` has the logarithms of weights;
-    ``most`` is the largest number of steps.
+    Each step multiplies the weights of contributions by leverages and, for p > 2, the shares of
+    answers by variances; Anderson's method accelerates it. ``point`` has the logarithms of weights
+    and shares; ``most`` is the largest number of steps.
     """
     n = bands.shape[1]
     power = dual_power(p)

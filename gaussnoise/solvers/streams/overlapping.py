@@ -306,7 +306,10 @@ def overlapping_optimum(
 def _result_at(
     A: Array, sets: Indices, p: float, now: _Point, steps: int
 ) -> tuple[Overlapping, float]:
-    """Return the noise and its dual proof at a point near the central path, and the lower bound."""
+    """Return the noise, its dual proof and the lower bound from one point of the barrier method.
+
+    The point is near the central path, the minima of error and barrier for all weights τ.
+    """
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
     # padding is not a tick: its entries do not count

@@ -102,10 +102,10 @@ class PathBound:
     def _largest(
         self, sizes: Array, far: NDArray[np.bool_], sharpness: float
     ) -> tuple[Array, Callable[[Array], Array]]:
-        """Return smoothed maxima of each row at distances >= 2b, >= 3b, …, and a function.
+        """Return smoothed maxima of each row's entries at distances >= 2b, >= 3b, …; a function.
 
-        The maxima have shape (k − 2, n). The function maps derivatives by these maxima to
-        derivatives by ``sizes``.
+        The distance of an entry is that from the diagonal. The maxima have shape (k − 2, n). The
+        function maps derivatives by these maxima to derivatives by ``sizes``.
         """
         n = len(sizes)
         ticks, starts = np.arange(n), np.arange(n) + self.b * self.counts[:, None]

@@ -92,7 +92,7 @@ def _value(
 ) -> tuple[float, Array]:
     """Return log(squared error) plus the result of ``bound``, and the derivatives by x.
 
-    x are the coefficients of the recursion, in the order that :func:`_coefficients` reads.
+    x are the coefficients of a recursion: log d, u, v and the logits of θ.
     """
     n = len(A)
     d, u, v, fading = _coefficients(x, n, q)

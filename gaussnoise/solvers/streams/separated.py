@@ -358,8 +358,8 @@ def separated_optimum(
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
     """Return enough sets of one person's ticks to find the best noise: all, if they are few.
 
-    The noise is that of :func:`separated_optimum`. If there are many sets, each round adds those
-    that the optimum for the previous sets does not cover.
+    The noise is the best one for which one person's ticks have orthogonal effects. If there are
+    many sets, each round adds those that the noise for the previous sets does not cover.
     """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()

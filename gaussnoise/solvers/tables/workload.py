@@ -207,7 +207,10 @@ class Workload:
         return scipy.sparse.csr_array((losses, (rows, columns)), shape=shape)
 
     def variance(self, T: Type, table: Table) -> float:
-        """Return the summed variance of one table's queries if one measurement T has unit noise."""
+        """Return the summed variance of one table's queries from unit noise on one measurement.
+
+        T is the type of this residual measurement.
+        """
         left, total = Counter(T), 1.0
         for k, b in table:
             # attributes in T contribute the variance from contrasts, others that from totals
@@ -230,11 +233,11 @@ class Workload:
         return traces
 
     def dual_loss(self, p: float) -> "csr_array":
-        """Return A, sparse, with ``L = A @ shares^{1−2/p}``, the losses L of the measured types.
+        """Return the sparse matrix A for which ``A @ shares^{1−2/p}`` are the losses of all types.
 
-        ``shares`` are dual weights of types of tables. L is the variance of the answers if one
-        measurement T has unit noise, summed over queries with the weights ``w = (share of one
-        query)^{1/s*}``, 1/s* = 1 − 2/p.
+        ``shares`` are dual weights of the types of tables. The loss of a type is the variance of
+        the answers if one residual measurement of this type has unit noise. It is summed over all
+        queries, with the weight (share of the query)^{1−2/p} for each.
         """
         power = dual_power(p)
         # a query's weight is (share/(tables · queries))^{1/s*}; the sum over tables of a type is
@@ -252,7 +255,10 @@ class Workload:
         return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
     def correlation(self, k: int) -> float:
-        """Return the least inner product of two columns of class k's contrasts B; 1 if public."""
+        """Return the least inner product of two columns of class k's contrasts B; 1 if public.
+
+        The longest column of B has length one. Records never differ in public attributes.
+        """
         return 1.0 if k in self.public else self.strategies[k].correlation
 
     def patterns_moved(self, shares: Array) -> Array:

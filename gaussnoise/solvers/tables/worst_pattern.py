@@ -181,7 +181,10 @@ class _Sum:
         ]
 
     def value(self, pattern: Indices) -> float:
-        """Return the sum at one pattern, the number of differing attributes of each class."""
+        """Return the sum over all measured types at one pattern.
+
+        A pattern is the number of differing attributes of each class.
+        """
         at = self._values[np.arange(self.count), pattern]
         return sum(
             float(shares @ at[classes, counts].prod(axis=1))
@@ -217,11 +220,11 @@ class _Sum:
         return _Monomials(table, self.count)
 
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
-        """Return ``f(high − (high − low) y)``, as coefficients of a polynomial in y, and a size.
+        """Return coefficients in y of ``f(high − (high − low) y)``, and a size for rounding errors.
 
-        f is the sum; y in [0, 1] stands for the patterns from ``low`` to ``high``. The coefficients
-        are in the order of :attr:`monomials`. The size is the sum of all absolute terms, to which
-        rounding errors are relative.
+        f is the sum that the search minimises; y in [0, 1] stands for the patterns from ``low`` to
+        ``high``. The coefficients are in the order of :attr:`monomials`. The size is the sum of all
+        absolute terms, to which rounding errors are relative.
         """
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
@@ -427,10 +430,10 @@ class _Monomials:
         return tangent * size, y, bend * y * (1 - y) / 2
 
     def _bend(self, coefficients: Array, free: Indices) -> Array:
-        """Return d >= 0, one number per free class: ``½ Σ d_k y_k²`` added to the sum is convex.
+        """Return d >= 0 for the free classes so that the sum plus ``½ Σ d_k y_k²`` is convex.
 
-        It is the sum of vectors d_M with ``M + diag(d_M) ⪰ 0``, over the matrices M that are the
-        coefficients of the second derivative, a polynomial.
+        The second derivative of the sum is a polynomial whose coefficients are matrices M. d is the
+        sum of vectors d_M for which ``M + diag(d_M)`` is positive semidefinite.
         """
         rows, first, second, places, count = self._second
         position = np.full(self.count, -1)
