@@ -135,10 +135,10 @@ def traces_below(
 ) -> dict[int, Fraction]:
     """Return ``√(D_j π_j κ_j)`` of every harmonic degree j, in rationals, rounded down.
 
-    The sum is a lower bound on γ. D_j is :func:`multiplicity`, π_j :func:`zonal_weights`, and κ_j
-    is the mean of ``a² + b² − 2ab P_j(t)`` over the atoms, with Gegenbauer polynomials P_j; for
-    ``gamma``, κ_0 is less by the squared mean of a. The result is empty if the atoms and weights
-    are not a probability measure on the set.
+    The sum over j is a lower bound on the least error γ. D_j is :func:`multiplicity`, and π_j are
+    the :func:`zonal_weights`. κ_j is the mean of ``a² + b² − 2ab P_j(t)`` over the atoms, where P_j
+    are Gegenbauer's polynomials; for ``gamma``, the squared mean of a is subtracted from κ_0. The
+    result is empty if the atoms and weights are not a probability measure on the set.
 
     Args:
         domain: the tensor power, of base d and order k.

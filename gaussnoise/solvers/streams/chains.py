@@ -223,7 +223,10 @@ class _Search:
         return scipy.special.softmax(np.split(x, self.cuts)[-1]) ** self.power
 
     def value(self, x: Array) -> tuple[float, Array]:
-        """Return minus the logarithm of the lower bound for variables x, and its derivatives."""
+        """Return minus the logarithm of the lower bound on the error, and its derivatives by x.
+
+        x are the variables of the chain (logarithms of s and K, and c) and of the answers' weights.
+        """
         n, k, chain, w = len(self.A), self.k, self.chain(x), self.coordinate_weights(x)
         forward, backward = _forward(chain), _backward(chain)
         powers = [np.eye(n)]

@@ -308,7 +308,7 @@ def _result_at(
 ) -> tuple[Overlapping, float]:
     """Return the noise, its dual proof and the lower bound from one point of the barrier method.
 
-    The point is near the central path, the minima of error and barrier for all weights τ.
+    The bound is good if the point is near a minimum of the sum of error and barrier.
     """
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
