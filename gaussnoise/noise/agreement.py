@@ -45,7 +45,10 @@ class ReplaceWithin:
             )
 
     def check(self, function: str, domain: object) -> None:
-        """Raise ParameterError unless the domain has tables with these attributes."""
+        """Raise ParameterError unless the domain is a set of tables that has all public attributes.
+
+        Errors name ``function``.
+        """
         if not isinstance(domain, AbstractTables) or self.public[-1] >= len(domain.sizes):
             raise ParameterError(
                 f"{function}: expected tables with the public attributes, got "
@@ -60,5 +63,5 @@ class ReplaceWithin:
 
 
 def public_of(relation: object) -> tuple[int, ...]:
-    """Return the attributes that neighbouring records have in common under a relation."""
+    """Return the positions of the attributes in which neighbouring records are always equal."""
     return relation.public if isinstance(relation, ReplaceWithin) else ()

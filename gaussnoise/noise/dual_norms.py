@@ -160,7 +160,7 @@ class DualNorm:
 
     @property
     def lower(self) -> float:
-        """The lower bound, ``value``."""
+        """The lower bound on the dual norm, the same number as ``value``."""
         return self.value
 
     @property
@@ -181,11 +181,13 @@ class DualNorm:
 
 
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
-    """Return the solver's Gram matrix of the vectors v_j, and its weights (d_u, d_v).
+    """Return the solver's Gram matrix of the vectors v_j of A's columns, and its weights (d_u,
+    d_v).
 
     It solves ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is
-    positive semidefinite. The multiplier of this constraint is the Gram matrix of all u_i and v_j.
-    At p = 2, d_u is constant, and the programme depends on A'A alone.
+    positive semidefinite: d_u has a weight for each row, d_v for each column. The multiplier of
+    this constraint is the Gram matrix of all vectors u_i of rows and v_j of columns. At p = 2, d_u
+    is constant, and the programme depends on A'A alone.
     """
     cp = cvxpy_with(solver, "dual_norm")
     q, n = A.shape
@@ -211,7 +213,11 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return unit vectors v_j with this Gram matrix, and the best u_i for them."""
+    """Return the vectors u_i and v_j as rows: v_j of length one with this Gram matrix, u_i the
+    best.
+
+    The u_i maximise ``Σ A_ij <u_i, v_j>`` for given v_j, where the p-norm of their lengths is one.
+    """
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]
     V = axes[:, kept] * np.sqrt(eigenvalues[kept])
@@ -227,7 +233,10 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, with the positive, normalised weights used."""
+    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, and the diagonals of W and Λ.
+
+    They are ``queries`` and ``cells``, made positive and normalised.
+    """
     w, cells = (np.maximum(d, EPS * d.max()) for d in (queries, cells))
     w = w / dual_ball_norm(w, p)
     cells = cells / cells.sum()

@@ -67,7 +67,7 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
 
 
 def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
-    """Return all parts of an answer: a header for JSON, and arrays."""
+    """Return all contents of an answer for a file: a header for JSON, and arrays."""
     header: dict[str, Any] = {name: getattr(noise, name) for name in _SCALARS}
     header["status"] = noise.status.name
     arrays: Arrays = {"center": noise.center}
@@ -109,7 +109,7 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
 
 
 def verified(noise: "OptimalNoise") -> "OptimalNoise":
-    """Return the answer after it is verified; numbers that overflow fail verification."""
+    """Return the answer after its check; numbers that overflow fail the check."""
     with np.errstate(all="ignore"):
         noise.verify()
     return noise
@@ -160,7 +160,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
 
 
 def _check_types(header: dict) -> None:
-    """Raise CertificateError unless every scalar in the header has its type."""
+    """Raise CertificateError unless every scalar in the file's header has the expected type."""
     numbers = [header[name] for name in ("p", "gamma", "gamma_lower", "sensitivity_squared")]
     numbers += [header["scale"]] if "scale" in header else []
     finite = numbers[1:]
@@ -180,7 +180,7 @@ def _check_types(header: dict) -> None:
 def _kinds(
     domain: AbstractDomain, header: dict, arrays: dict
 ) -> tuple[type[AbstractCovariance], type[Certificate]]:
-    """Return the types of covariance and certificate that the file has for its domain."""
+    """Return the classes of the covariance and of the certificate that are stored in a file."""
     if isinstance(domain, Products) and "strategies" in header:
         return ProductCovariance, ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:

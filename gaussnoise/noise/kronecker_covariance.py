@@ -28,7 +28,7 @@ _KINDS: dict[str, type[AbstractCovariance]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class KroneckerCovariance(AbstractCovariance):
-    """A covariance ``M = M_1 ⊗ … ⊗ M_m``.
+    """A covariance ``M = M_1 ⊗ … ⊗ M_m``, a Kronecker product.
 
     Attributes:
         parts: M_1, …, M_m.
@@ -52,7 +52,9 @@ class KroneckerCovariance(AbstractCovariance):
         return kronecker(factors)
 
     def written_out(self) -> FactorCovariance | None:
-        """Return the same covariance with one dense factor, or None if a part has none."""
+        """Return the same covariance with one dense factor, or None if a part is not stored as a
+        factor.
+        """
         known = [part for part in self.parts if isinstance(part, FactorCovariance)]
         if len(known) < len(self.parts):
             return None
@@ -93,12 +95,15 @@ class KroneckerCovariance(AbstractCovariance):
 
 
 def kronecker(arrays: Iterable[Array]) -> Array:
-    """Return the Kronecker product of all arrays."""
+    """Return the Kronecker product of all arrays, in double precision."""
     return np.asarray(reduce(np.kron, arrays), dtype=np.float64)
 
 
 def joined(name: str, stored: list[Stored]) -> Stored:
-    """Return the parts' headers in a list, and their arrays, named ``name@k`` for part k."""
+    """Return the stored parts as one: a list of all headers under ``name``, and all arrays.
+
+    The array ``key`` of part k is named ``key@k``.
+    """
     arrays = {
         f"{key}@{k}": array
         for k, (_, numbers) in enumerate(stored)
@@ -108,6 +113,6 @@ def joined(name: str, stored: list[Stored]) -> Stored:
 
 
 def arrays_of_part(arrays: dict[str, NDArray[Any]], k: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of part k under their own names."""
+    """Return the arrays of part k of a Kronecker product, under the names without ``@k``."""
     end = f"@{k}"
     return {name.removesuffix(end): array for name, array in arrays.items() if name.endswith(end)}

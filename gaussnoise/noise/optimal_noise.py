@@ -130,11 +130,14 @@ class OptimalNoise:
 
     @property
     def gap(self) -> float:
-        """The gap ``gamma / gamma_lower − 1``, a bound on any improvement; zero at zero."""
+        """The gap ``gamma / gamma_lower − 1``, a bound on any improvement; zero if both are 0."""
         return gap_between(self.gamma_lower, self.gamma)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state; a center of zeros, maybe of billions of cells, becomes a shape."""
+        """Return the state for pickling, where a center of zeros is replaced by its shape.
+
+        Such a center may stand for billions of cells.
+        """
         bare = not any(self.center.strides) and not self.center.flat[0]
         return self.__dict__ | ({"center": self.center.shape} if bare else {})
 
@@ -154,7 +157,8 @@ class OptimalNoise:
         )
 
     def verify(self) -> Verification:
-        """Recompute both bounds from the domain and stored numbers, in another way than the solver.
+        """Recompute both bounds from the domain and the stored numbers, in another way than the
+        solver.
 
         Small finite sets: rational arithmetic. Larger ones: for the upper bound, QR with residuals
         in extended precision; for the lower one, an inner product with a matrix whose norm is

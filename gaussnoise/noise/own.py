@@ -98,7 +98,9 @@ def own_noise(
     neighbors: Any,
     tol: float,
 ) -> OptimalNoise:
-    """Return the least multiple of ``covariance`` that covers a set, with the set's lower bound."""
+    """Return the least multiple of ``covariance`` that covers a set, with the lower bound for this
+    set.
+    """
     if not isinstance(domain, AbstractDomain) or domain.dim != covariance.dim:
         raise ParameterError(
             f"{function}: expected a domain in R^{covariance.dim}, as the covariance is of "
@@ -131,7 +133,11 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return a bound on changes in factor coordinates, its unit, and parts outside its range."""
+    """Return the length of the longest change in the coordinates of ``factor``, and two scales.
+
+    The length is a proven bound for the domain divided by ``size``, the second value. The third,
+    shape (d,), is how far this set goes beyond the factor's range along each axis.
+    """
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))
         size = power_of_two(np.abs(target.points).max())

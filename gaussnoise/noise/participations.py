@@ -53,7 +53,11 @@ def participation_noise(
     method: str,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return the covariance M for one coordinate; every coordinate has independent noise M.
+    """Return the best noise for people who add a vector at each of several ticks.
+
+    The covariance M of the answer is for one coordinate of the vectors; every coordinate has
+    independent noise of this covariance. A tick is one time of publication, and a pattern is a set
+    of ticks at which one person takes part.
 
     If patterns are disjoint, M is found by Newton's method on the dual. If they overlap, or
     Newton's method stops early, M is found by a barrier method for few patterns and ticks, and
@@ -98,7 +102,11 @@ def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> Opt
 def with_chain(
     noise: OptimalNoise, banded: OptimalNoise, domain: AbstractParticipations, tol: float
 ) -> OptimalNoise:
-    """Return ``noise``, scaled for numbers in [0, 1], with the chain certificate of ``banded``."""
+    """Return ``noise`` for numbers in [0, 1], rescaled, with the lower bound of the answer
+    ``banded``.
+
+    That bound is proved by a Markov chain.
+    """
     size = power_of_two(np.abs(domain.matrix).max())
     method = f"{noise.method}; lower end: {banded.method}"
     factor = noise.covariance.factor() / size
@@ -109,6 +117,9 @@ def apart_noise(
     problem: Problem, domain: AbstractParticipations, who: Apart, tol: float
 ) -> OptimalNoise:
     """Return the noise of the best banded strategy, with a Markov chain as its certificate.
+
+    A banded strategy is a lower triangular matrix C with few diagonals, for which C x gets
+    independent noise.
 
     If the gap exceeds ``tol``, that strategy is improved by steps that give up its band.
     """
@@ -140,7 +151,11 @@ def _covered(
     optimum: Separated | Overlapping | Exchanged | None = None,
     trace: Sequence[Progress] = (),
 ) -> OptimalNoise:
-    """Return the answer for a factor that was computed for A / size, scaled to cover one person."""
+    """Return the answer for a covariance ``factor``, scaled so that it covers all changes by one
+    person.
+
+    The factor was computed for the workload A divided by a power of two.
+    """
     size = power_of_two(np.abs(domain.matrix).max())
     longest, outside = longest_move(domain, factor, size)
     margin = ROUNDING_MARGIN if domain.who.most == 1 else SOLVED_AGAIN
@@ -166,7 +181,9 @@ def _covered(
 def _searched(
     problem: Problem, domain: VectorParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the noise for listed sets of ticks, or by column generation if there are too many."""
+    """Return the noise for listed sets of ticks, or by column generation if there are too many
+    sets.
+    """
     who, A, p = domain.who, domain.matrix, problem.p
     size = power_of_two(np.abs(A).max())
     sets, Z, optimum, note = _found(A / size, who, p, _SHARE * tol, watch.scaled(size))
@@ -178,7 +195,7 @@ def _searched(
 def _found(
     A: Array, who: AbstractPatterns, p: float, tol: float, report: Report
 ) -> tuple[Indices, Array, Separated | Overlapping | Exchanged, str]:
-    """Return sets, their correlations, the solver's result, and the name of the solver."""
+    """Return sets of ticks, their correlations, the solver's result, and the name of the solver."""
     sets = who.maximal() if who.lists_few or who.are_disjoint else covering_sets(A, who, p)
     few = who.lists_few and affordable(len(A), len(sets), who.most)
     optimum: Separated | Overlapping | Exchanged
@@ -204,11 +221,11 @@ def _found(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Return correlations Z_π for every set π, shape (P, k, k), with ``Σ p_π Z_π`` near Λ.
+    """Return correlation matrices Z_π for every set π of ticks, with ``Σ p_π Z_π`` near Λ.
 
-    The sum equals Λ if patterns are disjoint. Every Z_π has a unit diagonal and is positive
-    semidefinite, so vectors of one person may have these correlations: the certificate is valid
-    even if the sum differs from Λ.
+    The shape is (P, k, k); p are ``weights``, and Λ is ``second_moment``. The sum equals Λ if the
+    sets are disjoint. Every Z_π has a unit diagonal and is positive semidefinite, so vectors of one
+    person may have these correlations: the certificate is valid even if the sum differs from Λ.
     """
     n = len(second_moment)
     shared = np.zeros((n + 1, n + 1))

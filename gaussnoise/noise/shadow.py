@@ -67,7 +67,7 @@ class Scene:
 
 
 def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
-    """Return all that plot_noise draws."""
+    """Return all that :func:`plot_noise` draws, in the coordinates ``shown``."""
     angles = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     circle = (
         np.column_stack([np.cos(angles), np.sin(angles)])
@@ -111,7 +111,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
 
 
 def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
-    """Return the two coordinates to show, or the only one in one dimension."""
+    """Return the two coordinates to show, or the only coordinate of a domain of one dimension."""
     dim = noise.domain.dim
     try:
         pair = list(axes)
@@ -133,7 +133,10 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Return the farthest projected points in directions ``circle``, and all points if few."""
+    """Return the covered set's farthest points in each direction, projected; and all points if few.
+
+    ``circle`` has the directions in the plot, one per row.
+    """
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
         raise ParameterError("plot: no picture where some attributes of the records are public")
@@ -167,7 +170,7 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
 
 
 def _listed(domain: AbstractDomain, shown: list[int]) -> Array | None:
-    """Return the distinct projections of a finite domain's points; None for other domains."""
+    """Return the distinct projections of a finite domain's points, or None for other domains."""
     if isinstance(domain, Marginals):
         return marginal_points(domain, shown)
     return (
@@ -185,7 +188,7 @@ def _points(domain: AbstractDomain) -> Array:
 
 
 def marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """Return the projections of all records on one or two cells, each once."""
+    """Return the projections of all records on one or two cells of marginals, each once."""
     cells = [cell_of(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
@@ -205,14 +208,14 @@ def marginal_points(domain: Marginals, shown: list[int]) -> Array:
 
 
 def _lift(theta: Array, shown: list[int], dim: int) -> Array:
-    """Return a direction in the plot as a direction in R^dim."""
+    """Return a direction in the plot as a direction in R^dim, zero in coordinates not shown."""
     lifted = np.zeros(dim)
     lifted[shown] = theta
     return lifted
 
 
 def _support_points(points: Array, circle: Array) -> Array:
-    """Return for every direction the listed point that is farthest."""
+    """Return, for every direction in ``circle``, the point that is farthest in this direction."""
     return np.array([points[np.argmax(points @ theta)] for theta in circle])
 
 
@@ -221,12 +224,12 @@ def _distinct(points: Array) -> Array:
 
 
 def _few(points: Array) -> Array:
-    """Return the points, or none if they are too many to draw."""
+    """Return the points, or an empty array if they are too many to draw."""
     return points if len(points) <= _MOST_MEMBERS else points[:0]
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """Return F with F F' = M on the coordinates shown, computed without squares."""
+    """Return a matrix F with F F' = M, the covariance of the coordinates shown, without squares."""
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -239,7 +242,10 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """Return bounds on the largest norm in the covered set, or None if they take too long."""
+    """Return lower and upper bounds on the largest norm in the covered set.
+
+    Return None if these bounds take too long.
+    """
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
@@ -283,7 +289,10 @@ def _diameter(points: Array) -> float:
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """Return the largest norm in closed form: a record has one cell in each table."""
+    """Return the largest norm of a covered point for marginals, in closed form.
+
+    A record is in one cell of each table.
+    """
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:

@@ -27,7 +27,7 @@ _WRITTEN_OUT = 1024  # most ticks for which the covariance is stored as a matrix
 
 
 def linear_workload(problem: Problem) -> StreamWorkload | None:
-    """Return the workload over time if the linear-time method can solve the problem, else None."""
+    """Return the problem's workload over time, if the linear-time method can solve it, or None."""
     domain = problem.domain
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
@@ -38,12 +38,12 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
 
 
 def is_written_out(workload: StreamWorkload) -> bool:
-    """Return whether the covariance is stored as a matrix, and checked like any list of points."""
+    """Return whether the covariance is stored as a matrix, and checked as for listed points."""
     return workload.ticks <= _WRITTEN_OUT
 
 
 def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
-    """Return the optimal design of a workload over time, with its factor as a matrix."""
+    """Return the optimal covariance of a workload over time as a matrix, with dual weights."""
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     w = _inside(optimum.coordinate_weights, p)
     root = np.sqrt(w)
@@ -65,7 +65,7 @@ def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) 
 def stream_noise(
     problem: Problem, workload: StreamWorkload, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the optimal noise of a workload over time, stored as weights."""
+    """Return the optimal noise of a workload over time, its covariance stored as weights."""
     p = problem.p
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     weights, w = (
@@ -95,7 +95,7 @@ def stream_noise(
 
 
 def _inside(w: Array, p: float) -> Array:
-    """Return the weights scaled to dual norm at most one, rounding included."""
+    """Return the answers' weights w, scaled to a dual norm of at most one despite rounding."""
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 

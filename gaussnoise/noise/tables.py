@@ -51,7 +51,7 @@ def tables_optimum(
 def marginal_optimum(
     problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for marginals, for which only the variances are to be found."""
+    """Return the best noise for marginals; only the variances of attribute sets are sought."""
     p, replaced, shifted = problem.p, protected == "replace", problem.shifted
     if shifted and domain.dim > MOST_NUMBERS:
         raise DomainTooLargeError(
@@ -103,7 +103,7 @@ def marginal_optimum(
 def product_optimum(
     problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise with one strategy per attribute, and a lower bound for all noises."""
+    """Return the best noise that measures each attribute in one way, and a bound for all noises."""
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
@@ -122,7 +122,7 @@ def _answer(
     optimum: ProductNoise,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return feasible noise from a solver's result, with lower and upper bounds."""
+    """Return noise that covers the set, from a solver's result, with lower and upper bounds."""
     p, replaced = problem.p, protected == "replace"
     workload, tables = optimum.workload, optimum.noise
     enclosed = largest_move(workload, 1 / tables.noise, replaced=replaced)
@@ -175,11 +175,12 @@ def _answer(
 
 
 def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[ProductCertificate]:
-    """Yield certificates with other distributions of pairs of records.
+    """Yield certificates like ``first``, with other distributions of pairs of records.
 
-    The first certificate has the patterns that are worst for the noise. Pairs that differ in all
-    attributes mostly prove more. Two parts of an attribute's categories prove much more; if tables
-    have several such attributes, a mixture of both kinds of patterns is best.
+    The first certificate has the patterns (sets of differing attributes) that are worst for the
+    noise. Pairs that differ in all attributes mostly prove more. Two parts of an attribute's
+    categories prove much more; if tables have several such attributes, a mixture of both kinds of
+    patterns is best.
     """
     if not any(isinstance(strategy, SolvedStrategy) for strategy in workload.strategies):
         return
@@ -204,7 +205,7 @@ def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[Produc
 
 
 def _by_type(workload: Workload, noise: Array) -> ByType:
-    """Return the variances by type of attribute set, from ``noise`` in the workload's units."""
+    """Return the variance of each type of attribute set, from ``noise`` in workload units."""
     variances = (noise * workload.units).tolist()
     return ByType(workload.moving, dict(zip(workload.residuals, variances, strict=True)))
 

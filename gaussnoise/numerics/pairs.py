@@ -17,11 +17,11 @@ _SAMPLE = 32  # rows farthest from the middle; their farthest pair excludes many
 
 @dataclass(frozen=True, eq=False)
 class FarPairs:
-    """Pairs of rows that are far apart.
+    """Pairs of points that are far apart.
 
     Attributes:
-        rows: shape (k, 2), two indices, the smaller one first.
-        squares: shape (k,), their squared distances.
+        rows: shape (k, 2), the row indices of the two points of each pair, the smaller one first.
+        squares: shape (k,), the squared distance of each pair.
         largest: the largest squared distance of all pairs, up to rounding.
     """
 
@@ -31,7 +31,8 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) -> FarPairs:
-    """Return the pair of each row of ``points`` (N, r) and its farthest partner, if far enough.
+    """Return each of the N rows of ``points`` with the row farthest from it, if these are far
+    apart.
 
     Only pairs with a squared distance above ``beyond`` are returned. If ``most`` is given, only
     about that number of farthest pairs is guaranteed. Distances are first computed in single
@@ -65,7 +66,10 @@ def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) ->
 
 
 def all_far_pairs(points: Array, beyond: float) -> FarPairs:
-    """Return all pairs of ``points`` (N, r) with squared distance above ``beyond``; N is small."""
+    """Return all pairs of rows of ``points`` (N, r) with a squared distance above ``beyond``.
+
+    All N² distances are computed, so N must be small.
+    """
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     lengths = np.einsum("ij,ij->i", points, points)
     squares = points @ (-2 * points.T)
@@ -78,7 +82,8 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 def _reaches(
     points: Array, squares: Array, known: float, beyond: float
 ) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
-    """Return each row's largest squared distance in single precision, a margin, and block pairs.
+    """Return the largest squared distance of each row, a margin of error, and compared pairs of
+    blocks.
 
     The block pairs are those that were computed, each with its largest squared distance. The errors
     are less than half the margin, which generously bounds the rounding of coordinates, products and
@@ -123,7 +128,11 @@ def _reaches(
 
 
 def _boxes(points: Array, rows: Rows) -> list[Rows]:
-    """Return blocks of at most a tile of rows, split at the median of their widest coordinate."""
+    """Return ``rows`` in blocks of at most ``_TILE`` rows of ``points`` that are close to each
+    other.
+
+    A block is halved at the median of the coordinate that varies most in it.
+    """
     if len(rows) <= _TILE:
         return [rows]
     column = points[rows, np.argmax(np.ptp(points[rows], axis=0))]
@@ -133,7 +142,13 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return far pairs of blocks, with bounds on squares, farthest first, up to a limit."""
+    """Return the pairs of blocks that may hold two points at a squared distance of ``least`` or
+    more.
+
+    Return the indices of the two blocks, shape (k, 2), and an upper bound on the squared distances
+    between them, shape (k,), largest first. Once there are more pairs than :func:`_most_pairs`, the
+    list is left incomplete. ``radii`` are the lengths of all points.
+    """
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
     outer = np.array([radii[block].max() for block in blocks])
@@ -152,12 +167,16 @@ def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tup
 
 
 def _most_pairs(blocks: list[Rows], dimension: int) -> int:
-    """Return the number of pairs of blocks that can be computed."""
+    """Return the number of pairs of blocks that ``_MOST_OPERATIONS`` operations can compare."""
     return _MOST_OPERATIONS // (2 * max(map(len, blocks)) ** 2 * dimension)
 
 
 def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:
-    """Return, for each of ``rows``, the farthest of ``others``, and its squared distance."""
+    """Return, for each row of ``rows``, the farthest row among ``others``, and its squared
+    distance.
+
+    ``squares`` are the squared lengths of all points.
+    """
     products = points[rows] @ (-2 * points[others].T)
     products += squares[others]
     best = products.argmax(axis=1)

@@ -12,7 +12,11 @@ _CLOSE = 1e-9  # relative tolerance: sums may be computed in another order
 
 
 def _entrywise(operation: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable:
-    """Return an operation on the values of two variables, or of a variable and a constant."""
+    """Return a method that applies ``operation`` at all points to two variables, or one and a
+    number.
+
+    If ``swapped``, the operands are exchanged, as for ``2 − x``.
+    """
 
     def of(self: "_Values", other: object) -> Any:
         if not isinstance(other, _Values | int | float | np.integer | np.floating):
@@ -46,7 +50,7 @@ class _Values:
 
 
 def at_all(f: Callable[[Array], Any], places: Array, number: Callable[[Any], float]) -> Array:
-    """Return the values of f at all columns of ``places``.
+    """Return the values of the function f at all columns of ``places``.
 
     A function that uses only arithmetic, powers, exponentials, logarithms and roots is called once
     for all columns. Other functions, for example with a choice, are called for each column; so is

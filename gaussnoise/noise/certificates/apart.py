@@ -26,11 +26,12 @@ from .certificate import Certificate, Verification
 
 
 class Block(NamedTuple):
-    """All counts, or all sums of one number, as tables of the other attributes.
+    """All counts, or all sums of one number, as a problem of their own: tables of other attributes.
 
     Attributes:
-        number: the attribute position of the number; None for counts.
-        scale: the number's t, in units of its interval's length; one for counts.
+        number: the number's position among the attributes; None for counts.
+        scale: t, where a row with the number u may cost ``ρ (1 + (u/t)²)``, and the unit of u and t
+            is the length of the number's interval; one for counts.
         domain: the tables; sums are in units of t.
     """
 
@@ -40,16 +41,23 @@ class Block(NamedTuple):
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """The block's data, to compare it with another."""
+        """The block's contents as a tuple of plain values, to compare it with another block."""
         own = self.domain
         return self.number, self.scale, own.sizes, own.terms, own.weights
 
     def own(self, T: Subset) -> Subset:
-        """Return the set T of a block's attributes, plus the block's number if it has one."""
+        """Return the attributes of all tables that belong to T, attributes of the block's tables.
+
+        They are T, and the position of the block's number if it has one.
+        """
         return T if self.number is None else tuple(sorted((*T, self.number)))
 
     def covariance(self, whole: TableCovariance, numbers: tuple[int, ...]) -> TableCovariance:
-        """Return this block's part of a covariance in which blocks are independent."""
+        """Return the covariance of this block's tables, from the covariance ``whole`` of all
+        blocks.
+
+        Blocks are independent in ``whole``. ``numbers`` are the positions of all numbers.
+        """
         variances = {
             tuple(i for i in T if i != self.number): variance / self.scale**2
             for T, variance in whole.variances.items()
@@ -64,9 +72,10 @@ class Block(NamedTuple):
 
 
 def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block, ...]:
-    """Return the blocks of tables in which budgets grow with numbers, with counts first.
+    """Return the counts as one block, and the sums of each number as another, with counts first.
 
-    Queries that several tables ask are asked once, with the root of their summed squared weights.
+    They are the blocks of tables in which the budget of a row grows with its numbers. Queries that
+    several tables ask are asked once, with the root of their summed squared weights.
     """
     scales, counts = dict(relation.scales), dict[Term, float]()
     sums: dict[int, dict[Term, float]] = {i: {} for i in scales}
@@ -83,7 +92,7 @@ def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block,
 
 
 def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
-    """Return the tables of these terms, with these weights."""
+    """Return tables of the queries that ``asked`` lists as terms, each with its weight."""
     weights = list(asked.values())
     if all(base.is_identity for term in asked for _, base in term):
         subsets = [[i for i, _ in term] for term in asked]
@@ -95,7 +104,7 @@ def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
 @final
 @dataclass(frozen=True, eq=False)
 class ApartCertificate(Certificate):
-    """Certificates of the blocks: of all counts, and of the sums of each number.
+    """One certificate for all counts, and one for the sums of each number.
 
     The squares of their lower bounds add up (:mod:`gaussnoise.noise.apart`).
 
@@ -114,10 +123,12 @@ class ApartCertificate(Certificate):
         return self.weighted([1.0] * len(self.parts))
 
     def weighted(self, factors: list[float]) -> tuple[Array, Array]:
-        """Return the spectrum of blocks that are multiplied by these factors.
+        """Return eigenvalues that sum to the lower bound, and their multiplicities, for scaled
+        blocks.
 
-        Block j has probability ``f_j²/Σ f²``, where f_j is its lower bound: in that block, the root
-        of the second moment is multiplied by ``f_j/√(Σ f²)``.
+        Block j is multiplied by ``factors[j]``, so that its lower bound is f_j. It has probability
+        ``f_j²/Σ f²``: in that block, the root of the second moment is multiplied by ``f_j/√(Σ
+        f²)``.
         """
         spectra = [part.spectrum() for part in self.parts]
         ends = [
@@ -137,7 +148,7 @@ class ApartCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check every block by its own certificate, as a problem of its own."""
+        """Check every block by its own certificate, as a separate problem."""
         relation, domain = problem.neighbors, problem.domain
         if (
             not isinstance(relation, AddInProportion)
@@ -175,5 +186,5 @@ class ApartCertificate(Certificate):
 
 
 def together_below(ends: list[float]) -> float:
-    """Return the root of the sum of squares of lower bounds, rounded down."""
+    """Return the root of the sum of the squares of the blocks' lower bounds, rounded down."""
     return math.hypot(*ends) * (1 - ROUNDING_MARGIN)

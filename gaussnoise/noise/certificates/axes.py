@@ -25,10 +25,11 @@ _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 @final
 @dataclass(frozen=True, eq=False)
 class AxesCertificate(Certificate):
-    """A measure on 0 and the powers of the axes, or on these powers and their differences.
+    """A probability measure on few points of a tensor power: the powers of the unit vectors.
 
-    Points of one kind have equal probabilities. Coordinate weights are 1/d on the d coordinates in
-    which powers of axes are not zero, and 0 elsewhere.
+    It is on 0 and these powers, or on these powers and their differences. Points of one kind have
+    equal probabilities. Coordinate weights are 1/d on the d coordinates in which powers of unit
+    vectors are not zero, and 0 elsewhere.
 
     Attributes:
         domain: the tensor power, of base d and even order.
@@ -55,7 +56,7 @@ class AxesCertificate(Certificate):
 
     @property
     def coordinate_weights(self) -> Array:
-        """The weights w of coordinates, shape (dim,)."""
+        """The weights w of the coordinates, shape (dim,)."""
         w = np.zeros(self.domain.dim)
         w[axes_entries(self.domain)] = 1 / self.domain.base
         return w
@@ -67,7 +68,9 @@ class AxesCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the largest ``z' M⁺ z`` over the set, in rational arithmetic."""
+        """Check the largest ``z' M⁺ z`` over the set, where M is the covariance, in rational
+        arithmetic.
+        """
         power, scale, _ = stripped(problem.domain)
         if (
             power is None
@@ -107,7 +110,9 @@ class AxesCertificate(Certificate):
 
 
 def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> Fraction:
-    """Return a proven upper bound on ``z' M⁺ z`` over the set to cover, for the stored numbers.
+    """Return a proven upper bound on ``z' M⁺ z`` over all z in the set that noise must cover.
+
+    M is the covariance, computed exactly from the stored numbers.
 
     Raises:
         CertificateError: the factor or the center is not of the form that :func:`axes_factor`

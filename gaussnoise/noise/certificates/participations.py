@@ -33,7 +33,8 @@ SOLVED_AGAIN = 2.0**-28
 
 
 class AbstractParticipationCertificate(Certificate, Generic[Rule]):
-    """A measure on the changes by one person, which is checked against the participation rule.
+    """A measure on the changes that one person can make, which is checked against participation
+    rules.
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
@@ -45,15 +46,17 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 
     @abc.abstractmethod
     def below(self) -> tuple[float, float]:
-        """Return the lower bound, and the fraction of it that was subtracted for rounding."""
+        """Return the lower bound on γ, and the fraction of it that was subtracted for rounding."""
 
     @abc.abstractmethod
     def columns(self) -> tuple[float, NDArray[np.floating]]:
-        """Return a size, and a matrix whose nuclear norm times this size is the lower bound."""
+        """Return a number ``size`` and a matrix G: the lower bound is ``size`` times G's nuclear
+        norm.
+        """
 
     @abc.abstractmethod
     def is_measure(self) -> bool:
-        """Return whether the numbers are a measure on changes that one person can make."""
+        """Return whether the stored numbers are a measure on changes that one person can make."""
 
     def lower_bound(self) -> float:
         return self.below()[0]
@@ -67,7 +70,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the measure; bound one person's changes by QR and semidefinite programmes."""
+        """Check the measure, and bound one person's changes by QR and semidefinite programmes."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"
@@ -92,7 +95,9 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
         return [Verification(gamma, lower, enclosure, enclosure, rounding)]
 
     def _is_in_dual_ball(self, p: float) -> bool:
-        """Return whether w proves a lower bound on the error in the norm of order p."""
+        """Return whether the coordinate weights prove a lower bound on the error in the norm of
+        order p.
+        """
         w = self.coordinate_weights
         return bool(
             are_finite(w)
@@ -105,14 +110,18 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 @final
 @dataclass(frozen=True, eq=False)
 class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipations]):
-    """Weights on patterns, and correlations of the vectors that a person adds at their ticks.
+    """Weights on patterns (sets of ticks of one person), and correlations of the vectors added
+    there.
 
-    The correlations for pattern π are the Gram matrix Z_π of these vectors.
+    The correlations for pattern π are the Gram matrix Z_π of these vectors, with a unit diagonal.
+    Its weight is p_π.
 
-    For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π: ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π
-    tr(Z_π diag y_π) <= 1``, as diag Z_π = 1 and Σ y_π = 1. By the Cauchy–Schwarz inequality
-    ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <= ‖sd(M)‖_p²`` for all p and all w in the dual ball:
-    a lower bound for every strategy.
+    Let A be the workload matrix, M any covariance that covers all changes by one person, X =
+    A'M⁻¹A, X_ππ its rows and columns at the ticks of π, and Λ = Σ p_π Z_π. As M covers the changes
+    of π, there is a vector y_π with ``X_ππ <= diag y_π`` and Σ y_π = 1. Hence ``tr(ΛX) = Σ p_π
+    ⟨Z_π, X_ππ⟩ <= Σ p_π tr(Z_π diag y_π) <= 1``. By the Cauchy–Schwarz inequality ``tr((W^½ A Λ A'
+    W^½)^½)² <= tr(WM) tr(ΛX) <= ‖sd(M)‖_p²`` for all p and all coordinate weights w in the dual
+    ball, with W = diag w: a lower bound for every strategy.
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
@@ -136,7 +145,12 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
         return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
 
     def columns(self) -> tuple[float, NDArray[np.floating]]:
-        """Return a size, and W^½ A Λ^½ divided by it, with a root of Λ of shape (n, P r)."""
+        """Return a number ``size`` and the matrix ``W^½ A R / size``, where Λ = R R', R of shape
+        (n, P r).
+
+        A is the workload matrix, W the diagonal matrix of the coordinate weights, and Λ = Σ p_π
+        Z_π.
+        """
         A = self.domain.matrix
         size = power_of_two(np.abs(A).max())
         n, count = len(A), self.vectors.shape[0] * self.vectors.shape[2]
@@ -195,7 +209,7 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
 
 
 def are_finite(*arrays: NDArray[Any]) -> bool:
-    """Return whether arrays hold finite doubles."""
+    """Return whether all arrays hold finite numbers in double precision."""
     return all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays)
 
 
@@ -205,7 +219,13 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: AbstractParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Return a bound on a person's change in factor coordinates, and its distance off the range."""
+    """Return bounds on one person's change in factor coordinates, and on the rest beyond their
+    range.
+
+    The workload matrix is divided by ``size``. The first bound is on the length of the change in
+    the coordinates of ``factor``. The second, shape (n,), is on the distance along each axis from
+    the range of the factor.
+    """
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))
