@@ -112,10 +112,9 @@ def body_noise(
 
 
 def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> OptimalNoise:
-    """Return the answer ``noise`` for a symmetric set K, with another covariance, scaled to cover
-    K.
+    """Return the answer ``noise`` for a symmetric set K with another covariance that covers K.
 
-    The covariance is a multiple of ``factor @ factor.T``. The lower bound stays.
+    It is a multiple of ``factor @ factor.T``; the lower bound stays.
     """
     body, size = unit_body(noise.domain, np.zeros(noise.domain.dim))
     factor, longest, outside = _enclosing(factor / size, body)
@@ -149,11 +148,9 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """Return a factor, the scale at which its ellipsoid covers the body, and a distance for each
-    axis.
+    """Return a factor, the scale at which its ellipsoid covers the body, and the rest of the body.
 
-    The distance, shape (d,), is how far the body goes beyond the range of the factor along the
-    axis.
+    The rest, shape (d,), is how far the body goes beyond the range of the factor along each axis.
     """
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
@@ -167,10 +164,10 @@ def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
 def _design(
     body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
 ) -> tuple[Design, Array, int]:
-    """Return the best known design (covariance and dual weights) for a body, its points, and its
-    rank.
+    """Return the best known design for a body, points of the body, and the rank of the design.
 
-    The weights are on these points. If ``centered``, the ellipsoid may have any center.
+    A design is a covariance with dual weights; the weights are on these points. If ``centered``,
+    the ellipsoid may have any center.
     """
     if method == "auto" and not centered:
         known = closed_form(body, p)

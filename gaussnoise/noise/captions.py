@@ -33,8 +33,9 @@ def _order(p: float) -> str:
 
 
 def bracket_text(noise: "OptimalNoise") -> str:
-    """Return the lower and upper bound in words, rounded outwards to as many digits as the gap
-    allows.
+    """Return the lower and the upper bound in words, rounded outwards.
+
+    They have as many digits as their gap justifies.
     """
     if noise.gamma == 0:
         return "γ = 0"
@@ -81,7 +82,7 @@ def _times(ratio: float) -> str:
 
 
 def certificate_name(certificate: Certificate) -> str:
-    """Return the certificate's legend; if it has no points to draw, it says why."""
+    """Return the legend of the certificate; without points to draw, the legend says why."""
     if isinstance(certificate, PointCertificate):
         shares = np.cumsum(np.sort(certificate.weights)[::-1]) / certificate.weights.sum()
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))

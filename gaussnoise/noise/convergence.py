@@ -91,9 +91,9 @@ def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: A
 def _draw_gaps(
     axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array
 ) -> None:
-    """Draw, on a log axis, the relative gap after each step, and the two bounds' distances.
+    """Draw the relative gap after each step, on a log axis.
 
-    Each distance is that from the final value of the other bound.
+    Draw also the relative distance of each bound from the final value of the other bound.
     """
     with np.errstate(divide="ignore"):
         gaps = {

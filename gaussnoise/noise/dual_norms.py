@@ -181,13 +181,12 @@ class DualNorm:
 
 
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
-    """Return the solver's Gram matrix of the vectors v_j of A's columns, and its weights (d_u,
-    d_v).
+    """Return the solver's Gram matrix of the vectors v_j, and its weights (d_u, d_v).
 
-    It solves ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is
-    positive semidefinite: d_u has a weight for each row, d_v for each column. The multiplier of
-    this constraint is the Gram matrix of all vectors u_i of rows and v_j of columns. At p = 2, d_u
-    is constant, and the programme depends on A'A alone.
+    The weights d_u belong to the rows i of A, d_v and the vectors v_j to the columns j. The solver
+    minimises ``(‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is
+    positive semidefinite. The multiplier of this constraint is the Gram matrix of all u_i and v_j.
+    At p = 2, d_u is constant, and the programme depends on A'A alone.
     """
     cp = cvxpy_with(solver, "dual_norm")
     q, n = A.shape
@@ -213,10 +212,9 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return the vectors u_i and v_j as rows: v_j of length one with this Gram matrix, u_i the
-    best.
+    """Return matrices with rows u_i and v_j: unit vectors v_j of this Gram matrix, and best u_i.
 
-    The u_i maximise ``Σ A_ij <u_i, v_j>`` for given v_j, where the p-norm of their lengths is one.
+    The u_i maximise ``Σ A_ij <u_i, v_j>`` for these v_j, where the p-norm of their lengths is one.
     """
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]

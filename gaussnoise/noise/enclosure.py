@@ -39,10 +39,10 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
 
 
 def pair_sensitivity(whitened: Whitened, longest: float) -> float:
-    """Return the squared sensitivity under replacement, for noise scaled to cover each single
-    point.
+    """Return the squared sensitivity under replacement, for noise that covers each single point.
 
-    ``longest`` is the largest length of a point in the coordinates ``whitened``.
+    ``longest`` is the largest length of a point in the coordinates ``whitened``, and noise is
+    scaled to it.
     """
     return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 

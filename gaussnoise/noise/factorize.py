@@ -159,9 +159,7 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The factorization of one matrix, a Kronecker factor of the whole: its two matrices and
-    bounds.
-    """
+    """The factorization of one Kronecker factor of the matrix: two matrices, and bounds."""
 
     left: Array
     right: Array
@@ -275,8 +273,9 @@ class Factorization(PickledByArguments):
 
     @property
     def residual(self) -> float:
-        """The largest entry of ``|A − left @ right|`` over that of ``|A|``; a bound for Kronecker
-        products.
+        """The largest entry of ``|A − left @ right|``, divided by the largest entry of ``|A|``.
+
+        For a Kronecker product it is an upper bound.
         """
         if len(self.parts) == 1:
             return self.parts[0].residual

@@ -94,7 +94,7 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
 
 
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":
-    """Return the answer that :func:`write` stored, verified."""
+    """Read an answer that :func:`write` stored, and verify it."""
     try:
         noise = verified(rebuilt(*read_arrays(path, _FORMAT, INTEGERS)))
     except (CertificateError, OutputError):

@@ -52,9 +52,7 @@ class KroneckerCovariance(AbstractCovariance):
         return kronecker(factors)
 
     def written_out(self) -> FactorCovariance | None:
-        """Return the same covariance with one dense factor, or None if a part is not stored as a
-        factor.
-        """
+        """Return the same covariance with one dense factor; None if a part is stored otherwise."""
         known = [part for part in self.parts if isinstance(part, FactorCovariance)]
         if len(known) < len(self.parts):
             return None

@@ -157,8 +157,7 @@ class OptimalNoise:
         )
 
     def verify(self) -> Verification:
-        """Recompute both bounds from the domain and the stored numbers, in another way than the
-        solver.
+        """Recompute both bounds from the domain and stored numbers, in another way than the solver.
 
         Small finite sets: rational arithmetic. Larger ones: for the upper bound, QR with residuals
         in extended precision; for the lower one, an inner product with a matrix whose norm is

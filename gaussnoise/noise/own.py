@@ -98,8 +98,9 @@ def own_noise(
     neighbors: Any,
     tol: float,
 ) -> OptimalNoise:
-    """Return the least multiple of ``covariance`` that covers a set, with the lower bound for this
-    set.
+    """Return the least multiple of ``covariance`` that covers the set, as an answer.
+
+    The lower bound of the answer is that of the best noise for this set.
     """
     if not isinstance(domain, AbstractDomain) or domain.dim != covariance.dim:
         raise ParameterError(
@@ -133,10 +134,10 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return the length of the longest change in the coordinates of ``factor``, and two scales.
+    """Return the largest length of a covered change, the unit of this length, and the rest.
 
-    The length is a proven bound for the domain divided by ``size``, the second value. The third,
-    shape (d,), is how far this set goes beyond the factor's range along each axis.
+    The length is in the coordinates of ``factor``, and a proven bound. The rest, shape (d,), is how
+    far the set goes beyond the factor's range along each axis, in the same unit.
     """
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))

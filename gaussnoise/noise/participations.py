@@ -102,10 +102,9 @@ def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> Opt
 def with_chain(
     noise: OptimalNoise, banded: OptimalNoise, domain: AbstractParticipations, tol: float
 ) -> OptimalNoise:
-    """Return ``noise`` for numbers in [0, 1], rescaled, with the lower bound of the answer
-    ``banded``.
+    """Return ``noise``, rescaled for numbers in [0, 1], with the lower bound of ``banded``.
 
-    That bound is proved by a Markov chain.
+    A Markov chain proves that bound.
     """
     size = power_of_two(np.abs(domain.matrix).max())
     method = f"{noise.method}; lower end: {banded.method}"
@@ -151,10 +150,9 @@ def _covered(
     optimum: Separated | Overlapping | Exchanged | None = None,
     trace: Sequence[Progress] = (),
 ) -> OptimalNoise:
-    """Return the answer for a covariance ``factor``, scaled so that it covers all changes by one
-    person.
+    """Return the answer for a factor, scaled so that it covers all changes by one person.
 
-    The factor was computed for the workload A divided by a power of two.
+    The factor was computed for the workload matrix A divided by a power of two.
     """
     size = power_of_two(np.abs(domain.matrix).max())
     longest, outside = longest_move(domain, factor, size)
@@ -181,9 +179,7 @@ def _covered(
 def _searched(
     problem: Problem, domain: VectorParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the noise for listed sets of ticks, or by column generation if there are too many
-    sets.
-    """
+    """Return the noise for listed sets of ticks, or for too many sets by column generation."""
     who, A, p = domain.who, domain.matrix, problem.p
     size = power_of_two(np.abs(A).max())
     sets, Z, optimum, note = _found(A / size, who, p, _SHARE * tol, watch.scaled(size))

@@ -139,11 +139,10 @@ def _check_size(largest: float) -> None:
 def _design(
     problem: Problem, unit: Array, rows: Rows | None, tol: float, method: str, report: Report
 ) -> tuple[Design, Rows, int]:
-    """Return the best design by ``method``, the domain's rows with weight in it, and the points'
-    rank.
+    """Return the best design by ``method``, the rows of the domain that it uses, and the rank.
 
-    A design is a covariance with its dual weights. ``unit`` are the points to cover, divided by
-    their size.
+    A design is a covariance with dual weights. ``unit`` are the points to cover, divided by their
+    size; each of ``rows`` names one or two points of the domain.
     """
     live = (unit != 0).any(axis=0)
     points = unit if live.all() else unit[:, live]
@@ -188,8 +187,7 @@ def _are_few(points: Array, rank: int) -> bool:
 def _of_all_pairs(
     problem: Problem, points: Array, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design for all differences, solved at once, and the pairs of rows that have
-    weight.
+    """Return the design for all differences, solved at once, and the pairs that have weight.
 
     Pairs of almost no weight are left out.
     """
@@ -220,7 +218,7 @@ def _generated(
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:
-    """Return the design for the points ``b ⊗ c``, all products of a column of each part.
+    """Return the design for all points ``b ⊗ c``, b a column of one part, c of the other.
 
     It is the Kronecker product of the designs for both parts.
     """

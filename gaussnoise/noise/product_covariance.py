@@ -54,8 +54,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
     def _variance(self, term: Term, box: Box | None) -> Array:
         """Return the variance of every query of a term, or only of the queries in ``box``.
 
-        A term is a product of sets of one-attribute queries; a box is a range of each of these
-        sets.
+        A term is a product of sets of one-attribute queries; a box is a range in each set.
         """
         box = box or tuple([slice(0, base.queries) for _, base in term])
         parts = [self._parts(i, base) for i, base in term]
@@ -69,9 +68,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return total
 
     def term_total(self, term: Term) -> float:
-        """Return the sum of the variances of all queries of a term, from Gram matrices of its
-        queries.
-        """
+        """Return the sum of the variances of all queries of a term, from Gram matrices."""
         return math.fsum(
             self.variances[T]
             * math.prod(
@@ -162,11 +159,10 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the matrix that maps unit noise on measurements of attribute i to answers to
-        ``base``.
+        """Return the matrix from unit noise on measurements of attribute i to answers to ``base``.
 
-        If ``measured``, the noise is on the contrasts of categories, otherwise on the total (one
-        column).
+        If ``measured``, the noise is on the contrasts of categories, otherwise on the total (then
+        the matrix has one column).
         """
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
@@ -179,8 +175,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return the variance of each query of ``base`` from noise on contrasts, and from noise on
-        totals.
+        """Return the variances of the queries of ``base`` from noise on contrasts and on totals.
 
         The noise on contrasts of attribute i has the covariance E, that on totals has variance one.
         """

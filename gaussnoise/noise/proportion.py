@@ -42,8 +42,7 @@ class AddInProportion:
         return tuple([i for i, _ in self.scales])
 
     def check(self, function: str, domain: object) -> None:
-        """Raise ParameterError unless the domain has tables of counts and of sums of all these
-        numbers.
+        """Raise ParameterError unless the domain has tables of counts and sums of all numbers.
 
         Errors name ``function``.
         """

@@ -86,17 +86,13 @@ class Covered:
     rows: Rows | None
 
     def longest(self, whitened: Whitened) -> float:
-        """Return a proven bound on the length of any covered point, in the coordinates of the
-        factor.
-        """
+        """Return a proven bound on the lengths of covered points, in the factor's coordinates."""
         if self.rows is not None:
             return float(whitened.lengths.max())
         return math.sqrt(largest_pair(whitened))
 
     def outside(self, whitened: Whitened) -> Array:
-        """Return how far the covered set goes beyond the range of the factor along each axis, shape
-        (d,).
-        """
+        """Return how far the covered set goes beyond the factor's range along each axis."""
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
@@ -127,7 +123,7 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """Return the points or differences that ``rows`` names, without zeros, and one of each pair ±x.
+    """Return the points or differences that ``rows`` names, without zeros: one of each pair ±x.
 
     If only zeros are left, return a single zero.
     """
@@ -173,8 +169,7 @@ def marginal_sensitivity(
     neighbors: Relation,
     claimed: float | None = None,
 ) -> float:
-    """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, for noise of
-    marginals.
+    """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, M for marginals.
 
     M is the covariance. Let σ_T² be the variance of the noise for attribute set T, N_T its number
     of cells, and r_T its rank. Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace, if the attributes in D

@@ -133,9 +133,9 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Return the covered set's farthest points in each direction, projected; and all points if few.
+    """Return the covered set's farthest points in each direction, and all points if few.
 
-    ``circle`` has the directions in the plot, one per row.
+    Points are projected on the coordinates ``shown``; ``circle`` has the directions, one per row.
     """
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
@@ -229,7 +229,10 @@ def _few(points: Array) -> Array:
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """Return a matrix F with F F' = M, the covariance of the coordinates shown, without squares."""
+    """Return a matrix F with F F' = M, where M is the covariance of the coordinates shown.
+
+    No standard deviation is squared, so that nothing over- or underflows.
+    """
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -305,7 +308,10 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """Return the certificate's measure, projected; points with equal projections are merged."""
+    """Return the points of the certificate's measure, projected, and their weights.
+
+    Points with equal projections are merged, and points of tiny weight are left out.
+    """
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()

@@ -54,7 +54,7 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """Return A with orders and a sign for which ``A[g, h] = f(g − sign·h)`` exactly, or None.
+    """Return A as circulant over a group, ``A[g, h] = f(g − sign·h)`` exactly, or None.
 
     Orders are found from the last to the first: for each cyclic group with unit e, column e of A
     must be f shifted by one in that coordinate.

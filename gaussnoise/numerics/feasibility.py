@@ -39,13 +39,11 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Return, for each row x of ``points``, coordinates b with ``L b = x``, and a bound on their
-    length.
+    """Return coordinates b with ``L b = x`` for each row x of ``points``, and bounds on lengths.
 
-    L is ``factor``, shape (d, r); ``points`` has shape (N, d).
-
-    They are computed by QR and refined once. Residuals are accumulated in ``precision``; the
-    default is extended precision if that takes almost no time.
+    L is ``factor``, shape (d, r); ``points`` has shape (N, d). The coordinates are computed by QR
+    and refined once. Residuals are accumulated in ``precision``; the default is extended precision
+    if that takes almost no time.
 
     Raises:
         CovarianceError: the factor is too nearly singular for a bound.
@@ -112,11 +110,10 @@ def row_weights(factor: Array) -> Array:
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Return the smallest singular value of the triangular matrix R, or a cheaper lower bound on
-    it.
+    """Return the smallest singular value of the triangular matrix R, or a lower bound on it.
 
-    ``inverse`` is the computed inverse of R, transposed. For a large R, the bound ``1/(2
-    ‖inverse‖)`` is returned if it is far above ``backward``, the bound on rounding errors.
+    ``inverse`` is the computed inverse of R, transposed. For a large R, the bound
+    ``1/(2 ‖inverse‖)`` is returned if it is far above ``backward``, the bound on rounding errors.
     """
     # the computed inverse has a relative error of backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
@@ -126,8 +123,7 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
-    """Return for each coordinate axis whether points leave the range of the factor along it, shape
-    (d,).
+    """Return for each coordinate axis whether points leave the factor's range along it.
 
     ``sizes``, shape (d,), are bounds on the absolute coordinates of the points.
     """

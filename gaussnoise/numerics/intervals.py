@@ -120,8 +120,9 @@ class Contrast(NamedTuple):
 
 
 class Contrasts(NamedTuple):
-    """Linear combinations of released numbers, shape (k,), with the exact covariance of their
-    noise.
+    """Linear combinations of released numbers, with the exact covariance of their noise.
+
+    The shapes are (k,) and (k, k).
 
     The covariance has shape (k, k).
 
@@ -144,11 +145,10 @@ class Contrasts(NamedTuple):
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return an interval for each combination, which contains its true value with that
-        probability.
+        """Return an interval for each combination, with its true value at probability ``level``.
 
-        The probability is ``level``. If ``simultaneous``, the probability that all intervals
-        contain their true values is at least ``level``, for any correlations (Šidák 1967).
+        If ``simultaneous``, the probability that all intervals contain their true values is at
+        least ``level``, for any correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays of shape (k,).

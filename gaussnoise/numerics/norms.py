@@ -18,8 +18,7 @@ def norm(values: Array, order: float) -> float:
 
 
 def group_norm(sizes: Array, counts: Array, p: float) -> float:
-    """Return ``‖x‖_p`` of a vector x that has ``counts[k]`` entries equal to ``sizes[k]`` for every
-    k.
+    """Return ``‖x‖_p`` of a vector x with ``counts[k]`` entries equal to ``sizes[k]``, for all k.
     """
     return norm(sizes * counts ** (1 / p), p)
 
@@ -45,8 +44,8 @@ def error_of_factor(factor: Array, p: float, stretch: float = 1.0) -> float:
 def dual_power(p: float) -> float:
     """Return the exponent ``1/s* = 1 − 2/p``, which turns shares into weights of dual norm one.
 
-    For shares ω >= 0 of sum one, the weights w = ω^(1/s*) have ``‖w‖_{s*} = 1``, with s* = p/(p −
-    2).
+    For shares ω >= 0 of sum one, the weights ``w = ω^(1/s*)`` have ``‖w‖_{s*} = 1``, where s* is
+    ``p/(p − 2)``.
     """
     return 1 - 2 / p
 
@@ -60,8 +59,7 @@ def check_order(function: str, p: float) -> None:
 
 
 def dual_order(p: float) -> float:
-    """Return ``s* = p/(p − 2)``, the order of the norm that bounds a certificate's coordinate
-    weights.
+    """Return ``s* = p/(p − 2)``, the order of the norm of a certificate's coordinate weights.
 
     It is ∞ for p = 2, and 1 for p = ∞.
     """
@@ -77,8 +75,9 @@ def dual_ball_norm(weights: Array, p: float) -> float:
 
 
 def even_weights(count: int, p: float) -> Array:
-    """Return ``count`` equal weights w with ``‖w‖_{s*} = 1``, s* = p/(p − 2); for p = 2 they are
-    ones.
+    """Return ``count`` equal weights w with ``‖w‖_{s*} = 1``, where ``s* = p/(p − 2)``.
+
+    For p = 2 they are ones.
     """
     return np.full(count, float(count) ** -dual_power(p))
 

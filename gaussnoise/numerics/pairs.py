@@ -31,8 +31,7 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) -> FarPairs:
-    """Return each of the N rows of ``points`` with the row farthest from it, if these are far
-    apart.
+    """Return pairs of rows of ``points`` (N, r): each row with the row that is farthest from it.
 
     Only pairs with a squared distance above ``beyond`` are returned. If ``most`` is given, only
     about that number of farthest pairs is guaranteed. Distances are first computed in single
@@ -82,14 +81,13 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 def _reaches(
     points: Array, squares: Array, known: float, beyond: float
 ) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
-    """Return the largest squared distance of each row, a margin of error, and compared pairs of
-    blocks.
+    """Return each row's largest squared distance to another row, a margin, and pairs of blocks.
 
-    The block pairs are those that were computed, each with its largest squared distance. The errors
-    are less than half the margin, which generously bounds the rounding of coordinates, products and
-    sums. A distance may be missing if it is below ``beyond``, and below the largest by more than
-    the margin, since blocks that are near each other are not compared. ``known`` is the squared
-    distance of some pair.
+    Distances are computed in single precision, for all pairs of blocks of rows that may be far
+    apart; these pairs are returned, each with its largest squared distance. The errors are less
+    than half the margin, which generously bounds the rounding of coordinates, products and sums. A
+    distance may be missing if it is below ``beyond``, and below the largest by more than the
+    margin. ``known`` is the squared distance of some pair of rows.
     """
     radii = np.sqrt(squares)
     size = float(radii.max())  # scaled: single precision has no large numbers
@@ -128,8 +126,7 @@ def _reaches(
 
 
 def _boxes(points: Array, rows: Rows) -> list[Rows]:
-    """Return ``rows`` in blocks of at most ``_TILE`` rows of ``points`` that are close to each
-    other.
+    """Return ``rows`` in blocks of at most ``_TILE`` rows whose points are near each other.
 
     A block is halved at the median of the coordinate that varies most in it.
     """
@@ -142,8 +139,7 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return the pairs of blocks that may hold two points at a squared distance of ``least`` or
-    more.
+    """Return pairs of blocks that may hold two points at a squared distance of ``least`` or more.
 
     Return the indices of the two blocks, shape (k, 2), and an upper bound on the squared distances
     between them, shape (k,), largest first. Once there are more pairs than :func:`_most_pairs`, the
@@ -172,8 +168,7 @@ def _most_pairs(blocks: list[Rows], dimension: int) -> int:
 
 
 def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:
-    """Return, for each row of ``rows``, the farthest row among ``others``, and its squared
-    distance.
+    """Return for each of ``rows`` the farthest row among ``others``, and its squared distance.
 
     ``squares`` are the squared lengths of all points.
     """

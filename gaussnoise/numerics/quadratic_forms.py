@@ -33,9 +33,7 @@ class Curved(NamedTuple):
 
     @classmethod
     def of(cls, function: Quadratic, root: Array) -> "Curved":
-        """Return the eigenvalues and eigenvectors of ``root' Q root``, Q the square part of
-        ``function``.
-        """
+        """Return the eigenvalues and eigenvectors of ``root' Q root``, Q the function's square."""
         form = root.T @ function.square @ root
         eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
         largest = float(np.abs(eigenvalues).max(initial=0.0))
@@ -44,8 +42,7 @@ class Curved(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """A quadratic function of a Gaussian's mean, in coordinates in which it is a sum over
-    coordinates.
+    """A quadratic function of a Gaussian's mean, in coordinates in which it has no mixed terms.
 
     The function is ``Σ_j λ_j m_j² + β_j m_j + constant``. m is the mean of a Gaussian with unit
     covariance, which was observed at ``u``. λ are ``eigenvalues``, β ``slopes``.
@@ -58,7 +55,7 @@ class Law:
 
     @classmethod
     def of(cls, function: Quadratic, y: Array, root: Array, x: Array, curved: "Curved") -> "Law":
-        """Return ``function`` as a sum over coordinates, for a Gaussian that was observed at y.
+        """Return ``function`` in coordinates without mixed terms, for a Gaussian observed at y.
 
         The mean of the Gaussian is ``y + root·(m − x)``. Here m is the mean of a Gaussian of unit
         covariance that was observed at x. ``curved`` has the eigenvalues of the function of m.
@@ -74,8 +71,7 @@ class Law:
 
     @cached_property
     def variance(self) -> float:
-        """The unbiased estimate of the variance of :attr:`estimate`, or its least possible value if
-        larger.
+        """The unbiased estimate of the variance of :attr:`estimate`, but at least its least value.
 
         The variance is least if the derivatives of the function at the mean are zero.
         """
@@ -99,11 +95,11 @@ class Law:
         return signs[0] * turn <= 0
 
     def tail(self) -> float:
-        """Return the probability that an estimate is at most the observed one, if the function is
-        zero.
+        """Return the probability of an estimate at most the observed one if the function is zero.
 
-        This probability depends on m. As m is unknown, it is replaced by the nearest m at which the
-        estimate would be 0, with unbiased squares of slopes.
+        The estimate is that from a new observation. Its probability depends on m. As m is unknown,
+        it is replaced by the nearest m at which the estimate would be 0, with unbiased squares of
+        slopes.
         """
         own = self._squared_slopes(self._nearest(float(self.eigenvalues.sum())))
         total, positive = float(own.sum()), np.maximum(own, 0)
@@ -114,9 +110,7 @@ class Law:
         return float((self.eigenvalues * m * m + self.slopes * m).sum()) + self.constant
 
     def _squared_slopes(self, m: Array) -> Array:
-        """Return unbiased estimates of the squared derivatives at the mean, which was observed at
-        m.
-        """
+        """Return unbiased estimates of the squared derivatives at the mean, observed at m."""
         return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
 
     def _nearest(self, value: float) -> Array:
@@ -149,8 +143,9 @@ def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
 
 
 def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic, float]:
-    """Return a quadratic function of x close to ``f(root x)``, and a bound on most differences of
-    both.
+    """Return a quadratic function of x near ``f(root x)``, and a bound on most differences.
+
+    The bound is on the differences between the two functions.
 
     Its coefficients are differences of f at unit vectors, at their negatives, and at sums of two.
     It is compared with f at two units along the steepest direction, and at points that are spread
@@ -185,8 +180,9 @@ def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic,
 
 
 def _poles(eigenvalues: Array) -> tuple[float, float]:
-    """Return the ends of the interval of t around zero in which ``1 − λ t > 0`` for all eigenvalues
-    λ.
+    """Return the ends of the interval around zero of all t with ``1 − λ t > 0`` for every λ.
+
+    The λ are ``eigenvalues``.
     """
     least, most = eigenvalues.min(initial=0.0), eigenvalues.max(initial=0.0)
     return 1 / least if least < 0 else -math.inf, 1 / most if most > 0 else math.inf
@@ -268,7 +264,7 @@ class QuadraticRatio:
         return Law.of(function, self.y, *self._standard, curved)
 
     def _less(self, r: float) -> Law:
-        """Return the function "numerator minus r times denominator", as a sum over coordinates."""
+        """Return the function "numerator minus r times denominator", without mixed terms."""
         own = None if self.bottom.square.any() else self._of_top  # independent of r
         return self._law(self.top.less(r, self.bottom), own)
 
@@ -293,10 +289,9 @@ class QuadraticRatio:
         return math.sqrt(law.variance) / abs(bottom)
 
     def at_most(self, r: float) -> float:
-        """Return the probability that an estimate is at most the observed one, if the true ratio is
-        r.
+        """Return the probability of an estimate at most the observed one if the true ratio is r.
 
-        Return NaN if the ratio cannot be r.
+        The estimate is that from a new observation. Return NaN if the ratio cannot be r.
         """
         law = self._less(r)
         if not law.has_zero:
@@ -304,9 +299,7 @@ class QuadraticRatio:
         return law.tail() if self._parts[1] > 0 else 1 - law.tail()
 
     def _may_vanish(self, alpha: float) -> bool:
-        """Return whether a test at level ``alpha`` (one-sided) does not reject a denominator of
-        zero.
-        """
+        """Return whether a one-sided test at level ``alpha`` accepts a denominator of zero."""
         law = self._law(self.bottom)
         if not law.has_zero:
             return False
@@ -314,10 +307,9 @@ class QuadraticRatio:
         return alpha < (1 - tail if self._parts[1] > 0 else tail)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of a confidence interval: all r that neither of two one-sided tests
-        rejects.
+        """Return the ends of a confidence interval: of all r that neither of two tests rejects.
 
-        Each test rejects the ratio r at level (1 − ``level``)/2. Ends may be infinite.
+        The tests are one-sided, each at level (1 − ``level``)/2. Ends may be infinite.
         """
         step = self.standard_deviation
         if not math.isfinite(step):

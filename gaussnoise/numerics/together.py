@@ -12,7 +12,7 @@ _CLOSE = 1e-9  # relative tolerance: sums may be computed in another order
 
 
 def _entrywise(operation: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable:
-    """Return a method that applies ``operation`` at all points to two variables, or one and a
+    """Return a method for ``operation`` on the values of a variable and those of another, or a
     number.
 
     If ``swapped``, the operands are exchanged, as for ``2 − x``.

@@ -46,17 +46,14 @@ class Block(NamedTuple):
         return self.number, self.scale, own.sizes, own.terms, own.weights
 
     def own(self, T: Subset) -> Subset:
-        """Return the attributes of all tables that belong to T, attributes of the block's tables.
-
-        They are T, and the position of the block's number if it has one.
-        """
+        """Return the attribute set T, with the position of the block's number added, if any."""
         return T if self.number is None else tuple(sorted((*T, self.number)))
 
     def covariance(self, whole: TableCovariance, numbers: tuple[int, ...]) -> TableCovariance:
-        """Return the covariance of this block's tables, from the covariance ``whole`` of all
-        blocks.
+        """Return the covariance of this block's tables, as a part of the covariance ``whole``.
 
-        Blocks are independent in ``whole``. ``numbers`` are the positions of all numbers.
+        In ``whole``, the noise of different blocks is independent. ``numbers`` are the positions of
+        all numbers.
         """
         variances = {
             tuple(i for i in T if i != self.number): variance / self.scale**2
@@ -92,7 +89,10 @@ def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block,
 
 
 def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
-    """Return tables of the queries that ``asked`` lists as terms, each with its weight."""
+    """Return tables that answer the given terms with the given weights.
+
+    ``asked`` maps each term, a product of one-attribute queries, to its weight.
+    """
     weights = list(asked.values())
     if all(base.is_identity for term in asked for _, base in term):
         subsets = [[i for i, _ in term] for term in asked]
@@ -123,12 +123,11 @@ class ApartCertificate(Certificate):
         return self.weighted([1.0] * len(self.parts))
 
     def weighted(self, factors: list[float]) -> tuple[Array, Array]:
-        """Return eigenvalues that sum to the lower bound, and their multiplicities, for scaled
-        blocks.
+        """Return eigenvalues and their multiplicities if block j is multiplied by ``factors[j]``.
 
-        Block j is multiplied by ``factors[j]``, so that its lower bound is f_j. It has probability
-        ``f_j²/Σ f²``: in that block, the root of the second moment is multiplied by ``f_j/√(Σ
-        f²)``.
+        They sum to the lower bound ``√(Σ f²)``, where f_j is the lower bound of the multiplied
+        block j. It has probability ``f_j²/Σ f²``: in that block, the root of the second moment is
+        multiplied by ``f_j/√(Σ f²)``.
         """
         spectra = [part.spectrum() for part in self.parts]
         ends = [

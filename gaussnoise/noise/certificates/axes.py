@@ -25,7 +25,7 @@ _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 @final
 @dataclass(frozen=True, eq=False)
 class AxesCertificate(Certificate):
-    """A probability measure on few points of a tensor power: the powers of the unit vectors.
+    """A probability measure on few points of a tensor power: the powers x^⊗k of the unit vectors.
 
     It is on 0 and these powers, or on these powers and their differences. Points of one kind have
     equal probabilities. Coordinate weights are 1/d on the d coordinates in which powers of unit
@@ -68,9 +68,7 @@ class AxesCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the largest ``z' M⁺ z`` over the set, where M is the covariance, in rational
-        arithmetic.
-        """
+        """Check by rational arithmetic the largest ``z' M⁺ z`` over the set, M the covariance."""
         power, scale, _ = stripped(problem.domain)
         if (
             power is None

@@ -39,8 +39,9 @@ class Verification:
 
 
 class Certificate(abc.ABC):
-    """A proof of a lower bound on γ: a probability measure on the covered set, and coordinate
-    weights.
+    """A proof of a lower bound on γ: a measure on the covered set, and coordinate weights.
+
+    The measure is a probability measure.
 
     Source: Nikolov & Tang (2023), Theorem 26.
 
@@ -61,8 +62,8 @@ class Certificate(abc.ABC):
     def spectrum(self) -> tuple[Array, Array]:
         """Return eigenvalues that sum to the lower bound, rounded down, and their multiplicities.
 
-        They are the eigenvalues of ``(W^½ C W^½)^½`` in :meth:`lower_bound`. Where blocks of C are
-        dropped, or their eigenvalues averaged, they only bound the sum.
+        They are the eigenvalues of ``(W^½ C W^½)^½`` in :meth:`lower_bound`, or smaller numbers,
+        whose sum is then still a lower bound.
         """
 
     @property

@@ -65,8 +65,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a number ``size``, the matrix ``W^½ A / size``, and a matrix R with ``R R'`` at
-        most Λ.
+        """Return a number ``size``, the matrix ``W^½ A / size``, and a matrix R with ``R R' <= Λ``.
 
         A is the workload matrix, and W the diagonal matrix of the coordinate weights. Λ has the
         probabilities of pairs of ticks, times the correlations of the vectors added at them. R is

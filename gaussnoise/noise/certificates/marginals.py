@@ -59,9 +59,7 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """Return :meth:`lower_bound` from the result of :meth:`workload`, which takes long to
-        compute.
-        """
+        """Return :meth:`lower_bound` from the result of :meth:`workload`, which is slow to get."""
         traces = self._traces(workload)
         return (
             max(self.domain.weights)
@@ -75,16 +73,15 @@ class MarginalCertificate(TableCertificate):
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
     def losses(self, workload: Workload) -> Array:
-        """Return the weighted variance of all answers that unit noise on one attribute set causes,
-        by type.
+        """Return, for each type of attribute set, the variance that unit noise on one set causes.
 
-        The weights are the dual weights of the tables; there is one number for each type of set.
+        It is the variance of all answers, weighted with the dual weights of the tables.
         """
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
     def _traces(self, workload: Workload) -> Array:
-        """Return the term of one attribute set in the lower bound, for each type of set."""
+        """Return, for each type of attribute set, the term of one such set in the lower bound."""
         if not workload.residuals:
             return np.zeros(0)
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
@@ -98,9 +95,7 @@ class MarginalCertificate(TableCertificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the variance of every attribute set; if the full table is small, also list all
-        records.
-        """
+        """Check the variance of every attribute set; for a small full table, list all records."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
         checks = [_by_subsets(self, problem, covariance, center, claimed)]
@@ -205,19 +200,16 @@ def _by_subsets(
 
 
 def is_measure(witness: MarginalCertificate) -> bool:
-    """Return whether the certificate's table and pattern weights are distributions on possible
-    patterns.
-    """
+    """Return whether table and pattern weights are distributions, and all patterns possible."""
     workload = witness.workload()
     return not workload.residuals or witness.has_weights(workload)
 
 
 def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
-    """Return ``tr((W^½ C W^½)^½)`` of the measure on listed records or pairs, and a bound on
-    rounding.
+    """Return ``tr((W^½ C W^½)^½)`` of the measure on listed records or pairs, and its rounding.
 
     W is the diagonal matrix of the coordinate weights, and C the measure's second moment, or its
-    covariance for ``gamma``. The bound on rounding is a fraction of the result.
+    covariance for ``gamma``. The rounding is a bound, as a fraction of the result.
     """
     domain, workload = witness.domain, witness.workload()
     largest = max(domain.weights)
@@ -247,8 +239,6 @@ def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Arr
 
     The exponent is 1 − 2/p. The dual weight of a type of tables is divided evenly among its tables,
     and that of a table among its cells.
-
-    The last number is the exponent. The cells of a table have equal parts of its share.
     """
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []

@@ -225,7 +225,7 @@ def check_points(
     domain: FiniteSet,
     below: tuple[float, float],
 ) -> Verification:
-    """Return both bounds for listed points, by QR with precise residuals, or rationals if small.
+    """Return both bounds, recomputed for listed points by QR, and in rationals if they are few.
 
     ``below`` is the certificate's lower bound, and the fraction of it that was subtracted for
     rounding.
@@ -277,10 +277,10 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
 
 
 def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) -> bool:
-    """Return whether the certificate's points are those that ``rows`` names, and are to be covered.
+    """Return whether the certificate's points are those of ``rows``, and belong to the set.
 
-    A row names one listed point, or two whose difference is meant. A policy graph must join the
-    two.
+    A row names one listed point, or two points whose difference belongs to the set. A policy graph
+    must join the two.
     """
     rows, relation = witness.rows, problem.neighbors
     if (

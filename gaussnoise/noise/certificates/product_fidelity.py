@@ -86,8 +86,9 @@ class _Side:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """The eigenvalues and eigenvectors of ``inner`` without its first ``lead`` rows and
-        columns.
+        """The eigenvalues and eigenvectors of ``inner`` after its first ``lead`` rows and columns.
+
+        Tiny eigenvalues are replaced by zero.
         """
         values, axes = np.linalg.eigh(self.inner[self.lead :, self.lead :])
         # directions that may be rounding are set to zero, which only lowers the bound
@@ -119,8 +120,6 @@ class _Side:
 
         The trace of the square root can only become smaller. The other directions stay as they are,
         so that the matrices of several bases can be added.
-
-        Several bases keep their common directions, so that their matrices can be added.
         """
         values, axes = self.spectrum
         inner = (axes * values) @ axes.T
@@ -153,8 +152,7 @@ class _Side:
 class Blocks:
     """The second moment of a product measure, as blocks over pairs of attribute sets.
 
-    Coordinates are multiplied by the square roots of their weights; the largest table weight is
-    one.
+    Coordinates are multiplied by the roots of their weights; the largest table weight is one.
     """
 
     def __init__(self, witness: "ProductCertificate", workload: Workload) -> None:
@@ -191,8 +189,7 @@ class Blocks:
         self._moved: dict[tuple[Type, Type], float] = {}
 
     def moved(self, T: Type, between: Type) -> float:
-        """Return κ_T, the mean squared change of the measurement of T between the records of a
-        pair.
+        """Return κ_T, the mean squared change of the measurement of T in a random pair of records.
 
         It is ``κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i)``, where the records differ in the attributes D
         with probability π_D, and r_i is the correlation of their values of attribute i. Under
@@ -226,8 +223,7 @@ class Blocks:
         return self._moved[T, between]
 
     def split(self, kept: int) -> Self:
-        """Return a lower bound: these blocks with at most ``kept`` coupled directions of each
-        attribute.
+        """Return a lower bound: these blocks with ``kept`` coupled directions of each attribute.
 
         Attributes with several bases keep all their couplings, or none if ``kept`` is zero.
         """
@@ -260,8 +256,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return the total weight of tables that contain a set of type R, by the bases of classes
-        in R.
+        """Return the total weight of the tables with a set of type R, by their bases in R.
 
         The type of an attribute set lists the class of each attribute. An attribute outside R
         multiplies the weight by its entry ``own``.
@@ -284,8 +279,7 @@ class Blocks:
     def groups(self) -> "Iterator[tuple[float, _Group]]":
         """Yield pairs of a factor and a group of blocks that are coupled to no other group.
 
-        The trace of the square root of all blocks is the sum of each factor times the trace of its
-        group.
+        The trace of the square root of all blocks is the sum over groups of factor times trace.
         """
         classes = self.workload.orbits.classes
         alone = {part for T in self.workload.residuals for part in self._types_of_uncoupled_sets(T)}
@@ -300,9 +294,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _types_of_uncoupled_sets(self, T: Type) -> set[Type]:
-        """Return the types of sets of uncoupled attributes that an attribute set of type T may
-        contain.
-        """
+        """Return the types of sets of uncoupled attributes inside an attribute set of type T."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -311,8 +303,9 @@ class Blocks:
         return {tuple(sorted((*never, *part))) for part in chosen}
 
     def fidelity(self) -> tuple[float, bool]:
-        """Return a lower bound on the trace of the square root, and whether all couplings were
-        kept.
+        """Return a lower bound on the trace of the square root, and whether it is complete.
+
+        It is complete if all couplings were kept.
         """
         traces, tight = self._split_trace()
         if tight:
@@ -357,10 +350,9 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return, for each type of attribute set, the trace of the square root of one diagonal
-        block.
+        """Return the trace of the square root of one diagonal block, for each type of set.
 
-        All couplings are dropped, so that the sum over all sets is a lower bound.
+        All couplings are dropped, so that the sum over all attribute sets is a lower bound.
         """
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
@@ -403,9 +395,7 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return the kinds of directions of attribute i, as pairs (i, whether between its two
-        parts).
-        """
+        """Return the kinds of directions of attribute i: pairs (i, whether between its parts)."""
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
         return (*between, (i, False)) if len(side.cross) > side.lead else between
@@ -415,16 +405,15 @@ class _Group:
         return math.prod(1 if between else len(side.cross) - side.lead for side, between in sides)
 
     def _moved(self, T: Parts) -> float:
-        """Return κ_T, the mean squared change of the measurement of T between the records of a
-        pair.
+        """Return κ_T, the mean squared change of the measurement of T between two records.
+
+        The two records are a random pair of the measure.
         """
         between = tuple(sorted(self.kinds[i] for i, is_between in T if is_between))
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return the weight of the block (T, U) for each choice of bases, without its Kronecker
-        factors.
-        """
+        """Return the weights of the Kronecker products that add up to block (T, U), by bases."""
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -523,8 +512,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
-        """Return the block (T, U), without its weight: a Kronecker product with one factor per
-        attribute.
+        """Return one Kronecker product of block (T, U), with a factor for each attribute.
 
         The factor is ``inner`` for attributes in both T and U, and ``cross`` for attributes in one
         of them. Rows belong to T, columns to U.
@@ -561,8 +549,7 @@ class _Group:
         return side.inner[0, 1:] if part else np.diag(side.inner)[side.lead :]
 
     def _by_determinants(self) -> float:
-        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on the trace of the square root of
-        K.
+        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on the trace of ``K^{1/2}``.
 
         K is the group's matrix; t_j and w_j are the nodes and weights of a quadrature. The blocks
         of the largest tables are diagonal: the determinant is the product of their entries and of
@@ -609,10 +596,9 @@ class _Group:
         return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
     def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
-        """Return the rows and columns of the nonzero entries of block (U, V), over the axes of U ∪
-        V.
+        """Return the rows and columns of the nonzero entries of block (U, V).
 
-        ``starts`` has the first row of each set in the whole matrix.
+        Both arrays have the axes of U ∪ V. ``starts`` has the first row of each set in the matrix.
         """
         both = sorted(part for part in {*U, *V} if not part[1])
         sizes = [self._dim((part,)) for part in both]
@@ -706,9 +692,7 @@ def _log_determinant(matrix: Array) -> float:
 
 
 def _root_trace(matrix: Array) -> float:
-    """Return the trace of the square root of a positive semidefinite matrix, minus a rounding
-    bound.
-    """
+    """Return the trace of the square root of a positive semidefinite matrix, rounded down."""
     if not len(matrix):
         return 0.0
     values = np.linalg.eigvalsh(matrix)

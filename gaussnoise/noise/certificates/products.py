@@ -27,8 +27,7 @@ _DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCertificate(TableCertificate):
-    """A measure on records with independent attributes, or on pairs of records with such
-    attributes.
+    """A measure under which the attributes of a record, or of a pair of records, are independent.
 
     The two records of a pair differ in a random pattern, which is a set of attributes.
 
@@ -76,10 +75,9 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Return eigenvalues that only bound the spectrum: blocks are uncoupled, and have mean
-        values.
+        """Return eigenvalues and multiplicities of uncoupled blocks, with their mean in each block.
 
-        Return also their multiplicities.
+        They sum to a lower bound.
         """
         workload = self.workload()
         whole = tuple(np.zeros_like(part) for part in self.parts)

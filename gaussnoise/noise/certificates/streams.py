@@ -102,7 +102,7 @@ def twice_checked(
 ) -> Verification:
     """Return both bounds, recomputed with another rational approximation of the square root.
 
-    It holds on an interval of eigenvalues that is 16 times as wide as the one that the solver uses.
+    The approximation holds on an interval 16 times as wide as that of the solver.
     """
     bands, made_of = covariance.workload.bands, (covariance.weights, covariance.coordinate_weights)
     proven_by = certificate.weights, certificate.coordinate_weights

@@ -69,10 +69,10 @@ class TensorCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the form of the factor, and find the largest ``z' M⁺ z`` over the set by branch and
-        bound.
+        """Check the form of the factor, and find the largest ``z' M⁺ z`` over z in the set.
 
-        M is the covariance. The columns of its factor must be harmonic tensors, degree by degree.
+        It is found by branch and bound, and M is the covariance. The columns of its factor must be
+        harmonic tensors, degree by degree.
         """
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")

@@ -70,11 +70,7 @@ class TableCertificate(Certificate):
         )
 
     def has_weights(self, workload: Workload) -> bool:
-        """Return whether table and pattern weights are nonnegative, not all zero, and of the right
-        shapes.
-
-        All patterns must be possible, too.
-        """
+        """Return whether the weights form distributions, up to their sums, on possible patterns."""
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
         most = [
             0 if k in workload.public else len(members)
