@@ -44,8 +44,8 @@ def dual_norm(
     ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm, over weights as in
     :class:`Witness`.
 
-    Neither bound relies on the solver's accuracy: the lower one is recomputed from the normalised
-    vectors, and the upper one from the weights by singular values.
+    Neither bound relies on the solver's accuracy: the lower bound is recomputed from the normalised
+    vectors, and the upper bound from the weights by singular values.
 
     Args:
         A: shape (queries, cells).
@@ -129,7 +129,7 @@ class DualNorm:
     """Proven bounds ``value <= γ_(p)*(A) <= upper``; made by :func:`gaussnoise.dual_norm`.
 
     Attributes:
-        p: the norm of the error.
+        p: the order of the error's norm.
         value: the lower bound ``Σ A_ij <left_i, right_j>``, which ``left`` and ``right`` attain.
         upper: the upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` over the rows and columns of A that are not
             zero. It bounds factorization norms from below: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for

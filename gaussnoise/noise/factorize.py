@@ -231,7 +231,7 @@ class Factorization(PickledByArguments):
     Attributes:
         matrices: the matrices that were factorized, as given: one, or the Kronecker factors. A
             workload over time of more than 1024 ticks is kept as that object.
-        p: the norm of the error.
+        p: the order of the error's norm.
         tol: the requested relative gap.
         parts: one factorization for each Kronecker factor, either given or found in a matrix.
 

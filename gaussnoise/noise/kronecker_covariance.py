@@ -31,7 +31,7 @@ class KroneckerCovariance(AbstractCovariance):
     """A covariance ``M = M_1 ⊗ … ⊗ M_m``, a Kronecker product.
 
     Attributes:
-        parts: M_1, …, M_m.
+        parts: the covariances M_1, …, M_m of the factors.
     """
 
     parts: tuple[AbstractCovariance, ...]

@@ -86,15 +86,15 @@ class OptimalNoise:
 
     Attributes:
         domain: the set K.
-        p: the norm of the error ``‖sd‖_p``.
+        p: the order of the error's norm ``‖sd‖_p``, with sd the standard deviations.
         neighbors: relation that the mechanism protects: "replace", "add-remove" or a policy graph.
         shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set
             (``optimal_noise``).
         gamma: the upper bound on the least error: ``‖sd(M)‖_p`` of the stored covariance.
         gamma_lower: the lower bound on the least error, proved by ``certificate``.
-        covariance: M, an :class:`AbstractCovariance`.
-        center: v, shape (d,), zeros without shift.
-        certificate: the dual witness.
+        covariance: the covariance M of the noise, shape (d, d).
+        center: v, shape (d,), if M encloses K − v; otherwise zeros.
+        certificate: the proof of the lower bound ``gamma_lower``.
         sensitivity_squared: a proven upper bound on ``s' M⁺ s`` for all differences s of
             neighbours: 1 from ``optimal_noise``, up to 4 from ``gamma``.
         method: the method that found M, and the reason for it.

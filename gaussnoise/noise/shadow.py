@@ -44,11 +44,11 @@ class Scene:
     Attributes:
         outline: shape (m, k), points of the covered set that are farthest in m directions.
         members: shape (n, k), the listed points of the set if they are few; otherwise empty.
-        ellipse: shape (m, k), boundary points of center + E(M).
+        ellipse: shape (m, k), boundary points of the optimal ellipsoid, center + E(M).
         ball: shape (m, k), boundary points of the least ball, or empty if it is not known.
         witnesses: shape (q, k), the points of the certificate's measure, or empty if it lists none.
         masses: shape (q,), the weights of these points; points of tiny weight are left out.
-        center: shape (k,).
+        center: the center of the ellipsoid and of the ball, shape (k,).
         reach: the largest distance from the center of all that is drawn.
         names: the names of the k coordinates.
         labels: the legend's words for the set, members, noise, ball and certificate.

@@ -61,10 +61,12 @@ def optimal_noise(
     In contrast, :func:`plan` and the command line by default protect a record that is added or
     removed; for that, pass ``neighbors="add-remove"``.
 
-    M has the least ``‖sd(M)‖_p`` such that ``s' M⁺ s <= 1`` for all s in the sensitivity set: K − K
-    when a record is replaced, K ∪ −K when one is added or removed, the differences along the edges
-    of a policy graph. Noise of covariance ``M/(2ρ)`` on the sum of records is ρ-zCDP, and no less.
-    Ctrl-C during the solver's steps returns the best certified answer so far.
+    The covariance M has the least ``‖sd(M)‖_p``, the norm of the standard deviations, such that
+    ``s' M⁺ s <= 1`` for all s in the sensitivity set. For the domain K this set is K − K when a
+    record is replaced, K ∪ −K when a record is added or removed, and the differences along the
+    edges of a policy graph. Noise of covariance ``M/(2ρ)`` on the sum of records is ρ-zCDP, and no
+    smaller multiple of M is. Ctrl-C during the solver's steps returns the best certified answer so
+    far.
 
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
@@ -141,8 +143,10 @@ def gamma(
 ) -> OptimalNoise:
     """Return the paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
 
-    Its M covers K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the
-    mechanism scales its noise accordingly.
+    K is the domain, E(M) the ellipsoid of all x with ``x' M⁺ x <= 1``, and sd(M) the vector of
+    standard deviations. The covariance M of the answer covers K − v, not K − K:
+    ``sensitivity_squared`` is up to 4 under replacement, and the mechanism scales its noise
+    accordingly.
 
     Args:
         domain: any domain.

@@ -16,7 +16,7 @@ from .precision import precision_for
 # rounding; gamma is enlarged by the same fraction. Releases do not depend on it: their sensitivity
 # is computed on the integers of the lattice.
 RANGE_TOLERANCE = 1e-11
-_LARGE = 200  # with more columns, a faster bound is tried first
+_LARGE = 200  # with more columns, a faster bound on the least singular value is tried first
 _CHUNK = 2**13  # points processed together: few enough for the cache
 _LONG_OPERATIONS = 2**20  # products in extended precision (without BLAS) in ten milliseconds
 
@@ -26,7 +26,7 @@ class Whitened:
     """Coordinates b_i with ``L b_i = point_i`` for a factor L, and proven bounds on their lengths.
 
     Attributes:
-        coordinates: shape (N, r).
+        coordinates: the b_i as rows, shape (N, r).
         lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included. If
             rounding moves a point out of range(L), the bound holds for its projection, in
             coordinates weighted by :func:`row_weights`.

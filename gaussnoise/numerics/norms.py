@@ -18,8 +18,7 @@ def norm(values: Array, order: float) -> float:
 
 
 def group_norm(sizes: Array, counts: Array, p: float) -> float:
-    """Return ``‖x‖_p`` of a vector x with ``counts[k]`` entries equal to ``sizes[k]``, for all k.
-    """
+    """Return ``‖x‖_p`` of a vector x that has ``counts[k]`` entries ``sizes[k]`` for each k."""
     return norm(sizes * counts ** (1 / p), p)
 
 

@@ -1,4 +1,7 @@
-"""The quadratic oracle of K − K for listed points: it finds far pairs without listing all pairs."""
+"""Pairs of listed points that are far apart, found without a list of all pairs.
+
+This is the quadratic oracle of K − K for listed points.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +15,7 @@ Rows = NDArray[np.intp]
 
 _TILE = 2**9  # rows of a block: the distances between two blocks fit into the cache
 _MOST_OPERATIONS = 2**41  # number of operations that take about a minute
-_SAMPLE = 32  # rows farthest from the middle; their farthest pair excludes many others
+_SAMPLE = 32  # rows farthest from the middle; with their farthest pair, many pairs need no check
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,7 @@ def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) ->
         return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), 0.0)
     known = _partners(points, squares, np.argsort(squares)[-_SAMPLE:], np.arange(len(points)))[1]
     reaches, margin, tiles = _reaches(points, squares, float(known.max()), beyond)
-    least = min(beyond, reaches.max())  # the farthest pair of all is always returned
+    least = min(beyond, reaches.max())  # the largest distance of all is always found
     if most is not None and 2 * most < len(points):  # two rows may have the same pair
         least = max(least, np.partition(reaches, -2 * most)[-2 * most])
     wanted = reaches >= least - margin

@@ -8,7 +8,7 @@ import numpy as np
 
 from domains.floats import Array
 
-Monomial = tuple[int, ...]  # the variables in order; one with power p occurs p times
+Monomial = tuple[int, ...]  # indices of variables in order; a variable with power p occurs p times
 Terms = Mapping[Monomial, float]
 
 _MOST_TERMS = 2 * 10**5  # as in a polynomial of degree two in 600 variables
@@ -60,8 +60,8 @@ def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -
 class Rational:
     """A ratio of two polynomials; sums, products, quotients and integer powers are ratios again.
 
-    The denominator is kept as a power of a polynomial, so that ratios with the same one add up
-    without products of denominators.
+    The denominator is kept as a power of a polynomial, so that ratios with the same
+    denominator add up without products of denominators.
     """
 
     __slots__ = "_base", "_power", "top"
@@ -170,7 +170,7 @@ def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
     Args:
         terms: the polynomial, of k variables.
         x: the observed Gaussian, shape (k,), or several draws of it, shape (k, draws).
-        covariance: of the Gaussian, shape (k, k).
+        covariance: the covariance of the Gaussian, shape (k, k).
     """
 
     @cache

@@ -12,8 +12,7 @@ _CLOSE = 1e-9  # relative tolerance: sums may be computed in another order
 
 
 def _entrywise(operation: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable:
-    """Return a method for ``operation`` on the values of a variable and those of another, or a
-    number.
+    """Return a method for ``operation`` on the values of two variables, or of one and a number.
 
     If ``swapped``, the operands are exchanged, as for ``2 − x``.
     """

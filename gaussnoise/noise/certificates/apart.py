@@ -106,7 +106,7 @@ def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
 class ApartCertificate(Certificate):
     """One certificate for all counts, and one for the sums of each number.
 
-    The squares of their lower bounds add up (:mod:`gaussnoise.noise.apart`).
+    The squares of the blocks' lower bounds add up (:mod:`gaussnoise.noise.apart`).
 
     Attributes:
         blocks: the blocks, with counts first.

@@ -35,7 +35,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
-        chain: the numbers s, K and c that define the chain.
+        chain: the Markov chain: its start s, its steps K, and the correlations c.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
 

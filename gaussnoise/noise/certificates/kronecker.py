@@ -45,7 +45,7 @@ class KroneckerCertificate(Certificate):
     of the errors: so upper bounds multiply.
 
     Attributes:
-        parts: one certificate for each part.
+        parts: one certificate for each Kronecker factor.
 
     Source: Nikolov & Tang (2023), Lemma 62; Lee, Shraibman & Špalek (2008) for p = ∞.
     """

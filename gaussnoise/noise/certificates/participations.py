@@ -1,4 +1,4 @@
-"""The dual certificate if people add vectors at their ticks: correlations of these, by pattern."""
+"""The dual certificate if people add vectors at their ticks: correlations of the vectors."""
 
 import abc
 import itertools

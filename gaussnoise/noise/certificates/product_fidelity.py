@@ -336,10 +336,10 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Return the trace of the square root without the couplings that would take too long.
+        """Return the trace of the square root after dropping couplings, and whether none was
+        dropped.
 
-        As few couplings as possible are dropped for a run time of seconds. The second value is
-        whether none was dropped.
+        No more couplings are dropped than is necessary for a run time of seconds.
         """
         for kept in _KEPT:
             groups = list(self.split(kept).groups())

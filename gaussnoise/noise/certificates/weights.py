@@ -24,10 +24,10 @@ class TableCertificate(Certificate):
     A set of differing attributes is called a pattern.
 
     Attributes:
-        domain: the tables.
+        domain: the tables, whose records the measure is on.
         p: the exponent of the error's norm.
         protected: "gamma" (K about its center), "add-remove" or "replace".
-        shares: for each type of table, the sum of the dual weights of its tables, in the order of
+        shares: for each type of table, the sum of the dual weights of such tables, in the order of
             :attr:`Workload.tables`.
         patterns: for each pattern, the number of differing attributes in each class of alike
             attributes with more than one category, shape (k, classes).
