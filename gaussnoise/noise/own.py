@@ -134,10 +134,10 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return the largest length of a covered change, the unit of this length, and the rest.
+    """Return a proven bound on the lengths of covered changes, in the coordinates of ``factor``.
 
-    The length is in the coordinates of ``factor``, and a proven bound. The rest, shape (d,), is how
-    far the set goes beyond the factor's range along each axis, in the same unit.
+    Return also the unit of this bound; and for each axis, in the same unit, how far the covered
+    changes go beyond the factor's range, shape (d,).
     """
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))

@@ -104,7 +104,7 @@ def with_chain(
 ) -> OptimalNoise:
     """Return ``noise``, rescaled for numbers in [0, 1], with the lower bound of ``banded``.
 
-    A Markov chain proves that bound.
+    Both are answers to one problem. A Markov chain proves that bound.
     """
     size = power_of_two(np.abs(domain.matrix).max())
     method = f"{noise.method}; lower end: {banded.method}"

@@ -39,9 +39,9 @@ class Verification:
 
 
 class Certificate(abc.ABC):
-    """A proof of a lower bound on γ: a measure on the covered set, and coordinate weights.
+    """A proof of a lower bound on γ by a probability measure and by weights of the coordinates.
 
-    The measure is a probability measure.
+    The measure is on the set that noise must cover.
 
     Source: Nikolov & Tang (2023), Theorem 26.
 

@@ -75,7 +75,7 @@ class _Side:
 
     @cached_property
     def whole_root(self) -> float:
-        """A lower bound on the trace of the square root of the whole matrix."""
+        """A lower bound on the trace of the square root of the matrix ``Λ^½ G Λ^½``."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
         return _root_trace(
@@ -223,9 +223,11 @@ class Blocks:
         return self._moved[T, between]
 
     def split(self, kept: int) -> Self:
-        """Return a lower bound: these blocks with ``kept`` coupled directions of each attribute.
+        """Return these blocks without some couplings, for a lower bound.
 
-        Attributes with several bases keep all their couplings, or none if ``kept`` is zero.
+        At most ``kept`` directions of each attribute stay coupled; a direction is an axis in the
+        space of its categories. Attributes with several bases keep all their couplings, or none if
+        ``kept`` is zero.
         """
         other = copy.copy(self)
         other.sides = []
@@ -241,7 +243,8 @@ class Blocks:
     def restricted(self, choice: Mapping[int, int]) -> Self:
         """Return the blocks of those tables that use the chosen base, for each class in ``choice``.
 
-        ``choice`` maps a class of equivalent attributes to the index of one of its bases.
+        A base is a set of queries on one attribute. ``choice`` maps a class of equivalent
+        attributes to the index of one of its bases.
         """
         other = copy.copy(self)
         kept = [
@@ -256,10 +259,11 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return the total weight of the tables with a set of type R, by their bases in R.
+        """Return the total weight of the tables with an attribute set of type R, by their bases.
 
-        The type of an attribute set lists the class of each attribute. An attribute outside R
-        multiplies the weight by its entry ``own``.
+        The type of an attribute set lists the class of each attribute. A base is a set of queries
+        on one attribute; keys name the bases of the classes in R. An attribute outside R multiplies
+        the weight by its entry ``own``.
         """
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
@@ -294,7 +298,10 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _types_of_uncoupled_sets(self, T: Type) -> set[Type]:
-        """Return the types of sets of uncoupled attributes inside an attribute set of type T."""
+        """Return the types of the parts of an attribute set of type T that may be uncoupled.
+
+        The other attributes of the set are coupled to other attribute sets.
+        """
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -303,9 +310,9 @@ class Blocks:
         return {tuple(sorted((*never, *part))) for part in chosen}
 
     def fidelity(self) -> tuple[float, bool]:
-        """Return a lower bound on the trace of the square root, and whether it is complete.
+        """Return a lower bound on the trace of the second moment's square root.
 
-        It is complete if all couplings were kept.
+        Return also whether all couplings between blocks were kept.
         """
         traces, tight = self._split_trace()
         if tight:
@@ -336,10 +343,10 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Return the trace of the square root after dropping couplings, and whether none was
-        dropped.
+        """Return the trace of the second moment's square root after some couplings are dropped.
 
-        No more couplings are dropped than is necessary for a run time of seconds.
+        No more of them are dropped than is necessary for a run time of seconds. Return also whether
+        none was dropped.
         """
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
@@ -350,7 +357,8 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the trace of the square root of one diagonal block, for each type of set.
+        """Return the trace of the square root of one diagonal block, for each type of attribute
+        set.
 
         All couplings are dropped, so that the sum over all attribute sets is a lower bound.
         """
@@ -395,7 +403,11 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return the kinds of directions of attribute i: pairs (i, whether between its parts)."""
+        """Return the kinds of directions of attribute i, each as a pair of i and a truth value.
+
+        The value is true for the direction between two parts of its categories, false for all
+        others.
+        """
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
         return (*between, (i, False)) if len(side.cross) > side.lead else between
@@ -405,15 +417,18 @@ class _Group:
         return math.prod(1 if between else len(side.cross) - side.lead for side, between in sides)
 
     def _moved(self, T: Parts) -> float:
-        """Return κ_T, the mean squared change of the measurement of T between two records.
+        """Return κ_T, the mean squared change of the measurement of attribute set T.
 
-        The two records are a random pair of the measure.
+        The change is that between a random pair of records.
         """
         between = tuple(sorted(self.kinds[i] for i, is_between in T if is_between))
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return the weights of the Kronecker products that add up to block (T, U), by bases."""
+        """Return the weights of the Kronecker products that add up to block (T, U), by bases.
+
+        T and U are attribute sets, and a base is a set of queries on one attribute.
+        """
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -427,7 +442,10 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The attribute sets inside no other set, if they have no direction between parts."""
+        """The attribute sets that are inside no other set.
+
+        Sets that use the direction between two parts of an attribute's categories are left out.
+        """
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -458,7 +476,7 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether an attribute has several bases; their matrices have no common eigenvectors."""
+        """Whether an attribute has several bases (sets of queries), with no common eigenvectors."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
@@ -512,10 +530,10 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
-        """Return one Kronecker product of block (T, U), with a factor for each attribute.
+        """Return one Kronecker product of the block of attribute sets T (rows) and U (columns).
 
-        The factor is ``inner`` for attributes in both T and U, and ``cross`` for attributes in one
-        of them. Rows belong to T, columns to U.
+        It has a factor for each attribute: ``inner`` for attributes in both sets, and ``cross`` for
+        attributes in one of them.
         """
         tensor, axes, one, other = np.ones(()), [], dict(T), dict(U)
         for i in sorted({*one, *other}):
@@ -541,7 +559,8 @@ class _Group:
         """Return the entries that couple the directions of attribute i to its part in the set U.
 
         The attribute has one base, and ``inner`` is diagonal in these directions. If U does not
-        contain the attribute, √λ takes the place of the part.
+        contain the attribute, √λ takes the place of the part, where λ are the weights of its
+        categories.
         """
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
@@ -587,8 +606,8 @@ class _Group:
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
         """Return ``Σ w Π_i f_i``, summed over the axes of T that are axes of neither U nor V.
 
-        Here f_i is the product of two entries: one couples the directions of attribute i to U, the
-        other to V.
+        T, U and V are attribute sets, with an axis for each attribute. f_i is the product of two
+        entries: one couples the directions of attribute i to U, the other to V.
         """
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
@@ -596,7 +615,7 @@ class _Group:
         return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
     def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
-        """Return the rows and columns of the nonzero entries of block (U, V).
+        """Return the rows and columns of the nonzero entries of the block of attribute sets U, V.
 
         Both arrays have the axes of U ∪ V. ``starts`` has the first row of each set in the matrix.
         """
