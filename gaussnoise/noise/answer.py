@@ -30,7 +30,7 @@ def answer(
     trace: Sequence[Progress],
     tol: float,
 ) -> OptimalNoise:
-    """Return the answer to a problem; its status is ``unsolved`` if its gap exceeds ``tol``."""
+    """Return the answer to a problem; its status is ``unsolved`` if the gap exceeds ``tol``."""
     if not lower <= upper:
         raise CertificateError(
             f"expected a lower end below the upper one, got {lower!r} > {upper!r}; "
@@ -71,7 +71,7 @@ def steps_seen(trace: Sequence[Progress], steps: int, lower: float, upper: float
 
 
 def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
-    """Return the reason why a solver, allowed at most ``most`` steps, missed its tolerance."""
+    """Return the reason why a solve of at most ``most`` steps missed its tolerance."""
     if design.interrupted:
         return Status.INTERRUPTED
     if design.inexact:

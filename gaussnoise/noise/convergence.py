@@ -122,5 +122,5 @@ def _draw_gaps(
 
 
 def _steps(count: int) -> dict[str, Any]:
-    """Return the style of a line that is constant between steps; if steps are few, with dots."""
+    """Return the style of a line that is constant between steps; few steps are marked by dots."""
     return {"drawstyle": "steps-post", "marker": "o" if count <= _MOST_MARKERS else "", "ms": 3}

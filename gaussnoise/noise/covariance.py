@@ -108,7 +108,7 @@ class AbstractCovariance(abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(AbstractCovariance, PickledByArguments):
-    """A covariance ``M = scale² · L @ L.T``, where L is ``unit_factor``, of moderate entries.
+    """A covariance ``M = scale² · L @ L.T``, where L is ``unit_factor``, of moderate size.
 
     The separate scale avoids under- and overflow for standard deviations of 1e±150.
 

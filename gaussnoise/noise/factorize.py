@@ -256,7 +256,7 @@ class Factorization(PickledByArguments):
 
     @property
     def value(self) -> float:
-        """The upper bound on γ_(p)(A), attained by the stored factors ``left`` and ``right``."""
+        """The upper bound on γ_(p)(A), which the stored factors attain."""
         return _multiplied([part.value for part in self.parts], +1)
 
     @property
@@ -283,7 +283,7 @@ class Factorization(PickledByArguments):
 
     @property
     def method(self) -> str:
-        """The method by which the factors were found, and the reason for it, in words."""
+        """The method of factorization, and the reason for it."""
         methods = [part.method for part in self.parts]
         if len(methods) == 1:
             return methods[0]
@@ -353,7 +353,7 @@ class Factorization(PickledByArguments):
 def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
     """Warn the caller of a public function if ``gap`` exceeds ``tol``.
 
-    The warning ends with ``certain``, which names a proven fact.
+    The warning also says ``certain``, which names a proven fact.
     """
     if gap > tol:
         message = (
@@ -380,7 +380,7 @@ def asked_norm(function: str, error: object, tol: object) -> float:
 
 
 def check_matrix(function: str, A: object) -> Array:
-    """Return ``A`` as a read-only matrix in float64; raise ParameterError if it is not a matrix."""
+    """Return ``A`` as a read-only copy in float64; raise ParameterError if it is not a matrix."""
     try:
         array = np.asarray(A)
     except ValueError:

@@ -93,7 +93,7 @@ class KroneckerCovariance(AbstractCovariance):
 
 
 def kronecker(arrays: Iterable[Array]) -> Array:
-    """Return the Kronecker product of all arrays, in double precision."""
+    """Return the Kronecker product of all arrays."""
     return np.asarray(reduce(np.kron, arrays), dtype=np.float64)
 
 

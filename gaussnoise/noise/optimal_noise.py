@@ -69,7 +69,7 @@ class Status(enum.Enum):
 
 
 def gap_between(lower: float, upper: float) -> float:
-    """Return ``upper / lower − 1``, or zero when both are zero."""
+    """Return the relative gap ``upper / lower − 1`` between two bounds, or 0 if both are 0."""
     if upper == 0:
         return 0.0
     return upper / lower - 1 if lower > 0 else math.inf

@@ -102,7 +102,7 @@ class PolicyGraph:
 
     @property
     def parts(self) -> int:
-        """The number of connected components of the graph."""
+        """The number of connected components."""
         return int(self.components.max()) + 1
 
     @property

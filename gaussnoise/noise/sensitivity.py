@@ -36,7 +36,7 @@ _LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
 
 
 def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Relation:
-    """Return ``neighbors`` as a relation on the domain's points; raise ParameterError otherwise."""
+    """Return ``neighbors`` as a relation on the domain's points, or raise ParameterError."""
     if isinstance(neighbors, str) and neighbors == "replace":
         return "replace"
     if isinstance(neighbors, str) and neighbors == "add-remove":
@@ -169,7 +169,7 @@ def marginal_sensitivity(
     neighbors: Relation,
     claimed: float | None = None,
 ) -> float:
-    """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, M for marginals.
+    """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, for marginals.
 
     M is the covariance. Let σ_T² be the variance of the noise for attribute set T, N_T its number
     of cells, and r_T its rank. Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace, if the attributes in D

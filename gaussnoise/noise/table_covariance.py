@@ -77,7 +77,10 @@ class TableCovariance(AbstractCovariance):
         return self.domain.dim
 
     def error(self, p: float) -> float:
-        """Return the p-norm over all queries, each with the root mean square of its term."""
+        """Return the p-norm over queries, each with the root mean square deviation of its term.
+
+        A term is a product of sets of one-attribute queries.
+        """
         return group_norm(np.array(self.domain.weights) * self.deviations, self.queries, p)
 
     def encode(self) -> Stored:

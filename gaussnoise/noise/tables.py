@@ -103,7 +103,11 @@ def marginal_optimum(
 def product_optimum(
     problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise that measures each attribute in one way, and a bound for all noises."""
+    """Return the best noise with one strategy for each attribute, and a bound for all noise.
+
+    A strategy lists the contrasts of the categories that are measured; the lower bound also holds
+    for noise without strategies.
+    """
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)

@@ -12,7 +12,7 @@ from ..errors import ParameterError
 
 
 def norm(values: Array, order: float) -> float:
-    """Return the norm ``‖values‖_order`` of nonnegative numbers, without overflow or underflow."""
+    """Return ``‖values‖_order`` of nonnegative numbers, without overflow or underflow."""
     largest = float(values.max(initial=0.0))
     return largest * float(np.linalg.norm(values / largest, order)) if largest != 0 else 0.0
 

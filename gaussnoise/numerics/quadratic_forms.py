@@ -114,7 +114,7 @@ class Law:
         return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
 
     def _nearest(self, value: float) -> Array:
-        """Return the point nearest to the observed one at which the function has this value."""
+        """Return the nearest point to the observed one at which the function has this value."""
 
         def at(t: float) -> Array:
             return (self.u - t * self.slopes / 2) / (1 + t * self.eigenvalues)
@@ -270,7 +270,7 @@ class QuadraticRatio:
 
     @cached_property
     def _parts(self) -> tuple[float, float]:
-        """The unbiased estimates of the numerator and of the denominator."""
+        """The unbiased estimates of numerator and denominator."""
         return self._law(self.top, self._of_top).estimate, self._law(self.bottom).estimate
 
     @property

@@ -11,11 +11,11 @@ CANCELLATION = 2.0**-45  # far above the error of 1 − Π for a product Π, and
 
 
 def rounded_up(value: Fraction) -> float:
-    """Return the least float that is at least ``value``."""
+    """Return the least float that is not below the value."""
     near = float(value)
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def rounded_down(value: Fraction) -> float:
-    """Return the largest float that is at most ``value``."""
+    """Return the largest float that is not above the value."""
     return -rounded_up(-value)

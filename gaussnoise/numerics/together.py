@@ -49,7 +49,7 @@ class _Values:
 
 
 def at_all(f: Callable[[Array], Any], places: Array, number: Callable[[Any], float]) -> Array:
-    """Return the values of the function f at all columns of ``places``.
+    """Return the values of f at all columns of ``places``.
 
     A function that uses only arithmetic, powers, exponentials, logarithms and roots is called once
     for all columns. Other functions, for example with a choice, are called for each column; so is

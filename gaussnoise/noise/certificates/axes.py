@@ -56,7 +56,7 @@ class AxesCertificate(Certificate):
 
     @property
     def coordinate_weights(self) -> Array:
-        """The weights w of the coordinates, shape (dim,)."""
+        """The weights w of coordinates, shape (dim,)."""
         w = np.zeros(self.domain.dim)
         w[axes_entries(self.domain)] = 1 / self.domain.base
         return w

@@ -68,7 +68,7 @@ class Certificate(abc.ABC):
 
     @property
     def is_of_alike_records(self) -> bool:
-        """Whether all records are equivalent, so that the lower bound holds for every data set."""
+        """Whether all records are equivalent, so that the bound holds for every data set."""
         return False
 
     @property

@@ -111,7 +111,7 @@ class MarginalCertificate(TableCertificate):
 
 
 def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> PolicyGraph:
-    """Return the policy graph that joins all pairs of records with equal public attributes."""
+    """Return the policy graph of all pairs of records with equal public attributes."""
     records = np.indices(domain.sizes).reshape(len(domain.sizes), -1)[list(relation.public)]
     first, second = np.triu_indices(len(points), 1)
     agree = (records[:, first] == records[:, second]).all(axis=0)
@@ -200,7 +200,7 @@ def _by_subsets(
 
 
 def is_measure(witness: MarginalCertificate) -> bool:
-    """Return whether table and pattern weights are distributions, and all patterns possible."""
+    """Return whether table and pattern weights are distributions, and all patterns are possible."""
     workload = witness.workload()
     return not workload.residuals or witness.has_weights(workload)
 

@@ -56,7 +56,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 
     @abc.abstractmethod
     def is_measure(self) -> bool:
-        """Return whether the stored numbers are a measure on changes that one person can make."""
+        """Return whether the numbers are a measure on changes that one person can make."""
 
     def lower_bound(self) -> float:
         return self.below()[0]
@@ -70,7 +70,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the measure, and bound one person's changes by QR and semidefinite programmes."""
+        """Check the measure; bound one person's changes by QR and semidefinite programmes."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"

@@ -357,10 +357,10 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the trace of the square root of one diagonal block, for each type of attribute
-        set.
+        """Return the trace of the root of one diagonal block, for each type of attribute set.
 
-        All couplings are dropped, so that the sum over all attribute sets is a lower bound.
+        The root is the matrix square root. All couplings are dropped, so that the sum over all
+        attribute sets is a lower bound.
         """
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
