@@ -39,11 +39,11 @@ class AbstractCovariance(abc.ABC):
 
     @abc.abstractmethod
     def factor(self) -> Array:
-        """Return a matrix L, shape (dim, r), with ``M = L @ L.T``."""
+        """Return a matrix L, shape (dim, r), with ``M = L @ L.T`` for the covariance M."""
 
     @abc.abstractmethod
     def _multiply(self, x: Array) -> Array:
-        """Return M @ x for x of shape (dim, k)."""
+        """Return ``M @ x`` for the covariance M and an array x of shape (dim, k)."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,7 +55,7 @@ class AbstractCovariance(abc.ABC):
         return self.standard_deviation() ** 2
 
     def toarray(self) -> Array:
-        """Return the dense matrix.
+        """Return the covariance as a dense matrix, shape (dim, dim).
 
         Raises:
             DomainTooLargeError: the matrix would need more than a gigabyte.

@@ -256,12 +256,12 @@ class Factorization(PickledByArguments):
 
     @property
     def value(self) -> float:
-        """The upper bound on γ_(p)(A), which the stored factors attain."""
+        """The upper bound on the factorization norm γ_(p)(A), which the stored factors attain."""
         return _multiplied([part.value for part in self.parts], +1)
 
     @property
     def lower(self) -> float:
-        """The lower bound on γ_(p)(A), proved by ``witness``."""
+        """The lower bound on the factorization norm γ_(p)(A), proved by ``witness``."""
         return _multiplied([part.lower for part in self.parts], -1)
 
     @property

@@ -177,7 +177,8 @@ class ProductCovariance(TableCovariance, PickledByArguments):
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
         """Return the variances of the queries of ``base`` from noise on contrasts and on totals.
 
-        The noise on contrasts of attribute i has the covariance E, that on totals has variance one.
+        The noise on the contrasts of attribute i has the covariance E of its strategy, and the
+        noise on the total has variance one.
         """
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
@@ -191,7 +192,10 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the sums over all queries of the two variances that :meth:`_parts` lists."""
+        """Return the total variances of the queries of ``base`` from noise on contrasts and totals.
+
+        These are the sums of the variances that :meth:`_parts` returns for each query.
+        """
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]

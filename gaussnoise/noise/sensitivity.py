@@ -92,7 +92,7 @@ class Covered:
         return math.sqrt(largest_pair(whitened))
 
     def outside(self, whitened: Whitened) -> Array:
-        """Return how far the covered set goes beyond the factor's range along each axis."""
+        """Return how far the covered set goes beyond the factor's range, for each axis (d,)."""
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
@@ -204,10 +204,11 @@ def marginal_sensitivity(
 def largest_move(
     workload: Workload, shares: Array, *, replaced: bool, claimed: float | None = None
 ) -> float:
-    """Return the largest squared change of all measurements by one record, rounded up.
+    """Return the largest sum of squared changes of all measurements by one record, rounded up.
 
-    A measurement of variance v changes by its change divided by √v; ``shares`` are the numbers 1/v.
-    If ``replaced``, a record is replaced, otherwise added or removed.
+    A change is divided by the standard deviation of the noise of the measurement. ``shares`` are
+    the inverse variances of this noise, by type of attribute set. If ``replaced``, a record is
+    replaced, otherwise added or removed.
     """
     # to subtract sums from a total of similar size loses digits
     margin = 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares) if replaced else 0.0

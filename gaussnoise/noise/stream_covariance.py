@@ -50,10 +50,11 @@ class StreamCovariance(AbstractCovariance):
         return evaluate(self.workload.bands, self.weights, self.coordinate_weights)
 
     def standard_deviation(self) -> Array:
-        """Return upper bounds on the standard deviations.
+        """Return upper bounds on the standard deviations of the answers, shape (n,).
 
-        If A⁻¹ has one subdiagonal, they exceed the exact ones by at most a relative 1e-9 for a
-        million ticks; if it has several, by a proven bound on the rounding.
+        Let A be the workload matrix. If A⁻¹ has one subdiagonal, they exceed the exact ones by at
+        most a relative 1e-9 for a million ticks; if it has several, by a proven bound on the
+        rounding.
         """
         return self.scale * np.sqrt(self.evaluation.variances)
 

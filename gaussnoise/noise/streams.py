@@ -95,7 +95,10 @@ def stream_noise(
 
 
 def _inside(w: Array, p: float) -> Array:
-    """Return the answers' weights w, scaled to a dual norm of at most one despite rounding."""
+    """Return the answers' weights w, scaled to a dual norm of at most one despite rounding.
+
+    The dual norm is that of order p/(p − 2).
+    """
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 

@@ -37,7 +37,7 @@ def pieces(A: Array) -> list[Piece]:
 
 
 def runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return pairs of an order, and the number of times that it is repeated in a row."""
+    """Return each order with the number of times that it is repeated in a row, as pairs."""
     return [(m, len(list(run))) for m, run in itertools.groupby(orders)]
 
 
@@ -74,9 +74,10 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield orders of cyclic groups, ending with ``split``, for which A may be circulant.
+    """Yield orders of cyclic groups, ending with ``split``, over whose product A may be circulant.
 
-    For these, the last column of A, and the column of each new group's unit, are as they must be.
+    Only a few columns of A are compared with shifts of its first column: the last column, and the
+    column of the unit of each new group.
     """
     n, stride = len(A), math.prod(split)
     if stride == n:

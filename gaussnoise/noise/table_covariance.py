@@ -65,11 +65,17 @@ class TableCovariance(AbstractCovariance):
     @property
     @abc.abstractmethod
     def largest_deviations(self) -> Array:
-        """The largest standard deviation of each term's queries, not weighted, shape (terms,)."""
+        """The largest standard deviation of each term's queries, not weighted, shape (terms,).
+
+        A term is a product of sets of one-attribute queries.
+        """
 
     @cached_property
     def queries(self) -> Array:
-        """The number of queries of each term, a product of query sets, shape (terms,)."""
+        """The number of queries of each term, shape (terms,).
+
+        A term is a product of sets of one-attribute queries.
+        """
         return np.array([float(self.domain.queries(term)) for term in self.domain.terms])
 
     @property

@@ -45,7 +45,7 @@ class AxesCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """Return the sum of :meth:`spectrum`, minus a margin far above its rounding errors."""
+        """Return the lower bound: the sum of all eigenvalues, minus a margin far above rounding."""
         trace = axes_trace(self.domain.base, self.kind, self.share)
         return self.scale * trace * (1 - ROUNDING_MARGIN)
 

@@ -62,8 +62,9 @@ class Certificate(abc.ABC):
     def spectrum(self) -> tuple[Array, Array]:
         """Return eigenvalues that sum to the lower bound, rounded down, and their multiplicities.
 
-        They are the eigenvalues of ``(W^½ C W^½)^½`` in :meth:`lower_bound`, or smaller numbers,
-        whose sum is then still a lower bound.
+        They are the eigenvalues of ``(W^½ C W^½)^½``, or smaller numbers, whose sum is then still a
+        lower bound. W is the diagonal matrix of the coordinate weights, and C the covariance or the
+        second moment of the measure.
         """
 
     @property

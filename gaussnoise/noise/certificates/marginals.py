@@ -59,7 +59,10 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """Return :meth:`lower_bound` from the result of :meth:`workload`, which is slow to get."""
+        """Return the lower bound on γ, for tables that are grouped by type already.
+
+        ``workload`` is the result of :meth:`workload`, which takes long to compute.
+        """
         traces = self._traces(workload)
         return (
             max(self.domain.weights)
@@ -235,10 +238,10 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return the weight of every cell, shape (d,): its share of the table weights, to 1 − 2/p.
+    """Return the weight of every cell, shape (d,), from the dual weights of the tables.
 
-    The exponent is 1 − 2/p. The dual weight of a type of tables is divided evenly among its tables,
-    and that of a table among its cells.
+    The dual weight of a type of tables is divided evenly among its tables, and that of a table
+    among its cells. The weight of a cell is its part to the power 1 − 2/p.
     """
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []

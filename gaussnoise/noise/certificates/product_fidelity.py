@@ -189,10 +189,11 @@ class Blocks:
         self._moved: dict[tuple[Type, Type], float] = {}
 
     def moved(self, T: Type, between: Type) -> float:
-        """Return κ_T, the mean squared change of the measurement of T in a random pair of records.
+        """Return κ_T, the mean squared change of the measurement of attribute set T.
 
-        It is ``κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i)``, where the records differ in the attributes D
-        with probability π_D, and r_i is the correlation of their values of attribute i. Under
+        The change is that between a random pair of records. It is
+        ``κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i)``, where the records differ in the attributes D with
+        probability π_D, and r_i is the correlation of their values of attribute i. Under
         "add-remove" it is 1. In the classes that ``between`` lists, r_i is that of the direction
         between two parts of the categories; in the rest of T, that of all other directions.
         """
@@ -456,7 +457,7 @@ class _Group:
 
     @cached_property
     def left(self) -> list[Parts]:
-        """The attribute sets that are not in :attr:`largest`."""
+        """The attribute sets inside a larger set, and those with a direction between two parts."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
@@ -481,7 +482,7 @@ class _Group:
 
     @property
     def is_small(self) -> bool:
-        """Whether :meth:`root_trace` takes seconds at most."""
+        """Whether a bound on the trace of the matrix's square root takes seconds at most."""
         if self.is_uncoupled:
             return True
         if len(self.sets) > _MOST_LEFT:
@@ -639,13 +640,13 @@ def _attributes(T: Parts) -> set[int]:
 
 
 def _pair_correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> tuple[float, float]:
-    """Return correlations of the values x ≠ y of an attribute in two records that differ in it.
+    """Return the correlations of the values x, y of one attribute in a random pair of records.
 
-    Return r for the direction between its two parts, and r for all other directions.
-
-    In relation to λλ', the law is 1 + r f(x) f(y) on parts, where f is constant on each part and
-    has mean 0 and variance 1: it is nonnegative for ``r = −m/(1 − m)``, m the smaller part's
-    weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as is possible without
+    The first is for the direction between two parts of the categories, the second for all other
+    directions. With λ the weights of the categories and Λ their diagonal matrix, the joint
+    distribution of x and y is λλ' times 1 + r f(x) f(y) if there are parts, where f is constant on
+    each part and has mean 0 and variance 1: it is nonnegative for ``r = −m/(1 − m)``, m the smaller
+    part's weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as is possible without
     negative probabilities of x = y; for uniform weights, it is −1/(n−1), so that x ≠ y always.
     """
     total = math.fsum(weights)
