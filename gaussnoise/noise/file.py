@@ -139,7 +139,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         header["neighbors"] = ReplaceWithin(tuple(header["public"]))
         header["neighbors"].check("load", domain)
     problem = Problem(domain, header["p"], header["neighbors"], header["shifted"])
-    noise, proof = _kinds(domain, header, arrays)
+    noise, proof = _stored_classes(domain, header, arrays)
     covariance = noise.decode(domain, header, arrays)
     center = (
         np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
@@ -177,7 +177,7 @@ def _check_types(header: dict) -> None:
         )
 
 
-def _kinds(
+def _stored_classes(
     domain: AbstractDomain, header: dict, arrays: dict
 ) -> tuple[type[AbstractCovariance], type[Certificate]]:
     """Return the classes of the covariance and of the certificate that are stored in a file."""

@@ -182,13 +182,13 @@ def _searched(
     """Return the noise for listed sets of ticks, or for too many sets by column generation."""
     who, A, p = domain.who, domain.matrix, problem.p
     size = power_of_two(np.abs(A).max())
-    sets, Z, optimum, note = _found(A / size, who, p, _SHARE * tol, watch.scaled(size))
+    sets, Z, optimum, note = _solved_sets(A / size, who, p, _SHARE * tol, watch.scaled(size))
     certificate = _certificate(domain, sets, optimum.weights, Z, optimum.coordinate_weights, p)
     method = f"{note} of at most {who.most} of {domain.dim} ticks"
     return _covered(problem, domain, optimum.factor, certificate, method, tol, optimum, watch.trace)
 
 
-def _found(
+def _solved_sets(
     A: Array, who: AbstractPatterns, p: float, tol: float, report: Report
 ) -> tuple[Indices, Array, Separated | Overlapping | Exchanged, str]:
     """Return sets of ticks, their correlations, the solver's result, and the name of the solver."""

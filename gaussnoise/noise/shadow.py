@@ -74,7 +74,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
         if len(shown) == 2
         else np.array([[1.0], [-1.0]])
     )
-    outline, members = _shadow(noise, shown, circle)
+    outline, members = _projected_set(noise, shown, circle)
     center = noise.center[shown]
     ellipse = center + circle @ _root(noise, shown).T
     near = max(float(np.abs(part - center).max()) for part in (ellipse, outline))
@@ -132,7 +132,7 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
     return [int(i) for i in pair]
 
 
-def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
+def _projected_set(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
     """Return the covered set's farthest points in each direction, and all points if few.
 
     Points are projected on the coordinates ``shown``; ``circle`` has the directions, one per row.

@@ -45,7 +45,7 @@ def is_written_out(workload: StreamWorkload) -> bool:
 def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
     """Return the optimal covariance of a workload over time as a matrix, with dual weights."""
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
-    w = _inside(optimum.coordinate_weights, p)
+    w = _into_dual_ball(optimum.coordinate_weights, p)
     root = np.sqrt(w)
     U, sizes, _ = np.linalg.svd(
         root[:, None] * workload.toarray() * np.sqrt(optimum.weights), full_matrices=False
@@ -70,7 +70,7 @@ def stream_noise(
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     weights, w = (
         optimum.weights / optimum.weights.sum() * (1 - ROUNDING_MARGIN),
-        _inside(optimum.coordinate_weights, p),
+        _into_dual_ball(optimum.coordinate_weights, p),
     )
     certificate = StreamCertificate(workload, weights, w)
     unit = StreamCovariance(workload, weights, w, 1.0)
@@ -94,7 +94,7 @@ def stream_noise(
     )
 
 
-def _inside(w: Array, p: float) -> Array:
+def _into_dual_ball(w: Array, p: float) -> Array:
     """Return the answers' weights w, scaled to a dual norm of at most one despite rounding.
 
     The dual norm is that of order p/(p − 2).

@@ -80,7 +80,9 @@ def marginal_optimum(
         center = np.repeat(np.asarray(domain.weights) / cells, cells)
     unsolved = Status.INTERRUPTED if optimum.interrupted else Status.ROUNDING
     iterated = len(optimum.pattern_weights) > 1 or (p > 2 and len(optimum.shares) > 1)
-    method = f"{'interior-point method' if iterated else 'closed form'} over {_kinds(workload)}"
+    method = (
+        f"{'interior-point method' if iterated else 'closed form'} over {_counted_types(workload)}"
+    )
     if optimum.unproven:
         method = f"{method}; patterns of differing attributes are bounded, too many to look at"
         unsolved = Status.PATTERNS
@@ -170,7 +172,7 @@ def _answer(
         upper=upper,
         lower=lower,
         sensitivity_squared=1.0,
-        method=f"{how} over {_kinds(workload)}",
+        method=f"{how} over {_counted_types(workload)}",
         unsolved=unsolved,
         steps=optimum.rounds,
         trace=watch.trace,
@@ -214,5 +216,5 @@ def _by_type(workload: Workload, noise: Array) -> ByType:
     return ByType(workload.moving, dict(zip(workload.residuals, variances, strict=True)))
 
 
-def _kinds(workload: Workload) -> str:
+def _counted_types(workload: Workload) -> str:
     return f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"

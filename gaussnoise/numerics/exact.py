@@ -8,7 +8,7 @@ _MOST_OPERATIONS = 4000  # number of operations that take about a tenth of a sec
 
 
 def is_small(factor: Array, points: Array) -> bool:
-    """Return whether :func:`longest_square` takes at most about a tenth of a second.
+    """Return whether exact rational arithmetic on these arrays takes at most a tenth of a second.
 
     ``factor`` has shape (d, r), ``points`` shape (N, d).
     """

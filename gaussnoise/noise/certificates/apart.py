@@ -40,7 +40,7 @@ class Block(NamedTuple):
     domain: AbstractTables
 
     @property
-    def stated(self) -> tuple[object, ...]:
+    def contents(self) -> tuple[object, ...]:
         """The block's contents as a tuple of plain values, to compare it with another block."""
         own = self.domain
         return self.number, self.scale, own.sizes, own.terms, own.weights
@@ -156,9 +156,9 @@ class ApartCertificate(Certificate):
             or problem.p != 2
         ):
             raise CertificateError("verify: the certificate of blocks belongs to another problem")
-        expected = [block.stated for block in blocks_of(domain, relation)]
+        expected = [block.contents for block in blocks_of(domain, relation)]
         several = [T for T in covariance.variances if len({*T} & {*relation.numbers}) > 1]
-        if expected != [block.stated for block in self.blocks] or several:
+        if expected != [block.contents for block in self.blocks] or several:
             raise CertificateError("verify: expected a certificate for every block")
         if not all(is_sum(covariance.strategies[i]) for i in relation.numbers):
             raise CovarianceError("verify: expected sums that are measured apart from counts")

@@ -103,7 +103,7 @@ class PointCertificate(Certificate):
             raise CertificateError(
                 "verify: the certificate is not a measure on the sensitivity set"
             )
-        return [check_points(problem, covariance, center, domain, _below(self))]
+        return [check_points(problem, covariance, center, domain, _proven_bound(self))]
 
     def encode(self) -> Stored:
         arrays: dict[str, NDArray[Any]] = {
@@ -202,7 +202,7 @@ def _by_oracle(
         )
     ):
         raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
-    lower, rounding = _below(witness)
+    lower, rounding = _proven_bound(witness)
     lower -= Body(covered).rounded(problem.p)
     forgiven = min(Body(covered).forgiven(problem.p) / lower, 1.0) if lower > 0 else 1.0
     return Verification(
@@ -301,7 +301,7 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
     return all(i == j or (min(i, j), max(i, j)) in edges for i, j in rows.tolist())
 
 
-def _below(witness: PointCertificate) -> tuple[float, float]:
+def _proven_bound(witness: PointCertificate) -> tuple[float, float]:
     """Return a lower bound on ``‖W^½ X Λ^½‖_*``, and the fraction of it subtracted for rounding.
 
     W is the diagonal matrix of the coordinate weights. X has the points as columns, minus their

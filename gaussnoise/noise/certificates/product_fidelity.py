@@ -116,10 +116,11 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The matrix with ``cross`` replaced by zero, and ``own`` by its Schur complement.
+        """The matrix without entries that couple √λ to other directions, for a lower bound.
 
-        The trace of the square root can only become smaller. The other directions stay as they are,
-        so that the matrices of several bases can be added.
+        ``cross`` is replaced by zero, and ``own`` by its Schur complement. The trace of the square
+        root can only become smaller. The other directions stay as they are, so that the matrices of
+        several bases can be added.
         """
         values, axes = self.spectrum
         inner = (axes * values) @ axes.T
@@ -334,7 +335,7 @@ class Blocks:
                 for b, side in enumerate(sides)
             }
             bounds.append(
-                _together(
+                _root_trace_of_sum(
                     count * w * math.prod(roots[pair] for pair in table) ** 2
                     for (table, w), count in zip(
                         self.tables, self.workload.table_counts.tolist(), strict=True
@@ -512,7 +513,7 @@ class _Group:
                 for choice, value in self._coefficient(T, T).items()
             )
             kind = self._type(_attributes(T))
-            traces[kind] = traces.get(kind, 0.0) + _together(parts)
+            traces[kind] = traces.get(kind, 0.0) + _root_trace_of_sum(parts)
         return traces
 
     def _side(self, i: int, bases: Mapping[int, int]) -> _Side:
@@ -556,7 +557,7 @@ class _Group:
         order = sorted(range(len(axes)), key=axes.__getitem__)
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
-    def _row(self, U: Parts, i: int) -> Array:
+    def _couplings(self, U: Parts, i: int) -> Array:
         """Return the entries that couple the directions of attribute i to its part in the set U.
 
         The attribute has one base, and ``inner`` is diagonal in these directions. If U does not
@@ -602,7 +603,7 @@ class _Group:
         return _STEP / (2 * math.pi) * math.fsum(total) / (1 + _EXCESS)
 
     def _eigenvalues(self, T: Parts) -> Array:
-        return reduce(np.multiply.outer, (self._row(T, i) for i, _ in T), np.ones(()))
+        return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
         """Return ``Σ w Π_i f_i``, summed over the axes of T that are axes of neither U nor V.
@@ -612,7 +613,7 @@ class _Group:
         """
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
-            operands += [self._row(U, i) * self._row(V, i), [axis]]
+            operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]
         return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
     def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
@@ -720,7 +721,7 @@ def _root_trace(matrix: Array) -> float:
     return float(np.sqrt(np.maximum(values - blur, 0.0)).sum())
 
 
-def _together(squares: Iterable[float]) -> float:
+def _root_trace_of_sum(squares: Iterable[float]) -> float:
     """Return ``√(Σ_A (tr √A)²)``, a lower bound on the trace of the square root of ``Σ A``.
 
     The matrices A are positive semidefinite, and ``squares`` are their ``(tr √A)²``. ``(tr √A)² =

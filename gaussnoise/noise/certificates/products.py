@@ -61,15 +61,15 @@ class ProductCertificate(TableCertificate):
     parts: tuple[NDArray[np.bool_], ...]
 
     def lower_bound(self) -> float:
-        return self._found[0]
+        return self._bound_and_tightness[0]
 
     @property
     def is_tight(self) -> bool:
         """Whether the lower bound uses all blocks of the second moment: none was dropped."""
-        return self._found[1]
+        return self._bound_and_tightness[1]
 
     @cached_property
-    def _found(self) -> tuple[float, bool]:
+    def _bound_and_tightness(self) -> tuple[float, bool]:
         blocks = Blocks(self, self.workload())
         total, tight = blocks.fidelity()
         return max(self.domain.weights) * total * (1 - SLACK), tight
