@@ -212,9 +212,10 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return matrices with rows u_i and v_j: unit vectors v_j of this Gram matrix, and best u_i.
+    """Return vectors u_i and v_j as the rows of two matrices: unit vectors v_j, and the best u_i.
 
-    The u_i maximise ``Σ A_ij <u_i, v_j>`` for these v_j, where the p-norm of their lengths is one.
+    ``gram`` is the Gram matrix of the v_j. The u_i maximise ``Σ A_ij <u_i, v_j>`` for these v_j,
+    where the p-norm of their lengths is one.
     """
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]

@@ -98,9 +98,10 @@ def kronecker(arrays: Iterable[Array]) -> Array:
 
 
 def joined(name: str, stored: list[Stored]) -> Stored:
-    """Return the stored parts as one: a list of all headers under ``name``, and all arrays.
+    """Return the headers and arrays of all parts as one header and one set of arrays.
 
-    The array ``key`` of part k is named ``key@k``.
+    The header lists the parts' headers under ``name``. The array ``key`` of part k is named
+    ``key@k``.
     """
     arrays = {
         f"{key}@{k}": array

@@ -117,10 +117,9 @@ def apart_noise(
 ) -> OptimalNoise:
     """Return the noise of the best banded strategy, with a Markov chain as its certificate.
 
-    A banded strategy is a lower triangular matrix C with few diagonals, for which C x gets
-    independent noise.
-
-    If the gap exceeds ``tol``, that strategy is improved by steps that give up its band.
+    A strategy is a lower triangular matrix C: the values C x of a stream x get independent noise.
+    It is banded if it has few diagonals. If the gap exceeds ``tol``, the strategy is improved by
+    steps that give up its band.
     """
     n, k, A = domain.dim, who.most, domain.matrix
     unit = A / power_of_two(np.abs(A).max())

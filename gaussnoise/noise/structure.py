@@ -13,7 +13,7 @@ from domains.floats import Array
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is not factored further; and the group, if it is circulant over a group.
+    """A matrix that is not factored further, with the group over which it is circulant, if any.
 
     The group is the product of cyclic groups of the ``orders``, which are empty without a group.
     Then ``matrix[g, h] = f(g − sign·h)`` for elements g, h and a function f.

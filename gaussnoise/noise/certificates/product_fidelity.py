@@ -75,7 +75,7 @@ class _Side:
 
     @cached_property
     def whole_root(self) -> float:
-        """A lower bound on the trace of the square root of the matrix ``Λ^½ G Λ^½``."""
+        """A lower bound on the trace of the square root of the attribute's matrix."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
         return _root_trace(
@@ -86,7 +86,7 @@ class _Side:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """The eigenvalues and eigenvectors of ``inner`` after its first ``lead`` rows and columns.
+        """The eigenvalues and eigenvectors of the matrix ``inner[lead:, lead:]``.
 
         Tiny eigenvalues are replaced by zero.
         """
@@ -116,11 +116,11 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The matrix without entries that couple √λ to other directions, for a lower bound.
+        """The attribute's matrix without entries that couple √λ to other directions.
 
-        ``cross`` is replaced by zero, and ``own`` by its Schur complement. The trace of the square
-        root can only become smaller. The other directions stay as they are, so that the matrices of
-        several bases can be added.
+        λ are the weights of its categories. ``cross`` is replaced by zero, and ``own`` by its Schur
+        complement, so that the trace of the square root can only become smaller. The other
+        directions stay as they are, so that the matrices of several bases can be added.
         """
         values, axes = self.spectrum
         inner = (axes * values) @ axes.T
@@ -405,10 +405,10 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return the kinds of directions of attribute i, each as a pair of i and a truth value.
+        """Return the kinds of directions of attribute i.
 
-        The value is true for the direction between two parts of its categories, false for all
-        others.
+        They are (i, True) for the direction between two parts of its categories, if there are two,
+        and (i, False) for all other directions, if there are any.
         """
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
