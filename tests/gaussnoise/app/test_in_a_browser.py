@@ -276,7 +276,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_role("alert")).to_contain_text("Read the warnings above")
     assert ledger.charges == 0
-    tab.get_by_label("Purpose, one public line").fill("for the council")
+    tab.get_by_label("Purpose, for the ledger").fill("for the council")
     tab.get_by_role("checkbox", name="I have read the warnings").click()
 
     (folder / "rows.csv").write_text(f"sex,age\n{good}{bad}M,20\n", encoding="utf-8")  # other rows
@@ -303,7 +303,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     expect(tab.get_by_text("All files of releases/census")).to_be_visible(timeout=60_000)
     connected(tab)
     expect(tab.get_by_label("Name of the release")).to_have_value("release-1")  # a new one
-    expect(tab.get_by_label("Purpose, one public line")).to_have_value("for the council")
+    expect(tab.get_by_label("Purpose, for the ledger")).to_have_value("for the council")
     (entry,) = ledger.entries()
     assert (entry.id, entry.purpose) == ("census", "for the council")
     assert [*(folder / RELEASES / "census").rglob("*.parquet")]
