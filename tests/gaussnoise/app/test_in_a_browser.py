@@ -121,7 +121,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_label("Rows of one person").fill("2")
     expect(tab.get_by_text("The noise is about 2 times that for one row")).to_be_visible()
     tab.get_by_role("button", name="Keep: person id names the person; 2 rows of a").click()
-    expect(tab.get_by_role("status").filter(has_text="Kept in schema.toml")).to_be_visible()
+    expect(tab.get_by_role("status").filter(has_text="Kept: person id names")).to_be_visible()
 
     tab.get_by_role("link", name="2 Questions").click()
     connected(tab)
@@ -156,7 +156,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_label("ρ (rho)").blur()
     expect(half).to_have_text(re.compile(rf"^{before / 2:.3g}"))
     tab.get_by_role("button", name="Keep this budget").click()
-    expect(tab.get_by_text("Kept: rho = 0.4")).to_be_visible()
+    expect(tab.get_by_text("Kept: ρ = 0.4")).to_be_visible()
 
     tab.get_by_role("link", name="4 Release").click()
     expect(tab.get_by_role("radio", name="several")).to_be_visible()
