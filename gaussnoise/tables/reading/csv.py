@@ -55,6 +55,9 @@ def open_csv(
     usual = all(file.is_usual for file in files)
     pairs = zip(files, checked, strict=True)
     plain = usual and all(_of_lines(file, one, len(names)) for file, one in pairs)
+    # duckdb does not see a quote after a byte order mark, and may then skip all records
+    protected = not {delimiter, quote, "\n", "\r"}.isdisjoint(names[0])
+    usual = usual and not (protected and any(file.start for file in files))
     limit: dict[str, Any] = {} if longest < _USUAL_LINE else {"max_line_size": longest}
     relation = connection.read_csv(
         [glob.escape(path) for path in paths]
