@@ -30,25 +30,25 @@ class Lines:
     def batches(self, columns: Sequence[str]) -> "Iterator[pa.Table]":
         """Yield columns x0, x1, … of text, some rows at a time; fields without a byte are null."""
         import pyarrow as pa
-        import pyarrow.csv
+        from pyarrow import csv
 
         self._interrupted = False
         names = [f"x{k}" for k in range(len(columns))]
-        convert = pa.csv.ConvertOptions(
+        convert = csv.ConvertOptions(
             include_columns=list(dict.fromkeys(columns)),
             column_types=dict.fromkeys(columns, pa.string()),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        read = pa.csv.ReadOptions(block_size=BLOCK, column_names=self._names, skip_rows=1)
+        read = csv.ReadOptions(block_size=BLOCK, column_names=self._names, skip_rows=1)
         for file in self._files:
-            parse = pa.csv.ParseOptions(
+            parse = csv.ParseOptions(
                 delimiter=file.delimiter,
                 quote_char=file.quote or False,
                 double_quote=bool(file.quote),
             )
-            with pa.csv.open_csv(file.path, read, parse, convert) as blocks:
+            with csv.open_csv(file.path, read, parse, convert) as blocks:
                 for block in blocks:
                     if self._interrupted:
                         raise KeyboardInterrupt
