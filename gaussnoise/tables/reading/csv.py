@@ -55,11 +55,15 @@ def open_csv(
     usual = all(file.is_usual for file in files)
     pairs = zip(files, checked, strict=True)
     plain = usual and all(_of_lines(file, one, len(names)) for file, one in pairs)
+    lengths = [one.length for one in checked]
+    if _misread(names, delimiter, marked=any(file.start for file in files)):
+        usual = False
+        files, lengths = zip(*map(_renamed, files, lengths), strict=True)
     limit: dict[str, Any] = {} if longest < _USUAL_LINE else {"max_line_size": longest}
     relation = connection.read_csv(
         [glob.escape(path) for path in paths]
         if usual
-        else served({f: one.length for f, one in zip(files, checked, strict=True)}, connection),
+        else served(dict(zip(files, lengths, strict=True)), connection),
         columns=dict.fromkeys(names, "VARCHAR"),
         auto_detect=False,
         header=True,
@@ -77,6 +81,29 @@ def open_csv(
         **limit,
     )
     return relation, Lines(files, names) if plain else None
+
+
+def _misread(names: Sequence[str], delimiter: str, *, marked: bool) -> bool:
+    """Return whether duckdb may not find the end of the first line, and skip all records.
+
+    It takes a line end in quotes there for the one between records, and does not see a quote after
+    a byte order mark.
+    """
+    ends = not {"\n", "\r"}.isdisjoint("".join(names))
+    return ends or (marked and delimiter in names[0])
+
+
+def _renamed(plain: Plain, length: int) -> tuple[Plain, int]:
+    """Return a text with column names that need no quotes, and its length in bytes."""
+    lines: list[str] = []
+    with plain.open() as file, _text(file) as text:
+        names = next(_records(plain, (lines.append(line) or line for line in text)))
+    old = "".join(lines)
+    end = old[len(old.rstrip("\r\n")) :]
+    new = plain.delimiter.join(f"x{k}" for k in range(len(names))) + end
+    size = len(old.encode(errors="surrogateescape"))
+    own = size if plain.characters is None else len(old)  # one byte a character
+    return plain.instead(new.encode(), own), length - size + len(new)
 
 
 def _of_lines(file: Plain, checked: "_Checked", columns: int) -> bool:
@@ -124,6 +151,10 @@ def _ends_in_first_line(plain: Plain) -> bool:
     return True
 
 
+def _text(file: Any) -> io.TextIOWrapper:
+    return io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+
+
 def _records(plain: Plain, lines: Iterable[str]) -> Iterator[list[str]]:
     quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
     quote = plain.quote or None
@@ -163,10 +194,7 @@ def text_number(column: str) -> str:
 
 def _header(plain: Plain, dialect: Dialect) -> list[str]:
     # decoding errors raise nothing here, where only first rows are read; duckdb refuses such files
-    with (
-        plain.open() as file,
-        io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,
-    ):
+    with plain.open() as file, _text(file) as text:
         try:
             names = next(_records(plain, text), [])
         except csv.Error:

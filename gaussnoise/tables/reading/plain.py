@@ -4,13 +4,14 @@ Each reading does this again, block by block: nothing is kept in memory or in an
 """
 
 import codecs
+import copy
 import gzip
 import io
 import itertools
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import DataError
 from ..schema.dialect import Dialect, hint
@@ -43,6 +44,7 @@ class Plain:
         delimiter: the character between fields.
         quote: the character around fields, or "".
         is_usual: whether duckdb can read the file without conversion.
+        first: bytes in UTF-8 that stand before those of the file.
 
     Raises:
         DataError: UTF-16; a mark or ``sep=`` that contradicts the dialect; an archive of several
@@ -50,7 +52,7 @@ class Plain:
     """
 
     def __init__(self, path: str, dialect: Dialect) -> None:
-        self.path = path
+        self.path, self.first = path, b""
         self.delimiter, self.quote = dialect.of(name_of(path))
         self.characters = dialect.characters
         with unpacked(path) as file:
@@ -80,8 +82,14 @@ class Plain:
         """Return a stream of the text in UTF-8, without a byte order mark."""
         return self.begin() if self.is_usual else io.BufferedReader(_Text(self), _PIECE)
 
+    def instead(self, first: bytes, skipped: int) -> Self:
+        """Return the text with other bytes instead of its first ones, as its own encoding has."""
+        other = copy.copy(self)
+        other.first, other.start, other.is_usual = first, self.start + skipped, False
+        return other
+
     def begin(self) -> Any:
-        """Return a stream of the text in its own encoding."""
+        """Return a stream of the file's own bytes of the text."""
         file = unpacked(self.path)
         file.read(self.start)
         return file
@@ -92,7 +100,7 @@ class _Text(io.RawIOBase):
 
     def __init__(self, plain: Plain) -> None:
         self._plain = plain
-        self._file, self._left, self._at = plain.begin(), b"", 0
+        self._file, self._left, self._at = plain.begin(), plain.first, 0
 
     def readable(self) -> bool:
         return True
@@ -120,7 +128,7 @@ class _Text(io.RawIOBase):
                 raise io.UnsupportedOperation("the end is not known")
         if offset < self._at:
             self._file.close()
-            self._file, self._left, self._at = self._plain.begin(), b"", 0
+            self._file, self._left, self._at = self._plain.begin(), self._plain.first, 0
         while self._at < offset and self.read(min(offset - self._at, _PIECE)):
             pass
         return self._at

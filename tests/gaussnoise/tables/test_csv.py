@@ -86,6 +86,13 @@ def test_tsv_knows_no_quotes(tmp_path, end):
         (b'a,b\n"""",""""""\n', [('"', '""')]),
         (b'a,b\n"x\ny\r\nz\rw,",1', [("x\ny\r\nz\rw,", "1")]),
         (b'\xef\xbb\xbf"a",b\r\nx,"1"\r\n', [("x", "1")]),
+        (b'\xef\xbb\xbf"a,",b\nx,1\ny,2\n', [("x", "1"), ("y", "2")]),
+        (b'\xef\xbb\xbf"a\nb"\n"x"\ny\n', [("x",), ("y",)]),
+        (b'\xef\xbb\xbf"a""\r\n",b\r\n"x,",1\r\n', [("x,", "1")]),
+        (b'"a\nb",c\r\nx,1\r\n"y\n",2\r\n', [("x", "1"), ("y\n", "2")]),  # of Excel
+        (b'a,"b\r"\nx,1\ny,2', [("x", "1"), ("y", "2")]),
+        (b'a,"b\n"\rx,1\ry,2\r', [("x", "1"), ("y", "2")]),
+        (b'a,"b\n\r\n"', []),
         (b"a,b\n\nx,\n\n", [("x", None)]),
         (b"a\nx\n\ny\n", [("x",), (None,), ("y",)]),
         (b"a,b", []),
@@ -300,6 +307,25 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(
     assert outcomes["read"] > 30
     assert outcomes["refused"] > 10 or not quote
     assert outcomes["of another length"] > 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WRITTEN if kind not in ("tsv", "no quotes")])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_column_names_in_quotes_hold_line_ends_of_any_kind(tmp_path, connection, kind, end):
+    name, dialect = WRITTEN[kind]
+    if name == "t.tsv.zst":  # which has no quotes otherwise
+        dialect = gn.Dialect(quote="'")
+    delimiter, quote = dialect.of(name_of_text(name))
+    marks = [b"", codecs.BOM_UTF8] if dialect.encoding == "utf-8" else [b""]
+    for inner in ("\n", "\r", "\r\n", delimiter, 2 * quote):
+        for header in ([f"é{inner}", "b"], ["a", f"{inner}é"], [f"{inner}é", f"ü{inner}ü"]):
+            line = delimiter.join(f"{quote}{own}{quote}" for own in header)
+            text = end.join([line, f"{quote}x\n{quote}{delimiter}1", f"y{delimiter}é", ""])
+            for mark in marks:
+                packed(tmp_path / name, mark + text.encode(dialect.encoding))
+                relation, _ = open_csv([str(tmp_path / name)], connection, dialect)
+                assert relation.columns == [own.replace(2 * quote, quote) for own in header]
+                assert relation.fetchall() == [("x\n", "1"), ("y", "é")], (text, mark)
 
 
 def as_lines(lines, names):
