@@ -139,7 +139,7 @@ class Layout:
 
     @cached_property
     def places(self) -> Mapping[Key, tuple[int, slice]]:
-        """The place of each measurement (T, exact): its group, and the slice of the group's file."""
+        """The place of each measurement (T, exact): its group and its slice of the group's file."""
         places = {}
         for part, own in enumerate(self.measured):
             start = 0
