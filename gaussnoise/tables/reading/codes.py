@@ -95,9 +95,9 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
 
 
 def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
-    """Yield a warning for each attribute with categories that pandas cannot tell apart.
+    """Yield a message for each attribute whose categories pandas confuses with each other.
 
-    Only categories that no row can have, with ``drop``, give a warning. Others raise DataError.
+    Only categories that no row can have, with ``drop``, give a message. Others raise DataError.
     """
     for attribute in attributes:
         name = attribute.name

@@ -98,7 +98,7 @@ def _frame(table: object) -> Frame:
 
 
 def frame_backend(table: object) -> "EagerAllowed":
-    """Return the library for dataframes of results: the table's own if it is eager, else pyarrow."""
+    """Return the library for dataframes of results: the table's if it is eager, else pyarrow."""
     frame = None if is_path(table) else native_frame(table)
     # objects that are no frame are refused later
     own = frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None

@@ -66,7 +66,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | None]:
-    """Return a function like ``read``, except that it returns None where ``read`` raises an error."""
+    """Return a function like ``read`` that returns None wherever ``read`` raises an error."""
 
     @functools.wraps(read)
     def answer(*values: Arguments.args, **named: Arguments.kwargs) -> Answer | None:
@@ -487,7 +487,7 @@ def multiple_of(number: float | None, unit: float) -> int:
 
 
 def confused(attribute: Attribute) -> tuple[str | None, bool]:
-    """Return why ``UNTYPED`` columns (pandas and dask) cannot tell categories apart, or None.
+    """Return why categories are confused in ``UNTYPED`` columns (pandas and dask), or None.
 
     The second value is whether no row can have any of the categories in question.
     """
