@@ -25,7 +25,7 @@ def coded_lazily(
     person: str | None,
     kept: Sequence[str] = (),
 ) -> Lazy:
-    """Return a frame with the codes of the attributes' values, as columns c0, c1, …
+    """Return a frame with the codes of the attributes' values, as columns named c0, c1 and so on.
 
     This is for Spark, ibis and any other lazy engine of narwhals. A code is 1 + the index of the
     value's category or bin, or 0. Codes of few categories or bins are found by expressions, of many

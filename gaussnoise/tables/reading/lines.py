@@ -28,9 +28,9 @@ class Lines:
         self._interrupted = True
 
     def batches(self, columns: Sequence[str]) -> "Iterator[pa.Table]":
-        """Yield arrow tables of some rows each, with these columns as text, named x0, x1, …
+        """Yield arrow tables of some rows each, with these columns as text.
 
-        Empty fields without quotes are null.
+        The columns are named x0, x1, … Empty fields without quotes are null.
         """
         import pyarrow as pa
         from pyarrow import csv
