@@ -471,8 +471,7 @@ class Plan(AbstractPlan):
         return result
 
     def independent_standard_deviation(self, *names: str) -> float:
-        """Return the standard deviation of a marginal's cells if each marginal had independent
-        noise.
+        """Return the standard deviation of a marginal's cells with independent noise per marginal.
 
         The budget is split between the marginals in the best way.
         """

@@ -232,7 +232,11 @@ class Request(PickledByArguments):
     def relation(self) -> Relation:
         """The neighbouring relation against which noise is calibrated.
 
-        With public attributes, or budgets that grow with numbers, it has these as details.
+        Public attributes, and budgets that grow with numbers, are a part of it. For such budgets,
+        let ρ be the budget of a person, T the scale of a number, and V the sum of the number over
+        the person's rows, which are k at most. They change counts by at most k, and sums by V. If
+        each row, with a number v, costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at most
+        ρ and ``ρ (V/T)²``, by the triangle inequality. It is tight for rows in one cell.
         """
         used = [self.schema.attributes[i] for i in self.used]
         scales = {

@@ -136,7 +136,9 @@ def target_weights(
 ) -> list[float]:
     """Return weights with which the least largest weighted deviation meets the targets best.
 
-    There is one weight for each entry of the workload.
+    There is one weight for each entry of the workload. Entries without a target get a common
+    deviation: the one that :data:`SHARE` of the targets' budget would give them alone. Budgets of
+    separate measurements add up, and the joint optimum needs no more than their sum.
 
     Args:
         domain: the workload.

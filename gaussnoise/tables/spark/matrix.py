@@ -118,7 +118,9 @@ class Matrix:
     def noisy_columns(self, answers: Integers, most: int, draw: Callable[[int], Counts]) -> Array:
         """Return some whole columns of the matrix with noise, decoded along the first attributes.
 
-        The result has the shape of ``answers``, (all matrix rows, some columns).
+        ``answers``: the same columns of the results of :meth:`answered_rows`, shape (all matrix
+        rows, some columns); the result has the same shape. ``most``: as there. ``draw``: a function
+        that returns a number of integers of noise.
         """
         first, query = self.T[: self.lead], self.query
         columns = answers.reshape(*(query.strategies[i].size for i in first), -1)
