@@ -73,7 +73,7 @@ def check_rows(
             if attribute.other is not None
             for case in _by_reason(source, attribute, rows[f"c{k}"])
         ]
-        others = {"clipped": clipped, "caught": caught, "boundless": _boundless(read, rows)}
+        others = {"clipped": clipped, "caught": caught, "boundless": _in_open_bins(read, rows)}
         cases = list(_cases(source, read, rules, rows, person))
         return rows, cases, {name: tuple(own) for name, own in others.items()}
 
@@ -117,7 +117,7 @@ def _totals(
     return totals
 
 
-def _boundless(read: Sequence[Attribute], rows: Counter[str]) -> Iterator[FailureCase]:
+def _in_open_bins(read: Sequence[Attribute], rows: Counter[str]) -> Iterator[FailureCase]:
     """Yield, for each bin of dates with an infinite edge, how many rows are in it."""
     for k, attribute in enumerate(read):
         for cell, name in open_bins(attribute.edges).items():

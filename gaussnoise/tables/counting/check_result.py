@@ -94,7 +94,7 @@ class CheckResult:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings that the table, the schema or the date format may be another than was meant."""
-        return (*_elsewhere(self), *_many_odd(self), *_unread_dates(self))
+        return (*_wrong_table_warnings(self), *_many_odd_warnings(self), *_unread_dates(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain data for JSON, with a note that it is not private."""
@@ -163,18 +163,18 @@ _NEARLY_ALL = 0.9  # least share of the values of a column
 _MANY = 0.1  # least share of all rows: more than a few errors of typing
 
 
-def _elsewhere(found: CheckResult) -> Iterator[str]:
+def _wrong_table_warnings(found: CheckResult) -> Iterator[str]:
     """Yield a warning for each column where nearly all values are not of the expected kind."""
     for column, present, reasons in _odd(found):
         rows = sum(reasons.values())
         if rows >= _NEARLY_ALL * present:
             yield (
-                f"{rows:,} of {present:,} values of {printable(column)} {_how(reasons)}; is this "
+                f"{rows:,} of {present:,} values of {printable(column)} {_reasons_text(reasons)}; is this "
                 "the table, and this the schema, that you mean?"
             )
 
 
-def _many_odd(found: CheckResult) -> Iterator[str]:
+def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
     """Yield a warning for each column where many rows (a tenth or more) have unexpected values."""
     caught = {case.column for case in found.caught}
     lost = replace(found, clipped=(), boundless=())
@@ -183,7 +183,7 @@ def _many_odd(found: CheckResult) -> Iterator[str]:
         if _MANY * found.rows <= rows < _NEARLY_ALL * present:
             end = "count in its catch-all" if column in caught else "are left out"
             yield (
-                f"{rows:,} of {present:,} values of {printable(column)} {_how(reasons)}: their "
+                f"{rows:,} of {present:,} values of {printable(column)} {_reasons_text(reasons)}: their "
                 f"rows {end}; does the schema name every value, as the table writes it, and every "
                 "code for missing?"
             )
@@ -206,7 +206,7 @@ def _odd(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
         yield column, found.rows - missing[column], reasons
 
 
-def _how(reasons: Counter[str]) -> str:
+def _reasons_text(reasons: Counter[str]) -> str:
     return " or ".join(reason for reason, _ in reasons.most_common())
 
 

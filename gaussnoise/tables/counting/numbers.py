@@ -83,7 +83,7 @@ def keys_and_sums(
     keys = [code(i) for i in range(len(attributes))]
     sums: dict[str, Any] = {}
     weights = None if weight is None else _integers(code(len(attributes)), 64)
-    w = None if weights is None else _above(weights, unit)
+    w = None if weights is None else _steps_above(weights, unit)
     for i, attribute in enumerate(attributes):
         if not attribute.is_summed:
             continue
@@ -92,7 +92,7 @@ def keys_and_sums(
             v = _integers(_when(code(i) > 0, code(i) - 1, 0), 64)
             sums |= {f"a{i}": v % LOW, f"h{i}": v // LOW}
             continue
-        a = _above(_integers(code(i), 64), unit)
+        a = _steps_above(_integers(code(i), 64), unit)
         sums[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
         if has_squares(attribute):
             sums[f"q{i}"] = (a * a) // unit
@@ -101,7 +101,7 @@ def keys_and_sums(
     return keys, sums
 
 
-def _above(code: Any, unit: int) -> Any:
+def _steps_above(code: Any, unit: int) -> Any:
     """Return the steps of numbers above the lower bound, in ``unit`` steps per interval.
 
     ``code`` is 1 + the step, of :data:`STEPS` steps per interval; 0, for no number, gives 0.

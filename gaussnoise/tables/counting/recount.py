@@ -57,7 +57,7 @@ class Recount:
     left_out: int
 
 
-class _Way(NamedTuple):
+class _Settings(NamedTuple):
     """The settings by which a record is added to the cells of tables."""
 
     attributes: Sequence[Attribute]
@@ -99,7 +99,7 @@ def recount(
     fit = [(record, who) for record, who in rows if _fits(record, who, read, person, impossible)]
     summed = {i for i, a in enumerate(attributes) if a.is_summed}
     joined = joined_numbers(sets_of_numbers(summed, subsets))
-    way = _Way(attributes, weight, unit, joined)
+    way = _Settings(attributes, weight, unit, joined)
     counted, crowded = Counter[tuple[Record, float]](), 0
     if limit is None:
         counted.update((record, 1.0) for record, _ in fit)
@@ -233,7 +233,7 @@ def _number(codes: Sequence[int], how: PerPerson, attribute: Attribute) -> int:
     return 1 + (2 * sum(present) + len(present)) // (2 * len(present))
 
 
-def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]:
+def _cells(record: Record, S: Subset, way: _Settings) -> Iterator[tuple[Record, int]]:
     """Yield (cell, units) for the cells of the table of S to which a record adds units."""
     mass = way.unit if way.weight is None else _parts(record[-1], way.unit)
     numbers = [i for i in S if way.attributes[i].is_summed]
@@ -253,7 +253,7 @@ def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]
 
 
 def _divided(
-    record: Record, joined: Subset, mass: int, way: _Way
+    record: Record, joined: Subset, mass: int, way: _Settings
 ) -> list[tuple[tuple[int, ...], int]]:
     """Return (virtual cells, units): how a record's units are divided among products of cells.
 

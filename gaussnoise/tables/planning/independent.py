@@ -38,7 +38,7 @@ def independent_deviations(plan: "Plan") -> Array:
     """
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if isinstance(plan.noise.certificate, ApartCertificate):
-        return _apart(plan, plan.noise.certificate.blocks)
+        return _deviations_of_blocks(plan, plan.noise.certificate.blocks)
     if plan.domain.is_cells:
         # The least variance of a cell of one marginal alone, at unit sensitivity. It would be 2,
         # but replacing a row keeps the sum of all cells, and the sums over each public combination.
@@ -51,10 +51,10 @@ def independent_deviations(plan: "Plan") -> Array:
             alone = 2 * (1 - 1 / (cells + 1))  # persons may have no row
     else:
         terms, known = plan.domain.terms, set(plan.noise.problem.public)
-        alone = np.array([_alone(term, plan.neighbors, known) for term in terms]) / cells
+        alone = np.array([_variance_alone(term, plan.neighbors, known) for term in terms]) / cells
         # a lower bound: the larger of those for replaced rows and for added rows
         if plan.neighbors == "replace" and plan.person is not None:
-            rows = np.array([_alone(term, "add-remove", known) for term in terms]) / cells
+            rows = np.array([_variance_alone(term, "add-remove", known) for term in terms]) / cells
             alone = np.maximum(alone, rows)
     # The split minimises Σ cells · (weight² · alone / share)^(p/2) over shares that sum to one, by
     # Lagrange multipliers; at p = ∞, the largest term.
@@ -64,7 +64,7 @@ def independent_deviations(plan: "Plan") -> Array:
     return np.sqrt(variances * (shares.sum() / (2 * plan.answer_rho)))
 
 
-def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
+def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
     """Return :func:`independent_deviations` if counts, and each number's sums, have own budgets.
 
     The shares of a block's tables minimise ``Σ weight² · alone / share``, where ``alone`` is the
@@ -74,7 +74,7 @@ def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
     numbers = {block.number for block in blocks}
     for block in blocks:
         terms, weights = block.domain.terms, np.array(block.domain.weights)
-        alone = np.array([_alone(term, "add-remove", ()) for term in terms])
+        alone = np.array([_variance_alone(term, "add-remove", ()) for term in terms])
         shares = weights * np.sqrt(alone)
         variance = dict(zip(terms, alone / shares * shares.sum(), strict=True))
         for k, term in enumerate(plan.domain.terms):
@@ -124,7 +124,7 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
     return (2 * lower / plan.noise.gamma) ** 2
 
 
-def _alone(
+def _variance_alone(
     term: Sequence[tuple[int, AbstractBase]], neighbors: Relation, public: Collection[int]
 ) -> float:
     """Return the least total variance of one entry's answers if nothing else is released.

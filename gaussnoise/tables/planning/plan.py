@@ -206,7 +206,7 @@ class Plan(AbstractPlan):
         return {S: place for place, S in enumerate(self.tables.subsets)}
 
     @cached_property
-    def _having(self) -> list[set[int]]:
+    def _places_with(self) -> list[set[int]]:
         """For each attribute, the indices of the planned marginals that contain it."""
         having: list[set[int]] = [set() for _ in self.schema.names]
         for S, place in self._places.items():
@@ -230,7 +230,7 @@ class Plan(AbstractPlan):
 
     def check_released(self, S: Subset) -> None:
         """Raise ParameterError unless the attributes S are part of a planned marginal."""
-        if S and S not in self._places and not set.intersection(*(self._having[i] for i in S)):
+        if S and S not in self._places and not set.intersection(*(self._places_with[i] for i in S)):
             names = " × ".join(self.schema.names[i] for i in S) or "the total"
             known = one_of(marginal_name(marginal) or "the total" for marginal in self.marginals)
             raise ParameterError(

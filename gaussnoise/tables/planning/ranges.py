@@ -120,7 +120,7 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
         if own.low is None or own.high is None:
             lines.append(f"{own.column}: no range, since {own.reason}.")
             continue
-        (least, most), (low, high) = own.ends, (_exact(own.low), _exact(own.high))
+        (least, most), (low, high) = own.ends, (_exact_text(own.low), _exact_text(own.high))
         cuts = [f"below {low} count as {low}"] * (own.low > least or not own.rho)
         cuts += [f"above {high} count as {high}"] * (own.high < most or not own.rho)
         cut = f"{own.column}: numbers {' and those '.join(cuts) or 'all count as they are'}"
@@ -154,6 +154,6 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
     return lines
 
 
-def _exact(end: float) -> str:
+def _exact_text(end: float) -> str:
     """Return the shortest text from which Python reads exactly this number."""
     return repr(end).removesuffix(".0")

@@ -175,8 +175,8 @@ def numbers_text(plan: "Plan") -> list[str]:
             measured = "" if measured is None else f" {measured}"
             more = "".join(f" and {interval_text(*interval)}" for interval in intervals[1:])
             line = (
-                f"sum of {' times '.join(sums)}{given}: sd {_span(deviations)}, "
-                f"95 % ± {_span(quantile(_LEVEL) * deviations)}{measured}, of "
+                f"sum of {' times '.join(sums)}{given}: sd {_range_text(deviations)}, "
+                f"95 % ± {_range_text(quantile(_LEVEL) * deviations)}{measured}, of "
                 f"{values_text(intervals[0])}{more}"
             )
             lines += [line] * (line not in lines)
@@ -214,7 +214,7 @@ def _impossible_text(plan: "Plan") -> list[str]:
     ]
 
 
-def _span(values: NDArray[np.float64]) -> str:
+def _range_text(values: NDArray[np.float64]) -> str:
     """Return the range of some numbers as text: one number, or "least to largest"."""
     ends = values.min(), values.max()
     low, high = (f"{x:,.0f}" if 1e4 <= x < 1e15 else f"{x:.4g}" for x in ends)

@@ -30,7 +30,7 @@ class AsRead(NamedTuple):
     sql: Callable[[str], str]
 
 
-def _exchanged(text: str) -> str:
+def _marks_swapped(text: str) -> str:
     """Return text with its commas and decimal points swapped.
 
     So a text with a point is no number afterwards, and different texts stay different.
@@ -46,7 +46,7 @@ def _as_point(text: str, dialect: Dialect) -> str:
     """
     if dialect.grouped is not None and re.fullmatch(dialect.grouped, text):
         text = text.replace(dialect.thousands or "", "")
-    return text if dialect.decimal == "." else _exchanged(text)
+    return text if dialect.decimal == "." else _marks_swapped(text)
 
 
 def _as_point_in_sql(column: str, dialect: Dialect) -> str:
@@ -74,7 +74,7 @@ def columns_as_read(
     if dialect.decimal != "." or dialect.thousands is not None:
         points = AsRead(
             partial(_as_point, dialect=dialect),
-            str if dialect.decimal == "." else _exchanged,
+            str if dialect.decimal == "." else _marks_swapped,
             partial(_as_point_in_sql, dialect=dialect),
         )
         found |= dict.fromkeys(numbers, points)

@@ -102,8 +102,8 @@ def _of_duckdb(
     """
     import pyarrow as pa
 
-    written = [_written(source, name, True) for name in numbers]
-    written += [_written(source, name, False) for name in others]
+    written = [_sql_of(source, name, True) for name in numbers]
+    written += [_sql_of(source, name, False) for name in others]
     rows = source.frame.to_native().project(
         ", ".join(f"{value} AS x{k}" for k, value in enumerate(written))
     )
@@ -142,7 +142,7 @@ def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
     return pa.chunked_array(chunks, pa.bool_())
 
 
-def _written(source: Opened, column: str, number: bool) -> str:
+def _sql_of(source: Opened, column: str, number: bool) -> str:
     """Return the SQL expression with which duckdb reads a column.
 
     Text becomes doubles if the column is read as a number. Types that arrow lacks become text.

@@ -140,7 +140,7 @@ class Untyped:
         if self.doubles is not None:
             return _codes_of_doubles(self.doubles, attribute)
         if self.text is not None and is_dated(attribute.edges):
-            return self.of_rows(_dated_text(self.known, attribute), 0)
+            return self.of_rows(_codes_of_dated_text(self.known, attribute), 0)
         find = finder(attribute, Form.UNTYPED)
         if self.text is None or attribute.categories is None:
             return self.of_rows(self.looked_up(find, 0, np.int64), 0)
@@ -199,7 +199,7 @@ def untyped(series: "pd.Series") -> Untyped:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         index = series.cat.codes.to_numpy(np.int64)
-        return Untyped(values=(_objects(series.cat.categories), index))
+        return Untyped(values=(_objects_of_pandas(series.cat.categories), index))
     if isinstance(dtype, pd.ArrowDtype):
         return _untyped_arrow(arrow_of(nw.from_native(series, series_only=True)))
     kind, width = (dtype.kind, dtype.itemsize) if isinstance(dtype, np.dtype) else ("", 0)
@@ -229,7 +229,7 @@ def untyped(series: "pd.Series") -> Untyped:
             return Untyped(text=pa.array(series, type=pa.large_string(), from_pandas=True))
         except Exception:  # noqa: BLE001 (text that is not valid UTF-8)
             pass
-    return Untyped(values=(_objects(series), np.arange(len(series))))
+    return Untyped(values=(_objects_of_pandas(series), np.arange(len(series))))
 
 
 def _untyped_arrow(values: Arrow) -> Untyped:
@@ -275,7 +275,7 @@ def _is_text(series: "pd.Series") -> bool:
         return False
 
 
-def _objects(values: "pd.Series | pd.Index") -> list[Any]:
+def _objects_of_pandas(values: "pd.Series | pd.Index") -> list[Any]:
     """Return the values of a pandas series or index as objects.
 
     Dates and times become numpy's objects, since pandas' own cannot hold all of them.
@@ -371,7 +371,7 @@ def _codes_of_text(values: Arrow, attribute: Attribute) -> Codes:
 
         return _index_in(values.cast(pa.large_string()), cells_in(attribute, nw.String()))
     if is_dated(attribute.edges):
-        return _dated_text(values, attribute)
+        return _codes_of_dated_text(values, attribute)
     return _codes_by_value(values, finder(attribute, Form.TEXT))
 
 
@@ -426,12 +426,12 @@ def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
     return codes[places.fill_null(len(cells)).to_numpy()]
 
 
-def _dated_text(values: Arrow, attribute: Attribute) -> Codes:
+def _codes_of_dated_text(values: Arrow, attribute: Attribute) -> Codes:
     """Return the codes of dates that are text, by an attribute whose bins have dates as edges."""
     return _binned(*text_moments(values), *edges_in(attribute.edges or (), nw.Int64()))
 
 
-def _dated(values: Arrow, attribute: Attribute) -> Codes | None:
+def _codes_of_dates(values: Arrow, attribute: Attribute) -> Codes | None:
     """Return the codes of dates, timestamps without a time zone, or text, in an arrow array.
 
     The attribute has bins with dates as edges. Return None for arrays of other types.
@@ -440,7 +440,7 @@ def _dated(values: Arrow, attribute: Attribute) -> Codes | None:
 
     kind = values.type
     if _is_string(values):
-        return _dated_text(values, attribute)
+        return _codes_of_dated_text(values, attribute)
     if not _is_moment(kind):
         return None
     units = {pa.date32(): "day", pa.date64(): "ms"}
@@ -459,11 +459,11 @@ def _typed_codes(column: Column, attribute: Attribute) -> Codes:
         find = finder(attribute, Form.TYPED)
         return np.fromiter(map(find, column.to_list()), dtype=np.int64, count=len(column))
     values, dtype = arrow_of(column), plain_type(column, column.dtype)
-    codes = _arrow(values, nw.Decimal() if _is_decimal(values) else dtype, attribute)
+    codes = _codes_of_arrow(values, nw.Decimal() if _is_decimal(values) else dtype, attribute)
     return np.zeros(len(column), dtype=np.int32) if codes is None else codes
 
 
-def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
+def _codes_of_arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
     """Return the codes of an arrow array by an attribute's categories, bins or interval.
 
     ``dtype`` is the column's type. Return None if it cannot hold the attribute's values.
@@ -474,7 +474,7 @@ def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes
     if attribute.is_summed:
         return steps_of(doubles_of(values), attribute) if dtype.is_numeric() else None
     if is_dated(attribute.edges):
-        return _dated(values, attribute)
+        return _codes_of_dates(values, attribute)
     if attribute.edges is not None and not dtype.is_numeric():
         return None
     if attribute.edges is not None and dtype.is_integer():
@@ -522,7 +522,7 @@ def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
     import pyarrow as pa
 
     values = column.head(0).to_arrow()
-    if not pa.types.is_dictionary(values.type) or _words(values):
+    if not pa.types.is_dictionary(values.type) or _is_text_dictionary(values):
         return dtype
     return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
 
@@ -547,7 +547,7 @@ def _is_string(values: Arrow) -> bool:
     return pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
 
 
-def _words(values: Arrow) -> bool:
+def _is_text_dictionary(values: Arrow) -> bool:
     """Return whether an arrow array is text in dictionary encoding."""
     import pyarrow as pa
 

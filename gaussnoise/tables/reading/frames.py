@@ -75,7 +75,7 @@ def check_opens(table: object) -> None:
     if not is_path(table):
         _frame(table)
         return
-    for file in _alike(table):
+    for file in _files_of_one_kind(table):
         if is_office(file):
             check_reader(file)
         try:
@@ -160,7 +160,7 @@ def guarded(
     """
     try:
         with _quiet_spark():
-            return _aside(action) if engine == nw.Implementation.DUCKDB else action()
+            return _in_another_thread(action) if engine == nw.Implementation.DUCKDB else action()
     except DataError:
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -175,7 +175,7 @@ def guarded(
     raise DataError(f"table: could not {task} ({kind}); {withheld}{hint and '; hint: '}{hint}")
 
 
-def _aside(action: Callable[[], Result]) -> Result:
+def _in_another_thread(action: Callable[[], Result]) -> Result:
     """Return ``action()``, run in another thread while the main thread waits for signals.
 
     If duckdb worked in the main thread, a signal that Python handles meanwhile might be lost, or
@@ -280,7 +280,7 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _alike(table: object) -> list[str]:
+def _files_of_one_kind(table: object) -> list[str]:
     """Return the files of a table, after checking by their names that they are of one kind."""
     files = table_files(table)
     if all(map(is_parquet, files)):
@@ -301,13 +301,13 @@ def _alike(table: object) -> list[str]:
 def _open_files(
     table: object, numbers: Sequence[str], dates: Sequence[str]
 ) -> tuple[Relation, Lines | None]:
-    files = _alike(table)
+    files = _files_of_one_kind(table)
     if is_parquet(files[0]):
         return _open_parquet(files, partition_columns(table, files)), None
     if is_office(files[0]):
         return open_office(files, _connect(), numbers), None
     text, lines = open_csv(files, _connect(), dialect_of(table))
-    if lines is not None and _is_aside():
+    if lines is not None and _is_reader_thread():
         _opened.add(lines)
     if not (changed := changed_columns(table, numbers, dates)):
         return text, lines
@@ -340,7 +340,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
             "hint: write them with one schema (integers with gaps as nullable integers)"
         )
     columns = parts[0].columns
-    partitions = _told_by_folders(partitions, columns)
+    partitions = _only_in_folders(partitions, columns)
     if not partitions and _has_milliseconds(files):
         import pyarrow.dataset
 
@@ -353,7 +353,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
         )
     # if a column is in the files and in folder names, even above the table, duckdb uses the latter
     others = [key for key in keys_of(files[0]) if key not in partitions]
-    if len(others) > len(_told_by_folders(others, columns)):
+    if len(others) > len(_only_in_folders(others, columns)):
         raise DataError(
             "table: expected folders that tell only columns that are not in the files, or only "
             f"those that are; got {', '.join(map(repr, others))} in both; hint: a path from within "
@@ -376,7 +376,7 @@ def _has_milliseconds(files: list[str]) -> bool:
     return coarse and all(s.equals(schemas[0]) for s in schemas)
 
 
-def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
+def _only_in_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns that only folder names state: those that the files themselves lack."""
     inside = {column.lower() for column in columns}
     return [name for name in partitions if name.lower() not in inside]
@@ -400,7 +400,7 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
         lambda: _connect().read_parquet(glob.escape(files[0]), hive_partitioning=False),
         engine=nw.Implementation.DUCKDB,
     )
-    return _told_by_folders(partitions, own.columns)
+    return _only_in_folders(partitions, own.columns)
 
 
 def without_zone(table: object) -> tuple[str, ...]:
@@ -437,12 +437,12 @@ def _connect() -> "duckdb.DuckDBPyConnection":
     connection = duckdb.connect(
         config={"temp_directory": "", "disabled_optimizers": "statistics_propagation"}
     )
-    if _is_aside():
+    if _is_reader_thread():
         _opened.add(connection)
     return connection
 
 
-def _is_aside() -> bool:
+def _is_reader_thread() -> bool:
     """Return whether this is a thread in which duckdb works while the main thread waits."""
     return threading.current_thread().name.startswith(_ASIDE)
 

@@ -76,7 +76,7 @@ def open_office(
             for columns in rows
         ]
         tables.append(pa.Table.from_batches(batches, schema=schema))
-    _check_alike([table.column_names for table in tables])
+    _check_same_columns([table.column_names for table in tables])
     return connection.from_arrow(pa.concat_tables(tables))
 
 
@@ -98,7 +98,7 @@ def office_names(paths: Sequence[str]) -> list[str] | None:
         raise
     except Exception:  # noqa: BLE001 (a damaged file)
         return None
-    _check_alike(found)
+    _check_same_columns(found)
     return found[0]
 
 
@@ -112,7 +112,7 @@ def _read(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
     return names, rows
 
 
-def _check_alike(names: Sequence[Sequence[str]]) -> None:
+def _check_same_columns(names: Sequence[Sequence[str]]) -> None:
     if any(own != names[0] for own in names):
         raise DataError("table: expected the same columns in the same order in every file")
 

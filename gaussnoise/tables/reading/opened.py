@@ -137,7 +137,7 @@ def _declared(
     Columns that hold only nulls and have no type get the type in ``wanted``. Columns with values of
     any type (JSON, variant) become text. Also return the types, and the names of the text columns.
     """
-    kinds = {name: _kind(frame, name) for name, t in types.items() if t == nw.Unknown}
+    kinds = {name: _type_in_engine(frame, name) for name, t in types.items() if t == nw.Unknown}
     if frame.implementation == nw.Implementation.DUCKDB:  # narwhals reports duckdb's JSON as text
         native = frame.to_native()
         pairs = zip(native.columns, native.types, strict=True)
@@ -162,7 +162,7 @@ def _declared(
     return frame, {**types, **own, **dict.fromkeys(words, nw.String())}, text
 
 
-def _kind(frame: Frame, name: str) -> str:
+def _type_in_engine(frame: Frame, name: str) -> str:
     """Return the name that the frame's engine has for the type of a column, without parameters."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
@@ -199,6 +199,6 @@ def _as_text(frame: Frame, name: str) -> Frame:
             column = arrow_of(frame[name]).cast(pa.large_string())
         return nw.from_native(native.set_column(place, name, column), eager_only=True)
     raise DataError(
-        f"column {name!r}: expected a type that can be read, got {_kind(frame, name)}; hint: cast "
+        f"column {name!r}: expected a type that can be read, got {_type_in_engine(frame, name)}; hint: cast "
         "it to text, before"
     )

@@ -21,7 +21,7 @@ from ..schema.schema import Attribute
 from .frames import Lazy
 
 
-def _ends(attribute: Attribute) -> tuple[float, float, float]:
+def _interval_of(attribute: Attribute) -> tuple[float, float, float]:
     """Return the lower bound, the upper bound and the length of the attribute's interval."""
     low, high = attribute.clip or (0.0, 1.0)
     return low, high, high - low
@@ -37,7 +37,7 @@ def steps_of(
     """
     if attribute.unit is not None:
         return multiples_of(numbers, attribute.unit)
-    low, high, width = _ends(attribute)
+    low, high, width = _interval_of(attribute)
     present = ~np.isnan(numbers)
     t = (np.clip(np.where(present, numbers, low), low, high) - low) / width
     steps = np.clip(np.floor(t * float(STEPS) + 0.5).astype(np.int64), 0, STEPS)
@@ -90,7 +90,7 @@ def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
         inside = nw.when(present).then(ratio).otherwise(nw.lit(0.0))
         units = (inside + 0.5).floor().cast(nw.Int64) + 1
         return nw.when(present).then(units).otherwise(nw.lit(0)).fill_null(0)
-    low, high, width = _ends(attribute)
+    low, high, width = _interval_of(attribute)
     present = not_nan(k)
     inside = nw.when(value > low).then(value).otherwise(nw.lit(low))
     inside = nw.when(value < high).then(inside).otherwise(nw.lit(high))

@@ -86,7 +86,7 @@ _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
-def _bare(text: str) -> str:
+def _stripped(text: str) -> str:
     """Return text without the spaces around it.
 
     A regular expression would take quadratic time.
@@ -96,7 +96,7 @@ def _bare(text: str) -> str:
 
 def double_of_text(text: str) -> float | None:
     """Return the double nearest to the decimal number in the text; None for other text."""
-    text = _bare(text)
+    text = _stripped(text)
     found = _NUMBER.fullmatch(text)
     if found is None:
         return float(text) if _WORD.fullmatch(text) else None
@@ -108,7 +108,7 @@ def integer_of_text(text: str) -> int | None:
 
     The number may have an exponent: 1.2e1 is 12.
     """
-    found = _NUMBER.fullmatch(_bare(text))
+    found = _NUMBER.fullmatch(_stripped(text))
     if found is None or not (found[2] or found[3]):
         return None
     sign, whole, part, power = (group or "" for group in found.groups())

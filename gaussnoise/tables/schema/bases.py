@@ -54,7 +54,7 @@ def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
     if attribute.is_summed:
         return clipped_base(value, attribute)
     try:
-        base = _meant(value, attribute)
+        base = _base_of_all_cells(value, attribute)
     except SchemaError:
         raise
     except (DomainError, *MALFORMED) as error:
@@ -89,14 +89,14 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
         return f"expected queries over {attribute.size} cells{included}, got {base.size}"
     # moments over all cells would need a number that represents the catch-all
     if base.is_ordered and other is not None and not isinstance(base, Moments):
-        ordered = _numeric(attribute)
+        ordered = _size_without_other(attribute)
         more = ", ..." if len(inspect.signature(type(base)).parameters) > 1 else ""
         return (
             f"expected {name} of the {ordered} cells before the catch-all {other!r}, which has no "
             f"place in their order, got {base.size}; hint: {name}({ordered}{more}), or a matrix"
         )
-    own = type(_inner(base))
-    if schema_name(own) is None or is_ours(own) or _comes_back(base, attribute):
+    own = type(_without_leading(base))
+    if schema_name(own) is None or is_ours(own) or _is_same_after_files(base, attribute):
         return None
     return (
         f"expected {own.__name__} to equal what its constructor makes of the arguments that files "
@@ -105,13 +105,13 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
     )
 
 
-def _comes_back(base: AbstractBase, attribute: "Attribute") -> bool:
+def _is_same_after_files(base: AbstractBase, attribute: "Attribute") -> bool:
     """Return whether a base, written to a file and read again, is equal to itself."""
     try:
         value = base_value(base, attribute)
         options = value.values() if isinstance(value, dict) else [value]
         return all(map(_is_plain, options)) and bool(
-            isinstance(value, list) or _meant(value, attribute) == base
+            isinstance(value, list) or _base_of_all_cells(value, attribute) == base
         )
     except (DomainError, *MALFORMED):
         return False
@@ -124,7 +124,7 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float)
 
 
-def _inner(base: AbstractBase) -> AbstractBase:
+def _without_leading(base: AbstractBase) -> AbstractBase:
     """Return the base of a :class:`Leading`, which adds the catch-all category to that base.
 
     Other bases (sets of queries) are returned unchanged.
@@ -132,18 +132,18 @@ def _inner(base: AbstractBase) -> AbstractBase:
     return base.base if isinstance(base, Leading) else base
 
 
-def _meant(value: BaseLike, attribute: "Attribute") -> AbstractBase:
+def _base_of_all_cells(value: BaseLike, attribute: "Attribute") -> AbstractBase:
     """Return the base (the queries) that ``value`` describes, for all cells of the attribute.
 
     A base with ordered cells may be stated without the catch-all category; it is then extended to
     it.
     """
     base = _resolved(value, attribute)
-    ahead = base.is_ordered and base.size == _numeric(attribute) < attribute.size
+    ahead = base.is_ordered and base.size == _size_without_other(attribute) < attribute.size
     return Leading(base, attribute.size) if ahead else base
 
 
-def _numeric(attribute: "Attribute") -> int:
+def _size_without_other(attribute: "Attribute") -> int:
     """Return the number of cells other than the catch-all category (for all other values)."""
     return attribute.size - (attribute.other is not None)
 
@@ -170,7 +170,7 @@ def _named(name: object, options: Mapping[str, object], attribute: "Attribute") 
     cls = named_classes(AbstractBase).get(name) if isinstance(name, str) else None
     if cls is None:
         raise TypeError
-    size = _numeric(attribute) if cls.is_ordered else attribute.size
+    size = _size_without_other(attribute) if cls.is_ordered else attribute.size
     return cls._of_cells(size, lambda: _numbers(attribute), options)
 
 
@@ -221,9 +221,9 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] 
     level = level_of(base, attribute)
     if level is not None:
         return level
-    own = _inner(base)
+    own = _without_leading(base)
     name = schema_name(type(own))
-    meant = own is base or (own.is_ordered and own.size == _numeric(attribute))
+    meant = own is base or (own.is_ordered and own.size == _size_without_other(attribute))
     if name is None or not meant:
         return base.toarray().tolist()
     options = own.options()
@@ -238,7 +238,7 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
     level = level_of(base, attribute)
     if level is not None:
         return level_labels(attribute, level)
-    own = _inner(base)
+    own = _without_leading(base)
     without = "" if own is base or attribute.other is None else f", without {attribute.other!r}"
     if isinstance(own, Moments):
         return tuple(
@@ -269,7 +269,7 @@ def moment_source(base: Moments, attribute: "Attribute") -> str:
 
 def degrees_of(base: AbstractBase, attribute: "Attribute") -> dict[str, int]:
     """Return {label of a query: k} for the queries that are sums of k-th powers of a number."""
-    own = _inner(base)
+    own = _without_leading(base)
     degrees = own.degrees if isinstance(own, Moments | Clipped) else ()
     labels = query_labels(base, attribute) if degrees else ()
     return dict(zip(labels, degrees, strict=False))  # a further label may be for the catch-all

@@ -125,7 +125,7 @@ class SparkRecords:
         Raises:
             DataError: some row has no cell.
         """
-        return self._looked_at[0]
+        return self._total_and_hashes[0]
 
     @property
     def fingerprint(self) -> str:
@@ -136,10 +136,10 @@ class SparkRecords:
         Raises:
             DataError: some row has no cell.
         """
-        return " ".join(map(str, self._looked_at))
+        return " ".join(map(str, self._total_and_hashes))
 
     @cached_property
-    def _looked_at(self) -> tuple[int, int]:
+    def _total_and_hashes(self) -> tuple[int, int]:
         """The number of rows in units (see :attr:`total`), and the sum of the hashes of all rows.
 
         Both are computed in one pass over the rows.
@@ -327,7 +327,7 @@ def _finished(
     ``cells`` has the number of cells of each group or piece, and ``total`` is the sum of the counts
     of a group (None: not checked).
     """
-    return finish(_whole(_by_part(batches), cells, total))
+    return finish(_complete_groups(_by_part(batches), cells, total))
 
 
 def _by_part(batches: Batches) -> Iterator[Piece]:
@@ -344,7 +344,7 @@ def _by_part(batches: Batches) -> Iterator[Piece]:
             yield int(parts[start]), cells, counts, high
 
 
-def _whole(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None) -> Parts:
+def _complete_groups(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None) -> Parts:
     """Yield (group, all its counts, flat), once the extra row that ends the group has arrived.
 
     ``sizes`` has the number of cells of each group.
@@ -357,10 +357,10 @@ def _whole(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None)
         if more.any():  # zeros that are never written take no memory
             np.add.at(high, cells, more)
         if cells[-1] == sizes[part]:
-            yield part, joined(_checked(counts[:-1], total), high[:-1])
+            yield part, joined(_checked_total(counts[:-1], total), high[:-1])
 
 
-def _checked(counts: Counts, total: int | None) -> Counts:
+def _checked_total(counts: Counts, total: int | None) -> Counts:
     """Return the low digits of counts; DataError unless ``total`` is their sum, or None."""
     if total is not None and int(counts.sum()) != total:
         raise DataError(CHANGED)
