@@ -169,8 +169,8 @@ def _wrong_table_warnings(found: CheckResult) -> Iterator[str]:
         rows = sum(reasons.values())
         if rows >= _NEARLY_ALL * present:
             yield (
-                f"{rows:,} of {present:,} values of {printable(column)} {_reasons_text(reasons)}; is this "
-                "the table, and this the schema, that you mean?"
+                f"{rows:,} of {present:,} values of {printable(column)} {_reasons(reasons)}; is "
+                "this the table, and this the schema, that you mean?"
             )
 
 
@@ -183,8 +183,8 @@ def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
         if _MANY * found.rows <= rows < _NEARLY_ALL * present:
             end = "count in its catch-all" if column in caught else "are left out"
             yield (
-                f"{rows:,} of {present:,} values of {printable(column)} {_reasons_text(reasons)}: their "
-                f"rows {end}; does the schema name every value, as the table writes it, and every "
+                f"{rows:,} of {present:,} values of {printable(column)} {_reasons(reasons)}: "
+                f"their rows {end}; does the schema name every value, as the table writes it, and every "
                 "code for missing?"
             )
 
@@ -206,7 +206,7 @@ def _odd(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
         yield column, found.rows - missing[column], reasons
 
 
-def _reasons_text(reasons: Counter[str]) -> str:
+def _reasons(reasons: Counter[str]) -> str:
     return " or ".join(reason for reason, _ in reasons.most_common())
 
 

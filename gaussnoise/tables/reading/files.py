@@ -35,7 +35,7 @@ def is_path(table: object) -> bool:
 
 
 def is_csv(table: object) -> bool:
-    """Return whether a table's files are of formats whose columns are read as text, by their names.
+    """Return whether a table's files, by their names, have columns that are read as text.
 
     These are CSV or TSV, perhaps compressed, or files that :mod:`.office` reads.
     """

@@ -199,6 +199,6 @@ def _as_text(frame: Frame, name: str) -> Frame:
             column = arrow_of(frame[name]).cast(pa.large_string())
         return nw.from_native(native.set_column(place, name, column), eager_only=True)
     raise DataError(
-        f"column {name!r}: expected a type that can be read, got {_type_in_engine(frame, name)}; hint: cast "
-        "it to text, before"
+        f"column {name!r}: expected a type that can be read, got "
+        f"{_type_in_engine(frame, name)}; hint: cast it to text, before"
     )

@@ -248,13 +248,11 @@ class _Unfinished:
             LedgerError: files with noise that was drawn under ``id`` are lost.
             OutputError: a file cannot be written.
         """
-        release = (
-            self._loaded() if os.path.lexists(self.out) else self._made_and_published(document, id)
-        )
+        release = self._loaded() if os.path.lexists(self.out) else self._finished(document, id)
         remove_at_once(self.work.folder)
         return release
 
-    def _made_and_published(self, document: Document, id: str | None) -> TableRelease:
+    def _finished(self, document: Document, id: str | None) -> TableRelease:
         """Return the release, after making missing files and renaming their folder to ``out``."""
         if not self.work.result.is_dir():
             raise LedgerError(
