@@ -184,8 +184,8 @@ def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
             end = "count in its catch-all" if column in caught else "are left out"
             yield (
                 f"{rows:,} of {present:,} values of {printable(column)} {_reasons(reasons)}: "
-                f"their rows {end}; does the schema name every value, as the table writes it, and every "
-                "code for missing?"
+                f"their rows {end}; does the schema name every value, as the table writes it, and "
+                "every code for missing?"
             )
 
 

@@ -102,7 +102,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
-        """For each attribute, the strategy (a matrix of contrasts) by which it is measured."""
+        """For each attribute, the strategy: a matrix by which its counts are multiplied."""
         return self._unit_covariance.strategies
 
     @property

@@ -134,11 +134,11 @@ def target_weights(
     goals: Sequence[Target | None],
     least: Callable[[AbstractTables], float],
 ) -> list[float]:
-    """Return weights with which the least largest weighted deviation meets the targets best.
+    """Return one weight per entry with which the plan of least error meets the targets best.
 
-    There is one weight for each entry of the workload. Entries without a target get a common
-    deviation: the one that :data:`SHARE` of the targets' budget would give them alone. Budgets of
-    separate measurements add up, and the joint optimum needs no more than their sum.
+    The error is the largest weighted standard deviation of an answer. Entries without a target get
+    a common deviation: the one that :data:`SHARE` of the targets' budget would give them alone.
+    Budgets of separate measurements add up, and the joint optimum needs no more than their sum.
 
     Args:
         domain: the workload.

@@ -509,7 +509,7 @@ def doubles_of(values: Arrow) -> Doubles:
 
 
 def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Return the type of a column, or of its categories if it is categorical and they are no text."""
+    """Return the type of a column; of its categories, if it is categorical and they are no text."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):

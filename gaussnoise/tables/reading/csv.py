@@ -153,9 +153,10 @@ def check_quotes(path: str, dialect: Dialect) -> None:
 def text_number(column: str) -> str:
     """Return the SQL expression that reads a text column as doubles, NULL for other text.
 
-    Without the condition, duckdb reads 1_0 as ten, and +-1 as minus one. Without CASE, duckdb moves
-    the cast into its CSV reader, where text that is no number is an error instead of NULL. The cast
-    without trim comes first, since it is faster and few numbers have spaces that it refuses.
+    Without its condition on "_" and "+-", duckdb reads 1_0 as ten, and +-1 as minus one. Without
+    CASE, duckdb moves the cast into its CSV reader, where text that is no number is an error
+    instead of NULL. The cast without trim comes first, since it is faster and few numbers have
+    spaces that it refuses.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     number = f"coalesce(TRY_CAST({column} AS DOUBLE), TRY_CAST(trim({column}) AS DOUBLE))"
