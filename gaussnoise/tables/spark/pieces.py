@@ -1,8 +1,8 @@
 """The steps in which Spark's tasks measure a residual that is too large for one task.
 
-T is a matrix, in pieces of rows and of columns (:mod:`.matrix`): rows are counted and answered,
-columns get their noise, rows are decoded. Each step writes files for the next one; such a file has
-one block for each piece that the next step reads.
+The residual of the attributes T is a matrix, in pieces of rows and columns (:mod:`.matrix`): rows
+are counted and answered, columns get their noise, rows are decoded. Each step writes files for the
+next one; such a file has one block for each piece that the next step reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
