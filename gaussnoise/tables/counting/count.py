@@ -213,11 +213,14 @@ class Placing:
 
     @cached_property
     def sums(self) -> list[str]:
-        """The names of all columns of amounts to sum, beside the columns of codes."""
+        """The names of the columns of amounts (numbers, weights) that are summed over records."""
         return [*sum_names(self.attributes, self.weight), *self.joint.names()]
 
     def sums_of(self, S: Subset) -> list[str]:
-        """Return the names of the columns of amounts to sum for the table of the attributes S."""
+        """Return the names of the columns of amounts (numbers, weights) for one table.
+
+        They are summed over records. S has the attributes of the table.
+        """
         own = sum_names(self.attributes, self.weight)
         return [*own, *self.joint.names([i for i in S if i in self.joint.sizes])]
 

@@ -48,7 +48,7 @@ def weight_column(weight: Weight) -> Attribute:
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Return the names of the columns of amounts to sum, in addition to counting rows.
+    """Return the names of columns with amounts that are summed over records, beside their number.
 
     For the attribute i: a{i} are steps of a number, q{i} squares, h{i} high digits of a number with
     a unit. With weights, there are two more columns.
@@ -126,9 +126,10 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 def with_sums(
     frame: Lazy, attributes: Sequence[Attribute], weight: Weight | None, unit: int, joint: "Joint"
 ) -> Lazy:
-    """Return a frame with the columns of :func:`keys_and_sums`, and those of ``joint``.
+    """Return a frame with columns c0, c1, … by which records are grouped, and columns to be summed.
 
-    They are named c0, c1, … for codes, and as in :func:`sum_names` and :meth:`Joint.names`.
+    The former are codes of attributes; the latter hold the integer amounts that a record adds to
+    cells, named as in :func:`sum_names` and :meth:`Joint.names`.
     """
     keys, sums = keys_and_sums(lambda i: nw.col(f"c{i}"), attributes, weight, unit)
     columns = {f"c{i}": key for i, key in enumerate(keys)}

@@ -76,7 +76,9 @@ def recount(
     unit: int,
     impossible: Sequence[Excluded],
 ) -> Recount:
-    """Return the counts of all tables; arguments as for :func:`~.count.count_marginals`.
+    """Return the counts of all tables, found in plain Python, and rows that do not fit.
+
+    Arguments are as for :func:`~.count.count_marginals`.
 
     Raises:
         DataError: a column is missing or of a type that does not fit, or a file is malformed.

@@ -129,9 +129,9 @@ def as_unit(name: str, unit: object) -> float:
 
 
 def units_in(name: str, scale: float, unit: float) -> int:
-    """Return how many units of a number the scale of its budget has.
+    """Return ``scale / unit``: the scale of a budget that grows with a number, in its units.
 
-    ``name`` is the number's. ParameterError if this is no integer, or too large.
+    ``name`` is the number's name. ParameterError if the result is not an integer, or too large.
     """
     count = Fraction(repr(scale)) / Fraction(repr(unit))  # exact decimal values
     if count.denominator > 1 or count > _MOST_SCALE:

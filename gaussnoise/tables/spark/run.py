@@ -156,7 +156,7 @@ class Run:
 
 
 def complete(found: Mapping[str, str | None]) -> dict[str, str]:
-    """Return ``found``, {file: sha256}, after checking that no file is missing, which None means.
+    """Return ``found``, {file: sha256}, after checking that no sha256 is None (a missing file).
 
     Raises:
         DataError: a file is missing.

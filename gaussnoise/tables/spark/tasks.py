@@ -40,7 +40,7 @@ _MOST_OPEN = 2**12  # most open files of measurements; Linux allows about 2^16 i
 
 
 def measured_name(part: int) -> str:
-    """Return the name of the file with the measurements of the group with this index."""
+    """Return the name of the file with the measurements of the group ``part`` of attributes."""
     return f"{part:06d}.npy"
 
 
@@ -141,7 +141,7 @@ def committed_group(
 def _write_group(
     blank: TableRelease, layout: Layout, files: "Measured", part: int, folder: Path
 ) -> None:
-    """Write the tables of one group to a folder, one file for each number of attributes."""
+    """Write the tables of a group of attributes to a folder, a file per number of attributes."""
     plan = blank.plan
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, blank.deviation) as writer:
         for tables in layout.files(part).values():
