@@ -1,4 +1,4 @@
-"""Which persons' rows may be counted, given the earlier tables in which they were counted.
+"""A rule that decides which persons may be counted, given earlier tables that counted them.
 
 Persons are known by keyed hashes only, which are the same in all engines.
 """
@@ -17,16 +17,19 @@ KEY_BYTES = 64  # one block of SHA-256, which Spark has too
 
 
 class AbstractAdmission(abc.ABC):
-    """The rule that decides which persons' rows may be counted."""
+    """A rule that decides which persons' rows may be counted in a table.
+
+    It knows persons by keyed hashes of their names only.
+    """
 
     @property
     @abc.abstractmethod
     def key(self) -> bytes:
-        """The secret key of the hashes, of :data:`KEY_BYTES` bytes."""
+        """The secret key with which names of persons are hashed; :data:`KEY_BYTES` bytes."""
 
     @abc.abstractmethod
     def check_kind(self, kind: str) -> None:
-        """Raise if the persons of a column have other types of names than in earlier tables.
+        """Refuse a column of persons whose names are of another type than in earlier tables.
 
         Raises:
             DataError: the type of their names differs: see
@@ -35,11 +38,14 @@ class AbstractAdmission(abc.ABC):
 
     @abc.abstractmethod
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return which of these persons may be counted; all of them have rows that fit."""
+        """Return which persons may be counted, as one truth value for each.
+
+        ``digests`` are the hashes (:func:`digests_of`) of distinct persons with valid rows.
+        """
 
 
 def digests_of(names: Sequence[bytes], key: bytes) -> Digests:
-    """Return the keyed hashes of persons, in their order."""
+    """Return a keyed hash (16 bytes) of each person's name, shape (persons,)."""
     # half of each hash is dropped, so that hashes of longer names cannot be derived from it
     found = b"".join(hashlib.sha256(key + name).digest()[: DIGEST.itemsize] for name in names)
     return np.frombuffer(found, dtype=DIGEST)

@@ -1,4 +1,4 @@
-"""The rows of admitted persons, in any engine."""
+"""The rows of the persons who may be counted by a rule (an admission), in any engine."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +21,10 @@ _NAMED = b"text "  # prefix of names that are text, as in :mod:`..reading.person
 def admitted_arrays(
     columns: Sequence[NDArray], people: People, admission: AbstractAdmission
 ) -> tuple[list[NDArray], People]:
-    """Return the rows of admitted persons, and the person of each; all given rows have one."""
+    """Return the rows of persons who may be counted, as columns, and the person of each row.
+
+    All given rows must have a person.
+    """
     present = np.unique(people.index)
     mask = np.zeros(int(present.max(initial=-1)) + 1, dtype=bool)
     mask[present] = admission.admitted(digests_of(people.names(present), admission.key))
@@ -32,14 +35,17 @@ def admitted_arrays(
 def admitted_dask(
     frame: "dask.dataframe.DataFrame", admission: AbstractAdmission
 ) -> "dask.dataframe.DataFrame":
-    """Return the rows of admitted persons of a dask dataframe."""
+    """Return the rows of a dask dataframe whose persons may be counted."""
     names = [str(name) for name in frame[PERSON].unique().compute()]
     admitted = admission.admitted(digests_of([*map(bytes.fromhex, names)], admission.key))
     return frame[frame[PERSON].isin([n for n, own in zip(names, admitted, strict=True) if own])]
 
 
 def admitted_spark(frame: "DataFrame", admission: AbstractAdmission) -> "DataFrame":
-    """Return the rows of admitted persons of a Spark dataframe; only hashes leave Spark."""
+    """Return the rows of a Spark dataframe whose persons may be counted.
+
+    Only hashes of persons leave Spark.
+    """
     from pyspark.sql import functions
 
     begin = functions.lit(admission.key + _NAMED)

@@ -41,7 +41,7 @@ def check_rows(
     limit: PersonLimit | None = None,
     weight: Weight | None = None,
 ) -> CheckResult:
-    """Return the rows that a release leaves out, and the values that it counts as others.
+    """Return which rows a release would leave out, and which values it would change.
 
     Rows are read and judged by the functions that releases use. The table is read once for all
     rows, once more if there are persons, and once for each column with values outside the schema.
@@ -73,7 +73,7 @@ def check_rows(
             if attribute.other is not None
             for case in _by_reason(source, attribute, rows[f"c{k}"])
         ]
-        others = {"clipped": clipped, "caught": caught, "boundless": _boundless(read, rows)}
+        others = {"clipped": clipped, "caught": caught, "boundless": _in_open_bins(read, rows)}
         cases = list(_cases(source, read, rules, rows, person))
         return rows, cases, {name: tuple(own) for name, own in others.items()}
 
@@ -99,10 +99,11 @@ def check_rows(
 def _totals(
     rows: Batches[AnyRows], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
-    """Return how many rows there are, are left out, and have no cell in each column.
+    """Return numbers of rows by name, like {"rows": all rows, "left": rows that do not fit}.
 
-    For the last ``intervals`` columns, these are numbers outside their interval. For dates, rows in
-    bins with an infinite edge are counted too.
+    "c0", "c1", … are the rows without a category or bin in each column of ``read``, and then in
+    ``intervals`` further columns, where they are the rows outside an interval. For dates, "c0:1"
+    has the rows in a bin with an infinite edge.
     """
     totals: Counter[str] = Counter()
     boundless = [(k, cell) for k, a in enumerate(read) for cell in open_bins(a.edges)]
@@ -116,8 +117,8 @@ def _totals(
     return totals
 
 
-def _boundless(read: Sequence[Attribute], rows: Counter[str]) -> Iterator[FailureCase]:
-    """Yield the rows with a date in a bin with an infinite edge."""
+def _in_open_bins(read: Sequence[Attribute], rows: Counter[str]) -> Iterator[FailureCase]:
+    """Yield, for each bin of dates with an infinite edge, how many rows are in it."""
     for k, attribute in enumerate(read):
         for cell, name in open_bins(attribute.edges).items():
             if n := rows[f"c{k}:{cell}"]:
@@ -131,7 +132,7 @@ def _cases(
     rows: Counter[str],
     person: str | None,
 ) -> Iterator[FailureCase]:
-    """Yield the reasons for which rows are left out, with their columns and numbers of rows."""
+    """Yield the reasons for which rows are left out, each with its column and number of rows."""
     for k, attribute in enumerate(read):
         if attribute.other is None:
             yield from _by_reason(source, attribute, rows[f"c{k}"])
@@ -144,9 +145,10 @@ def _cases(
 
 
 def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[FailureCase]:
-    """Yield the ``rows`` rows that have no cell, by reason, the most frequent reason first.
+    """Yield the reasons why values fit no category or bin of a column, most frequent first.
 
-    Values equal to the catch-all's label are left out, as the catch-all is meant to count them.
+    ``rows`` is the number of such values in the column. Values equal to the label of the catch-all
+    category are left out, as that category is meant to count them.
     """
     found = 0
     counts: Counter[str] = Counter()
@@ -169,7 +171,10 @@ def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[Fail
 
 
 def _shown(value: object) -> str:
-    """Return a short text of a value, in quotes if it is text; its type if it has no text."""
+    """Return a value as a short text, in quotes if it is text.
+
+    If the value cannot be turned into text, return the name of its type.
+    """
     try:
         text = repr(str.__str__(value)) if isinstance(value, str) else str(value)
     except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
@@ -178,7 +183,7 @@ def _shown(value: object) -> str:
 
 
 def _refusals(source: Opened, read: Sequence[Attribute]) -> Iterator[str]:
-    """Yield the errors about types of columns that ``on_outside="refuse"`` would raise."""
+    """Yield the messages of errors about column types that ``on_outside="refuse"`` would raise."""
     for attribute in read:
         try:
             check_column(source, attribute, False)

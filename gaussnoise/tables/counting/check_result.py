@@ -88,16 +88,16 @@ class CheckResult:
 
     @property
     def beyond_limit(self) -> int:
-        """The number of valid rows beyond the limit of their person."""
+        """The number of rows that fit, but are not counted, as their person has too many rows."""
         return self.rows - self.left_out - self.counted
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Signs that the table, the schema or the date format is not the one that was meant."""
-        return (*_elsewhere(self), *_many_odd(self), *_unread_dates(self))
+        """Warnings that the table, the schema or the date format may be another than was meant."""
+        return (*_wrong_table_warnings(self), *_many_odd_warnings(self), *_unread_dates(self))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, labelled as not private."""
+        """Return the result as plain data for JSON, with a note that it is not private."""
         own = asdict(self)
         return {
             "format": "gaussnoise.check/1",
@@ -163,19 +163,19 @@ _NEARLY_ALL = 0.9  # least share of the values of a column
 _MANY = 0.1  # least share of all rows: more than a few errors of typing
 
 
-def _elsewhere(found: CheckResult) -> Iterator[str]:
-    """Yield a warning for each column of which nearly all values are not of the expected kind."""
+def _wrong_table_warnings(found: CheckResult) -> Iterator[str]:
+    """Yield a warning for each column where nearly all values are not of the expected kind."""
     for column, present, reasons in _odd(found):
         rows = sum(reasons.values())
         if rows >= _NEARLY_ALL * present:
             yield (
-                f"{rows:,} of {present:,} values of {printable(column)} {_how(reasons)}; is this "
-                "the table, and this the schema, that you mean?"
+                f"{rows:,} of {present:,} values of {printable(column)} {_reasons(reasons)}; is "
+                "this the table, and this the schema, that you mean?"
             )
 
 
-def _many_odd(found: CheckResult) -> Iterator[str]:
-    """Yield a warning for each column where a tenth of all rows have unexpected values."""
+def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
+    """Yield a warning for each column where many rows (a tenth or more) have unexpected values."""
     caught = {case.column for case in found.caught}
     lost = replace(found, clipped=(), boundless=())
     for column, present, reasons in _odd(lost):
@@ -183,16 +183,16 @@ def _many_odd(found: CheckResult) -> Iterator[str]:
         if _MANY * found.rows <= rows < _NEARLY_ALL * present:
             end = "count in its catch-all" if column in caught else "are left out"
             yield (
-                f"{rows:,} of {present:,} values of {printable(column)} {_how(reasons)}: their "
-                f"rows {end}; does the schema name every value, as the table writes it, and every "
-                "code for missing?"
+                f"{rows:,} of {present:,} values of {printable(column)} {_reasons(reasons)}: "
+                f"their rows {end}; does the schema name every value, as the table writes it, and "
+                "every code for missing?"
             )
 
 
 def _odd(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
-    """Yield columns with unexpected values, their numbers of values, and reasons with their rows.
+    """Yield (column, number of values, {reason: rows}) for columns with unexpected values.
 
-    Values that are missing, or that the schema names as codes for missing, are not unexpected.
+    Missing values, and codes for missing values, are not unexpected.
     """
     cases = [*found.failure_cases, *found.caught, *found.clipped, *found.boundless]
     missing: Counter[str] = Counter()
@@ -206,12 +206,12 @@ def _odd(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
         yield column, found.rows - missing[column], reasons
 
 
-def _how(reasons: Counter[str]) -> str:
+def _reasons(reasons: Counter[str]) -> str:
     return " or ".join(reason for reason, _ in reasons.most_common())
 
 
 def _unread_dates(found: CheckResult) -> Iterator[str]:
-    """Yield a hint on the format of dates that were not recognised."""
+    """Yield a hint for each column with dates in a format that was not read as dates."""
     for case in [*found.failure_cases, *found.caught]:
         if case.reason == "not a date":
             texts = {text[1:-1]: 1 for text in case.examples}  # without their quotes
@@ -220,7 +220,10 @@ def _unread_dates(found: CheckResult) -> Iterator[str]:
 
 
 def _listed(cases: Sequence[FailureCase], of: int = 0) -> Iterator[str]:
-    """Yield a line for each case; if ``of`` is given, with its share of this number of rows."""
+    """Yield a line of text for each case: column, reason, number of rows, examples.
+
+    If ``of`` is given, the line also has the share of this number of rows.
+    """
     rows = [
         (
             printable(case.column),

@@ -1,4 +1,4 @@
-"""Exact marginals of records.
+"""Exact counts of the cells of tables (marginals), without any noise.
 
 Records are grouped by the engine that holds them, so that only counts are transferred.
 """
@@ -63,7 +63,7 @@ def count_marginals(
     unit: int | None = None,
     impossible: Sequence[Excluded] = (),
 ) -> Iterator[tuple[Subset, Counts]]:
-    """Count every marginal exactly, and yield them in any order.
+    """Count the cells of every table exactly, and yield the tables in any order.
 
     If a number is clipped, or rows have weights, all counts are in units of ``1/unit`` of a record,
     or of the largest weight. They are still exact integers.
@@ -136,7 +136,7 @@ def count_marginals(
 
 
 def _engine(coded: Coded | Lazy) -> nw.Implementation | None:
-    """Return the library that reads and codes the records lazily; None for coded arrays."""
+    """Return the library that will read the records; None if they are in arrays already."""
     if isinstance(coded, nw.LazyFrame):
         return coded.implementation
     return coded.engine if isinstance(coded, Streamed) else None
@@ -149,7 +149,11 @@ CHANGED = "table: it changed while it was read; hint: work on a copy that nothin
 def grouped(
     subsets: Sequence[Subset], attributes: Sequence[Attribute], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Return {union: subsets in it}; a union has only numbers that one table has together."""
+    """Return {union: attribute sets}, for few unions that contain all attribute sets.
+
+    A table over each union is counted, and then summed. A union has more than one clipped number
+    only if some table has them together.
+    """
     sizes = [a.size for a in attributes]
     summed = {i for i, a in enumerate(attributes) if a.is_summed}
     sets = sets_of_numbers(summed, subsets) or [()]
@@ -165,7 +169,7 @@ def grouped(
 def passes(
     groups: dict[Subset, list[Subset]], sizes: Sequence[int]
 ) -> Iterator[dict[Subset, list[Subset]]]:
-    """Yield the groups in batches of bounded memory.
+    """Yield parts of ``groups`` that fit into memory, one for each pass over the rows.
 
     The first batch also has one table for each attribute that is in none of its groups, so that
     all attributes are checked in the first pass.
@@ -188,7 +192,7 @@ _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 @dataclass(frozen=True)
 class Placing:
-    """The mapping from coded records, or groups of equal records, to cells of tables.
+    """The rule that says to which cells of a table a coded record adds, and how much.
 
     Attributes:
         attributes: the attributes of the codes.
@@ -209,18 +213,24 @@ class Placing:
 
     @cached_property
     def sums(self) -> list[str]:
-        """The names of the columns to sum, in addition to the columns of codes."""
+        """The names of the columns of amounts (numbers, weights) that are summed over records."""
         return [*sum_names(self.attributes, self.weight), *self.joint.names()]
 
     def sums_of(self, S: Subset) -> list[str]:
-        """Return the names of the columns to sum for the table of S."""
+        """Return the names of the columns of amounts (numbers, weights) for one table.
+
+        They are summed over records. S has the attributes of the table.
+        """
         own = sum_names(self.attributes, self.weight)
         return [*own, *self.joint.names([i for i in S if i in self.joint.sizes])]
 
     def outside(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> set[int]:
-        """Return the indices of attributes for which a record has no cell; last is the weight."""
+        """Return the attributes for which some record has a value outside the schema, as indices.
+
+        The index after the last attribute stands for the weight.
+        """
         found = {
             i
             for i, code in zip(S, codes, strict=True)
@@ -237,10 +247,12 @@ class Placing:
         counts: NDArray | int,
         sums: Mapping[str, NDArray[np.int64]],
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield flat indices of cells in the table of S, and what to add to each; cells may repeat.
+        """Yield pairs (indices of cells, amounts to add), flat in the table of the attributes S.
 
-        Code 0 means the cell of the catch-all, which is the last. For a clipped number, the code
-        says whether there is a number, and ``sums`` has the amounts that records add to its cells.
+        ``codes`` has one array for each attribute of S, and ``counts`` says how many records have
+        these codes. A cell may occur several times. Code 0 means the cell of the catch-all category
+        (for all other values), which is the last. For a clipped number, the code says whether there
+        is a number, and ``sums`` has the amounts that records add to its cells.
         """
         cell, steps, numbers = self._located(S, codes, sums)
         mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, len(cell)) * self.unit
@@ -253,7 +265,10 @@ class Placing:
     def high(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield what :meth:`cells` does, for the high digits of numbers, in units of LOW."""
+        """Yield the same pairs as :meth:`cells`, for the high binary digits of numbers with a unit.
+
+        Amounts are in units of LOW.
+        """
         cell, steps, numbers = self._located(S, codes, sums)
         for i, step in zip(numbers, steps, strict=True):
             if f"h{i}" in sums:
@@ -263,7 +278,11 @@ class Placing:
     def _located(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Counts, list[Counts], Subset]:
-        """Return first cells, the step to the next virtual cell of each number, and the numbers."""
+        """Return where records count: flat indices of cells, steps between virtual cells, numbers.
+
+        For each clipped number in S (returned last), a step leads from the record's cell to the
+        next virtual cell of the number.
+        """
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
@@ -276,14 +295,14 @@ class Placing:
 
 
 def _places(codes: NDArray, size: int) -> NDArray[np.int32]:
-    """Return the cell of each code of one attribute; code 0 means the last cell."""
+    """Return the index of the cell for each code of one attribute; code 0 means the last cell."""
     places = codes.astype(np.int32) - np.int32(1)
     places[places < 0] = size - 1
     return places
 
 
 class _Tables:
-    """The tables of one pass, filled by coded records or by groups of equal ones."""
+    """The tables of one pass over the rows, to which records or groups of records are added."""
 
     def __init__(self, placing: Placing, groups: Iterable[Subset]) -> None:
         self._placing, self.sums, self.sums_of = placing, placing.sums, placing.sums_of
@@ -300,7 +319,10 @@ class _Tables:
         counts: NDArray | int = 1,
         sums: Mapping[str, NDArray[np.int64]] = _NO_SUMS,
     ) -> None:
-        """Add records with these codes, or groups of ``counts`` equal records."""
+        """Add records with these codes to the table of the attributes S.
+
+        ``counts``: how many records each row of the codes stands for. ``sums``: columns of amounts.
+        """
         self.outside |= self._placing.outside(S, codes, sums)
         flat = self.counts[S].reshape(-1)
         for cells, masses in self._placing.cells(S, codes, counts, sums):
@@ -311,12 +333,15 @@ class _Tables:
                 np.add.at(flat, cells, masses)
 
     def pop(self, S: Subset) -> Counts | NDArray[Any]:
-        """Return the counts of S, as Python's integers if 64 bits may not hold them."""
+        """Remove and return the table of the attributes S.
+
+        It has Python's integers if 64 bits may not hold the counts.
+        """
         counts = self.counts.pop(S)
         return joined(counts, self._high.pop(S)) if S in self._high else counts
 
     def add_records(self, columns: Sequence[NDArray]) -> None:
-        """Add records, from the codes of all attributes, without clipped numbers and weights."""
+        """Add records to all tables, from the codes of all attributes; only for plain counts."""
         sizes, unit = self._placing.sizes, self._placing.unit
         places = {i: _places(columns[i], sizes[i]) for i in {i for S in self.counts for i in S}}
         self.outside |= self._placing.outside(tuple(places), [columns[i] for i in places], {})
@@ -340,7 +365,10 @@ def number_of_rows(
     read: Sequence[Attribute] = (),
     impossible: Sequence[Excluded] = (),
 ) -> int:
-    """Return the number of counted rows; without a limit, the number of all rows."""
+    """Return how many rows are counted within a limit on rows per person, or without one.
+
+    Without a limit, all rows of the table are counted.
+    """
     if limit is None:
         rows = open_table(table).lazy()
     else:
@@ -356,7 +384,10 @@ def number_of_rows(
 
 
 def _tally(coded: Coded | Lazy, placing: Placing, stack: contextlib.ExitStack) -> Tally:
-    """Return a function that counts groups of records; ``stack`` frees what it keeps in memory."""
+    """Return a function that counts the tables of a list of attribute sets.
+
+    ``coded`` are the coded records, and ``stack`` frees the memory that the function keeps.
+    """
     tables, weight, unit = partial(_Tables, placing), placing.weight, placing.unit
     if not isinstance(coded, nw.LazyFrame):
         return partial(_tally_arrays, coded, placing, tables)
@@ -408,7 +439,10 @@ def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Ta
 def _tally_partitions(
     coded: "dask.dataframe.DataFrame", new: _NewTables, groups: Sequence[Subset]
 ) -> _Tables:
-    """Group each partition by pandas, since dask's own groups take longer to plan than to count."""
+    """Return the tables of attribute sets, where pandas groups each partition of a dask dataframe.
+
+    dask's own groups take longer to plan than to count.
+    """
     from dask.base import compute
 
     tables = new(groups)
@@ -427,7 +461,7 @@ def _tally_partitions(
 
 
 def _grouped(rows: "pd.DataFrame", S: Subset, sums: Sequence[str]) -> "pd.DataFrame":
-    """Return the groups of a partition: codes, the number of rows, and sums."""
+    """Return the groups of equal codes in a partition, with numbers of rows and summed amounts."""
     counted: Any = rows[[*(f"c{i}" for i in S), *sums]].assign(n=1)
     if not S:
         return counted.sum().to_frame().T

@@ -1,4 +1,4 @@
-"""The frequency of every value of a column, counted by the engine that holds the data."""
+"""The number of rows of each value in a column, counted by the engine that holds the data."""
 
 import hashlib
 from collections import Counter
@@ -28,7 +28,7 @@ _TASK = "count the column's values"
 def count_values(
     table: object, column: str, most: int, limit: PersonLimit | None = None
 ) -> dict[Label, int]:
-    """Return the number of rows of every text or integer of a column; other values are ignored.
+    """Return the number of rows of every text or integer in a column; ignore other values.
 
     Texts are equal only if their bytes are equal. An engine's collation must not merge texts, since
     one row could then decide under which text all are counted.
@@ -82,7 +82,7 @@ def count_values(
 
 
 def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label, int]:
-    """Return the counts of all values; counting stops once there are more than ``most``."""
+    """Return {value: number of rows}; stop as soon as there are more than ``most`` values."""
     frame = source.frame
     if source.engine == nw.Implementation.POLARS:
         return _polars(frame.lazy().to_native(), column, words, most)
@@ -113,7 +113,10 @@ def _polars(frame: "pl.LazyFrame", column: str, words: bool, most: int) -> dict[
 
 
 def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Integers]:
-    """Return the distinct texts and integers, and the index of each row's value; −1 for others."""
+    """Return the distinct texts and integers of a column, and the index of each row's value.
+
+    The index is −1 for other values.
+    """
     form = source.form(column)
     index, known = distinct(own, form)
     if is_wide(source.types[column]):
@@ -127,7 +130,7 @@ def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Inte
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
-    """Return the counts of the rows within the limit.
+    """Return {value: number of rows}, where at most some rows of each person are counted.
 
     Which rows of a person are counted must depend on this person's rows only. So values are
     identified by their hashes: an index among all values would depend on other persons' rows.

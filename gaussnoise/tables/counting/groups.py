@@ -1,4 +1,4 @@
-"""Which tables are counted together: few unions of attributes that hold all tables.
+"""Which tables are counted together: few unions of attribute sets that contain all tables.
 
 For tables of few attributes each, the work grows in proportion to their number.
 """
@@ -15,7 +15,7 @@ _NEXT = 64  # how many tables are tried if no table lacks a single attribute
 def group_subsets(
     subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Return {union: subsets in it}, for few unions that together hold all subsets.
+    """Return {union: attribute sets in it}, for few unions that contain all attribute sets.
 
     Each has at most ``most_cells`` cells, or is one subset itself.
 
@@ -59,7 +59,10 @@ _Near = list[tuple[Subset, int]]  # some attributes, and bits of the one that su
 
 
 class _Left:
-    """The subsets in no group yet, found by all of their attributes but one."""
+    """The attribute sets that are in no group yet.
+
+    They can be found by all of their attributes but one.
+    """
 
     def __init__(self, subsets: Iterable[Subset]) -> None:
         self._left = dict.fromkeys(subsets)
@@ -73,7 +76,7 @@ class _Left:
         return S in self._left
 
     def take(self, S: Subset) -> Subset:
-        """Remove a subset, and return it."""
+        """Remove an attribute set, and return it."""
         del self._left[S]
         for i, T in _but_one(S):
             own = self._others[len(T)]
@@ -83,11 +86,14 @@ class _Left:
         return S
 
     def next(self) -> Iterator[Subset]:
-        """Yield the largest subsets."""
+        """Yield the largest attribute sets that are in no group yet, some of them at most."""
         return itertools.islice(self._left, _NEXT)
 
     def near(self, group: Subset | list[int]) -> _Near:
-        """Return the subsets that have one attribute besides some of the group's."""
+        """Return which sets have exactly one attribute in addition to some of the group's.
+
+        They are pairs: the attributes in the group, and bits for each additional attribute.
+        """
         found: _Near = []
         for size, own in self._others.items():
             if math.comb(len(group), size) <= len(own):
@@ -99,7 +105,7 @@ class _Left:
 
 
 def _but_one(S: Subset) -> Iterator[tuple[int, Subset]]:
-    """Yield each attribute of a subset, and the others."""
+    """Yield (attribute, all other attributes of the set) for each attribute of a set."""
     return ((i, S[:k] + S[k + 1 :]) for k, i in enumerate(S))
 
 
@@ -108,7 +114,7 @@ def _bits(attributes: Iterable[int]) -> int:
 
 
 def _within(near: _Near, group: int) -> dict[Subset, None]:
-    """Return the subsets whose attributes are all in the group."""
+    """Return the attribute sets in ``near`` that lie in the group, given as bits of attributes."""
     found: dict[Subset, None] = {}
     for T, bits in near:
         inside = bits & group
@@ -122,7 +128,12 @@ def _within(near: _Near, group: int) -> dict[Subset, None]:
 def _most_lacked(
     near: _Near, group: Iterable[int], alike: Sequence[tuple[float, int]], room: float
 ) -> int | None:
-    """Return an attribute for which there is room, and that many subsets lack alone."""
+    """Return the attribute to add to a group so that many more attribute sets lie in it.
+
+    The attribute must fit: ``room`` is the logarithm of the factor by which the group's cells may
+    grow. Those of few categories come first. Return None if there is no such attribute. ``alike``
+    has pairs (logarithm of a number of categories, bits of the attributes with that number).
+    """
     lacked = 0
     for _, bits in near:
         lacked |= bits

@@ -1,4 +1,4 @@
-"""Rows with a combination that the schema calls impossible, found in the codes of any engine."""
+"""Rows with a combination that the schema calls impossible, found by codes, in any engine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Vector = TypeVar("Vector", NDArray, nw.Expr)
 @final
 @dataclass(frozen=True)
 class Excluded:
-    """A rule about impossible combinations, in terms of codes.
+    """A rule about combinations that cannot occur in a row, in terms of codes.
 
     Attributes:
         text: the rule in words.
@@ -33,7 +33,10 @@ class Excluded:
 
 
 def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
-    """Return the rules whose attributes are all in ``used``, with indices in ``used``."""
+    """Return the rules on impossible combinations that concern only the attributes ``used``.
+
+    Their codes refer to positions in ``used``.
+    """
     columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
     return tuple(
         [
@@ -48,7 +51,10 @@ def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
 
 
 def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ...]:
-    """Return the codes of labels: 1 + the cell; the catch-all, the last cell, has code 0 too."""
+    """Return the codes of a rule's labels: 1 + the index of the cell.
+
+    The catch-all category (for all other values) has the code 0 too.
+    """
     attribute = schema.attributes[schema.names.index(name)]
     cells = [attribute.labels.index(label) for label in labels]
     rest = [0] if attribute.other is not None and attribute.size - 1 in cells else []
@@ -56,7 +62,7 @@ def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ..
 
 
 def impossible_error(rule: Excluded) -> DataError:
-    """Return the error for a record that a rule excludes."""
+    """Return the error for a table with a row that the rule forbids."""
     return DataError(
         f"table: some row has {rule.text}, which the schema calls impossible; hint: "
         'correct the table or the rule, or on_outside="drop" to leave such rows out'
@@ -64,7 +70,7 @@ def impossible_error(rule: Excluded) -> DataError:
 
 
 def matches(code: Callable[[int], Vector], rule: Excluded) -> Vector:
-    """Return, for each record, whether the rule excludes it.
+    """Return for each record whether it has a combination that the rule forbids.
 
     ``code`` is a function from the index of a column to its codes.
     """

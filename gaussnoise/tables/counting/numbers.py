@@ -43,12 +43,16 @@ WEIGHT, WITHOUT = "w", "z"  # names of columns: the weight, and 1 for a row with
 
 
 def weight_column(weight: Weight) -> Attribute:
-    """Return the attribute by which a column of weights is read."""
+    """Return an attribute with which the column of weights is read, clipped to [0, largest]."""
     return Attribute(weight.column, clip=(0.0, weight.most))
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Return names of columns to sum: steps (a), squares (q), high digits (h), and weights."""
+    """Return the names of columns with amounts that are summed over records, beside their number.
+
+    For the attribute i: a{i} are steps of a number, q{i} squares, h{i} high digits of a number with
+    a unit. With weights, there are two more columns.
+    """
     names = [f"a{i}" for i, a in enumerate(attributes) if a.is_summed]
     names += [f"q{i}" for i, a in enumerate(attributes) if has_squares(a)]
     names += [f"h{i}" for i, a in enumerate(attributes) if a.unit is not None]
@@ -56,7 +60,7 @@ def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[st
 
 
 def has_squares(attribute: Attribute) -> bool:
-    """Return whether a clipped number has three virtual cells, for sums of squares."""
+    """Return whether squares of a clipped number are summed, with three virtual cells."""
     return virtual_cells(attribute) > 2
 
 
@@ -66,7 +70,7 @@ def keys_and_sums(
     weight: Weight | None,
     unit: int = STEPS,
 ) -> tuple[list[Vector], dict[str, Vector]]:
-    """Return the columns of codes to group by, and {name: column} for :func:`sum_names`.
+    """Return the columns by which records are grouped, and {name: column of amounts to sum}.
 
     All are integers. For a clipped number, the code to group by says whether there is a number.
 
@@ -79,7 +83,7 @@ def keys_and_sums(
     keys = [code(i) for i in range(len(attributes))]
     sums: dict[str, Any] = {}
     weights = None if weight is None else _integers(code(len(attributes)), 64)
-    w = None if weights is None else _above(weights, unit)
+    w = None if weights is None else _steps_above(weights, unit)
     for i, attribute in enumerate(attributes):
         if not attribute.is_summed:
             continue
@@ -88,7 +92,7 @@ def keys_and_sums(
             v = _integers(_when(code(i) > 0, code(i) - 1, 0), 64)
             sums |= {f"a{i}": v % LOW, f"h{i}": v // LOW}
             continue
-        a = _above(_integers(code(i), 64), unit)
+        a = _steps_above(_integers(code(i), 64), unit)
         sums[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
         if has_squares(attribute):
             sums[f"q{i}"] = (a * a) // unit
@@ -97,8 +101,11 @@ def keys_and_sums(
     return keys, sums
 
 
-def _above(code: Any, unit: int) -> Any:
-    """Return steps above the lower bound, at most ``unit``; 0 if there is no number."""
+def _steps_above(code: Any, unit: int) -> Any:
+    """Return the steps of numbers above the lower bound, in ``unit`` steps per interval.
+
+    ``code`` is 1 + the step, of :data:`STEPS` steps per interval; 0, for no number, gives 0.
+    """
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 
@@ -119,7 +126,11 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 def with_sums(
     frame: Lazy, attributes: Sequence[Attribute], weight: Weight | None, unit: int, joint: "Joint"
 ) -> Lazy:
-    """Return a frame with the columns of codes to group by, and the columns to sum."""
+    """Return a frame with columns c0, c1, … by which records are grouped, and columns to be summed.
+
+    The former are codes of attributes; the latter hold the integer amounts that a record adds to
+    cells, named as in :func:`sum_names` and :meth:`Joint.names`.
+    """
     keys, sums = keys_and_sums(lambda i: nw.col(f"c{i}"), attributes, weight, unit)
     columns = {f"c{i}": key for i, key in enumerate(keys)}
     columns |= {name: _integers(x, 64) for name, x in sums.items()}
@@ -128,7 +139,10 @@ def with_sums(
         return frame
 
     def held(i: int, ends: list[Any]) -> list[Any]:
-        """Add columns to the frame, so that the next expressions refer to them by name."""
+        """Add expressions to the frame as columns, and return references to these columns.
+
+        So later expressions do not grow by repeating them.
+        """
         nonlocal frame
         own = {f"e{i}_{c}": end for c, end in enumerate(ends) if isinstance(end, nw.Expr)}
         frame = frame.with_columns(*(_integers(end, 64).alias(name) for name, end in own.items()))
@@ -142,7 +156,9 @@ def with_sums(
 @final
 @dataclass(frozen=True)
 class Joint:
-    """The sets of numbers that occur in one table, and the units of records in products of cells.
+    """The sets of clipped numbers that occur together in a table.
+
+    It divides the units that a record adds among the products of the numbers' virtual cells.
 
     Attributes:
         sizes: {index of a summed number: its number of virtual cells}.
@@ -155,14 +171,15 @@ class Joint:
 
     @classmethod
     def of(cls, attributes: Sequence[Attribute], subsets: Iterable[Subset]) -> "Joint":
-        """Return the sets of numbers in these tables, as indices in ``attributes``."""
+        """Return the sets of clipped numbers that occur together in these tables."""
         sizes = {i: virtual_cells(a) for i, a in enumerate(attributes) if a.is_summed}
         return cls(sizes, tuple([J for J in sets_of_numbers(sizes, subsets) if len(J) > 1]))
 
     def names(self, numbers: Collection[int] | None = None) -> list[str]:
-        """Return the names of columns of product cells: all, or those for a table of these numbers.
+        """Return the names of columns with the units in each product of virtual cells.
 
-        The first cell of each set has no column: it is the rest of the record.
+        They are those of all sets, or of the set that has all of ``numbers``. The first product of
+        a set has no column: it gets the remaining units of a record.
         """
         sets = [
             (j, J) for j, J in enumerate(self.sets) if numbers is None or j == self._of(numbers)
@@ -171,11 +188,11 @@ class Joint:
 
     @property
     def most(self) -> int:
-        """The largest number of product cells over which a record's units are distributed."""
+        """The largest number of products of cells among which the units of a record are divided."""
         return max((math.prod(self._shape(J)) for J in joined_numbers(self.sets)), default=1)
 
     def _of(self, numbers: Collection[int]) -> int | None:
-        """Return the index of the first set with all these numbers; None for a single number."""
+        """Return the index of a set with all of these numbers; None for a single number."""
         found = (j for j, J in enumerate(self.sets) if len(numbers) > 1 and set(numbers) <= set(J))
         return next(found, None)
 
@@ -188,7 +205,7 @@ class Joint:
         unit: int,
         held: Callable[[int, list[Any]], list[Any]] = lambda _, ends: ends,
     ) -> dict[str, Any]:
-        """Return {name: column} for :meth:`names`, in integers.
+        """Return {name of :meth:`names`: column of units}, as integers.
 
         Args:
             sums: the columns of :func:`sum_names`.
@@ -213,7 +230,11 @@ class Joint:
     def spread(
         self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield the virtual cells of these numbers, and the units that records add to each."""
+        """Yield (virtual cell of each number, units that records add there) for all such cells.
+
+        ``numbers``: the numbers of a table. ``mass``: the units of each record or group of records.
+        ``sums``: the columns of :func:`sum_names` and :meth:`names`.
+        """
         j = self._of(numbers)
         if j is None:
             [i] = numbers
@@ -228,7 +249,7 @@ class Joint:
 
 
 def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
-    """Return cumulative units after each cell is divided among the cells of one more number.
+    """Return the cumulative units in cells, after one more number divides each cell.
 
     Args:
         ends: the number of units in cells 0 to c, for each c; the last has all units.
@@ -247,14 +268,17 @@ def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
 
 
 def _portion(part: Any, share: Any, whole: Any) -> Any:
-    """Return ``part · share / whole``, rounded to the nearest integer; 0 if whole is 0."""
+    """Return ``part · share / whole`` as the nearest integer; 0 if ``whole`` is 0."""
     # Spark divides doubles, exactly enough: dividends have at most 40 bits, and quotients 20
     divisor = whole if isinstance(whole, int) else _when(whole > 0, whole, 1)
     return (part * share + whole // 2) // divisor
 
 
 def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
-    """Return the number of units in these cells, from the cumulative units of all cells."""
+    """Return the number of units in these cells.
+
+    ``ends`` are the cumulative numbers of units: in cells 0 to c, for each c.
+    """
     inside = np.zeros(len(ends) + 1, dtype=np.int64)
     inside[cells] = 1
     signs = inside[:-1] - inside[1:]
@@ -262,7 +286,10 @@ def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
 
 
 def joined(low: Integers, high: Integers) -> NDArray[Any]:
-    """Return ``low + LOW · high``, as Python's integers unless 64 bits hold the sum of all."""
+    """Return ``low + LOW · high``, the integers with these low and high binary digits.
+
+    They are Python's integers unless 64 bits hold the sum of all.
+    """
     if not high.any():
         return low
     largest = sum(np.abs(part).sum(dtype=float) * c for part, c in ((low, 1), (high, LOW)))
@@ -271,7 +298,10 @@ def joined(low: Integers, high: Integers) -> NDArray[Any]:
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:
-    """Return the sums that groups of records add to the virtual cells of a clipped number."""
+    """Return the units that records add to each virtual cell of one clipped number.
+
+    ``mass``: all units of a record. ``a``: those for its steps. ``q``: those for squares, or None.
+    """
     if q is None:
         return [mass - a, a]
     return [mass - 2 * a + q, 2 * (a - q), q]

@@ -1,4 +1,4 @@
-"""One record of each person in each group, in place of the person's rows.
+"""One record of each person in each group of rows, in place of the person's rows.
 
 A group is a combination of the attributes that are no clipped numbers. The clipped number of a
 record is computed from the person's rows in the group, in exact integers. It is the mean of their
@@ -27,7 +27,11 @@ Reduced = Mapping[int, tuple[PerPerson, Attribute]]  # by index of the column of
 def reduced_arrays(
     columns: Sequence[NDArray], people: People, reduced: Reduced
 ) -> tuple[list[NDArray], People]:
-    """Return the records of persons, and the person of each; all given rows have a person."""
+    """Return one record for each person and group, as columns, and the person of each record.
+
+    A group has equal codes in all columns that are not in ``reduced``. All given rows must have a
+    person.
+    """
     keys = [people.index, *(codes for k, codes in enumerate(columns) if k not in reduced)]
     order = np.lexsort(keys)
     begins = np.zeros(len(order), dtype=bool)
@@ -45,7 +49,11 @@ def reduced_arrays(
 def _number(
     codes: NDArray, starts: NDArray[np.intp], how: PerPerson, attribute: Attribute
 ) -> NDArray[np.int64]:
-    """Return a code for each group of rows, from their first indices; 0 if none has a number."""
+    """Return the code of one number for each group of rows, such as the mean of its numbers.
+
+    ``codes`` are those of the rows in order of groups, and ``starts`` has the first row of each
+    group. The code is 0 if no row of a group has a number.
+    """
     if not len(starts):
         return np.zeros(0, dtype=np.int64)
     codes = codes.astype(np.int64)
@@ -64,7 +72,10 @@ def _number(
 
 
 def reduced_spark(frame: "DataFrame", reduced: Reduced) -> "DataFrame":
-    """Return one record per person and group, from a Spark dataframe of codes and persons."""
+    """Return a Spark dataframe with one record for each person and group.
+
+    ``frame`` has the codes and the person of each row.
+    """
     from pyspark.sql import functions
 
     col, lit = functions.col, functions.lit

@@ -1,4 +1,4 @@
-"""At most k rows of each person, chosen at random and by that person's rows alone.
+"""At most k rows of each person, chosen at random, and by that person's rows alone.
 
 Rows are put in a random order, by a keyed hash of the person, the cells, and a running number among
 the rows of the person with the same cells, which are indistinguishable. The first k rows of each
@@ -50,7 +50,7 @@ _KEY_BYTES = 16
 @final
 @dataclass(frozen=True)
 class PersonLimit:
-    """A limit of ``rows`` counted rows for each person, who is a value of ``column``.
+    """A limit on the counted rows of each person: ``rows`` of them, chosen at random.
 
     Every instance has its own key from the operating system. One instance serves all passes of one
     release. With ``reduced``, records of :mod:`gaussnoise.tables.counting.per_person` replace rows.
@@ -65,7 +65,10 @@ class PersonLimit:
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
-    """Return the counted rows of coded columns; all given rows have a person."""
+    """Return the rows that are counted, as columns, where a limit holds for each person.
+
+    All given rows must have a person.
+    """
     if limit.admission is not None:
         columns, people = admitted_arrays(columns, people, limit.admission)
     if limit.reduced:
@@ -90,7 +93,10 @@ def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimi
 def _first_rows(
     index: Integers, cells: Sequence[Words], keyed: Words, rows: int
 ) -> NDArray[np.bool_]:
-    """Return which rows are among the first ``rows`` of their person, in the random order."""
+    """Return for each row whether it is among its person's first ``rows`` rows, in random order.
+
+    ``index`` has the person of each row, ``cells`` its codes, and ``keyed`` a hash of each person.
+    """
     # number the equal rows of a person, then sort the rows of each person by keyed hash
     equal = np.lexsort([*cells, index])
     changes = np.zeros(len(index), dtype=bool)
@@ -112,20 +118,20 @@ def _first_rows(
 
 
 def _since(begins: NDArray[np.bool_]) -> Integers:
-    """Return the distance of each index from the last index before it where ``begins`` is true."""
+    """Return how far each index is from the last index up to it where ``begins`` is true."""
     positions = np.arange(len(begins))
     return positions - np.maximum.accumulate(np.where(begins, positions, 0))
 
 
 def _words(column: NDArray) -> Words:
-    """Return 64 bits for each value; equal values have equal bits."""
+    """Return each value as 64 bits, so that equal values have equal bits."""
     if np.issubdtype(column.dtype, np.integer):
         return column.astype(np.int64).view(np.uint64)
     return (column.astype(np.float64) + 0.0).view(np.uint64)
 
 
 def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
-    """Return a keyed hash of each wanted person, at the index of the person."""
+    """Return a keyed hash of 64 bits for each person in ``wanted``, at the person's index."""
     words = np.zeros(int(people.index.max()) + 1, dtype=np.uint64)
     digests = [
         hashlib.blake2b(name, digest_size=8, key=key).digest() for name in people.names(wanted)
@@ -135,7 +141,7 @@ def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
 
 
 def _mixed(words: Words) -> Words:
-    """Return SplitMix64's finaliser (Steele, Lea & Flood 2014), a permutation of 64 bits.
+    """Return each 64-bit word mixed by SplitMix64's finaliser (Steele, Lea & Flood 2014).
 
     The golden ratio is added to each word first, so that zero is not a fixed point.
     """
@@ -149,7 +155,10 @@ def _mixed(words: Words) -> Words:
 
 
 def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
-    """Return the counted rows of a Spark dataframe of codes and persons."""
+    """Return the rows of a Spark dataframe that are counted, where a limit holds per person.
+
+    ``frame`` has the codes and the person of each row.
+    """
     from pyspark.sql import Window, functions
 
     if limit.admission is not None:
@@ -171,7 +180,10 @@ def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
 def limited_dask(
     frame: "dask.dataframe.DataFrame", limit: PersonLimit
 ) -> "dask.dataframe.DataFrame":
-    """Return the counted rows of a dask dataframe, after shuffling by person."""
+    """Return the rows of a dask dataframe that are counted, where a limit holds per person.
+
+    Rows are first moved, so that all rows of a person are in one partition.
+    """
     if limit.admission is not None:
         frame, limit = admitted_dask(frame, limit.admission), replace(limit, admission=None)
     own = frame.shuffle(on=PERSON)

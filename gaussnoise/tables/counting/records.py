@@ -1,4 +1,4 @@
-"""The codes of the counted rows: those that fit the schema, at most k of each person."""
+"""The codes of the counted rows: rows that fit the schema, at most k of each person."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ AnyRows: TypeAlias = Rows[Any]  # arrays, or expressions of another engine
 @final
 @dataclass(frozen=True, eq=False)
 class Here:
-    """Rows in the memory of this process."""
+    """Rows in the memory of this process, as arrays of codes."""
 
     columns: list[Codes]
     people: People | None
@@ -85,7 +85,7 @@ class Here:
 @final
 @dataclass(frozen=True, eq=False)
 class There:
-    """Rows in another engine."""
+    """Rows in another engine, as a frame with columns of codes."""
 
     frame: Lazy
     has_person: bool
@@ -115,7 +115,10 @@ class There:
 def coded_rows(
     source: Opened, attributes: Sequence[Attribute], person: str | None
 ) -> Batches[AnyRows]:
-    """Return the codes of all rows, and the person of each, from :func:`code_rows`."""
+    """Return all rows, coded, with the person of each, as :func:`code_rows` codes them.
+
+    A code is 1 + the index of a value's category or bin, or 0.
+    """
     found = code_rows(source, attributes, person)
     if isinstance(found, nw.LazyFrame):
         return [There(found, person is not None)]
@@ -126,9 +129,10 @@ def coded_rows(
 def misfits(
     rows: AnyRows, attributes: Sequence[Attribute], impossible: Sequence[Excluded]
 ) -> dict[str, Any]:
-    """Return {reason: mark} of rows that do not fit: no cell, no person, or impossible.
+    """Return {reason: mask} for the rows that do not fit the schema.
 
-    Whether a row fits depends on that row alone.
+    Reasons are named "person" (no person), "c0", … (a value outside the schema in that column), and
+    "rule0", … (an impossible combination). Whether a row fits depends on that row alone.
     """
     strict = [k for k, a in enumerate(attributes) if a.other is None]
     without_person = rows.without_person
@@ -140,7 +144,7 @@ def misfits(
 
 
 def outside_error(attribute: Attribute) -> DataError:
-    """Return the error for a record that has no cell: a null, NaN or value outside the schema."""
+    """Return the error for a row with a null, or a value that the attribute does not have."""
     if attribute.unit is not None:
         return DataError(
             f"column {attribute.name!r}: expected only numbers from 0 up to 2^52 units of "
@@ -169,7 +173,7 @@ def code_table(
     limit: PersonLimit | None = None,
     impossible: Sequence[Excluded] = (),
 ) -> Coded | Lazy:
-    """Return the codes of rows, small integers: 1 + the cell of each value, or 0 for no cell.
+    """Return the codes of the counted rows: 1 + the cell of each value, or 0 for no cell.
 
     For a clipped number the code is 1 + its steps. The result has batches with an array for each
     column, or columns c0, c1, … if another engine counts.
@@ -198,7 +202,7 @@ def code_table(
         limit.admission.check_kind(kind_of_persons(source, limit.column))
 
     def kept(own: AnyRows) -> AnyRows:
-        """Return the rows that fit, within the limit.
+        """Return the rows that fit the schema, without those beyond a person's limit.
 
         Which rows of a person are chosen depends on these rows alone, so that no person changes
         which rows of others are counted.
@@ -227,9 +231,10 @@ def _check(
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
 ) -> None:
-    """Raise DataError for impossible rows, and with a limit for all rows that do not fit.
+    """Raise DataError if a row has an impossible combination.
 
-    Without a limit, the counting itself refuses rows that have no cell.
+    With a limit on rows per person, also raise it for rows that do not fit the schema. Without one,
+    the counting itself refuses such rows.
     """
     if limit is None and not impossible:
         return

@@ -1,4 +1,4 @@
-"""A second count of a table, one value and one record at a time, to be compared with a release.
+"""A second count of a table in plain Python, one record at a time, to check a release.
 
 CSV files are parsed by Python's own module, and not by the engine that releases use; from other
 tables, the values are taken. Every value is read by the functions that define values
@@ -43,7 +43,7 @@ Record = tuple[int, ...]  # for each column, 1 + the cell or the steps; 0 for no
 @final
 @dataclass(frozen=True, eq=False)
 class Recount:
-    """The counts of a table; exact unless persons have more records than are counted.
+    """The counts of a table's cells, to be compared with those of a release.
 
     Attributes:
         counts: by indices in the attributes, in the units in which releases count. For a person
@@ -57,8 +57,8 @@ class Recount:
     left_out: int
 
 
-class _Way(NamedTuple):
-    """The settings by which records are added to cells."""
+class _Settings(NamedTuple):
+    """The settings by which a record is added to the cells of tables."""
 
     attributes: Sequence[Attribute]
     weight: Weight | None
@@ -76,7 +76,9 @@ def recount(
     unit: int,
     impossible: Sequence[Excluded],
 ) -> Recount:
-    """Return all marginals of a table; arguments as for :func:`~.count.count_marginals`.
+    """Return the counts of all tables, found in plain Python, and rows that do not fit.
+
+    Arguments are as for :func:`~.count.count_marginals`.
 
     Raises:
         DataError: a column is missing or of a type that does not fit, or a file is malformed.
@@ -99,7 +101,7 @@ def recount(
     fit = [(record, who) for record, who in rows if _fits(record, who, read, person, impossible)]
     summed = {i for i, a in enumerate(attributes) if a.is_summed}
     joined = joined_numbers(sets_of_numbers(summed, subsets))
-    way = _Way(attributes, weight, unit, joined)
+    way = _Settings(attributes, weight, unit, joined)
     counted, crowded = Counter[tuple[Record, float]](), 0
     if limit is None:
         counted.update((record, 1.0) for record, _ in fit)
@@ -122,7 +124,7 @@ def recount(
 def _rows(
     table: object, source: Opened, read: Sequence[Attribute], person: str | None
 ) -> Iterator[tuple[Record, Any]]:
-    """Yield the codes of every row, and the key of its person."""
+    """Yield (codes, key of the person) for every row; a code is 1 + the cell, or 0."""
     names = [*(a.name for a in read), *([] if person is None else [person])]
     finds: list[Any] = [finder(a, source.form(a.name)) for a in read]
     if person is not None:
@@ -153,7 +155,7 @@ def _rows(
 
 
 def _texts(table: object, source: Opened, names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the fields of CSV files, in the order of these columns."""
+    """Yield the fields of these columns for every record of the table's CSV files."""
     for path in table_files(table):
         plain = Plain(path, dialect_of(table))
         quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
@@ -183,7 +185,7 @@ def _fits(
     person: str | None,
     impossible: Sequence[Excluded],
 ) -> bool:
-    """Return whether a row is counted: it has cells and a person, and is not impossible."""
+    """Return whether a row is counted: all values fit, it has a person, and no rule forbids it."""
     if person is not None and who is None:
         return False
     if any(code == 0 and a.other is None for code, a in zip(record, read, strict=True)):
@@ -192,7 +194,10 @@ def _fits(
 
 
 def _by_person(fit: Sequence[tuple[Record, Any]], limit: PersonLimit) -> dict[Any, list[Record]]:
-    """Return {person: records}; for numbers per person, one record for each group."""
+    """Return {person: records to choose from}.
+
+    They are the person's rows, or one record for each group if numbers are taken per person.
+    """
     people: dict[Any, list[Record]] = {}
     for record, who in fit:
         people.setdefault(who, []).append(record)
@@ -200,7 +205,7 @@ def _by_person(fit: Sequence[tuple[Record, Any]], limit: PersonLimit) -> dict[An
 
 
 def _reduced(records: Sequence[Record], limit: PersonLimit) -> list[Record]:
-    """Return one record for each group of a person's rows."""
+    """Return one record for each group of a person's rows, as ``limit.reduced`` says."""
     groups: dict[Record, list[Record]] = {}
     for record in records:
         key = tuple(code for k, code in enumerate(record) if k not in limit.reduced)
@@ -217,7 +222,7 @@ def _reduced(records: Sequence[Record], limit: PersonLimit) -> list[Record]:
 
 
 def _number(codes: Sequence[int], how: PerPerson, attribute: Attribute) -> int:
-    """Return the code of a person's number, from the codes of the rows."""
+    """Return the code of one number of a person (mean, sum, …), from the codes of the rows."""
     present = [code - 1 for code in codes if code]
     if not present:
         return 0
@@ -230,8 +235,8 @@ def _number(codes: Sequence[int], how: PerPerson, attribute: Attribute) -> int:
     return 1 + (2 * sum(present) + len(present)) // (2 * len(present))
 
 
-def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]:
-    """Yield the cells of the table of S to which a record adds, and the units it adds."""
+def _cells(record: Record, S: Subset, way: _Settings) -> Iterator[tuple[Record, int]]:
+    """Yield (cell, units) for the cells of the table of S to which a record adds units."""
     mass = way.unit if way.weight is None else _parts(record[-1], way.unit)
     numbers = [i for i in S if way.attributes[i].is_summed]
     joined = next((J for J in way.joined if numbers and numbers[0] in J), ())
@@ -250,9 +255,13 @@ def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]
 
 
 def _divided(
-    record: Record, joined: Subset, mass: int, way: _Way
+    record: Record, joined: Subset, mass: int, way: _Settings
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Return pairs of virtual cells, one for each number in ``joined``, and units of a record."""
+    """Return (virtual cells, units): how a record's units are divided among products of cells.
+
+    ``joined`` are the numbers, of which each product has one virtual cell, and ``mass`` is the
+    number of units.
+    """
     found: list[tuple[tuple[int, ...], int]] = [((), mass)]
     for i in joined:
         a = _parts(record[i], way.unit) if record[i] else 0
@@ -273,5 +282,5 @@ def _divided(
 
 
 def _parts(code: int, unit: int) -> int:
-    """Return steps above the lower bound of an interval, in units of a record."""
+    """Return the steps of a number above the lower bound, in ``unit`` steps per interval."""
     return ((code - 1) * unit + STEPS // 2) // STEPS if unit != STEPS else code - 1

@@ -14,7 +14,7 @@ _SHORT = 3  # letters of a short name, like Jan
 
 
 def in_order(texts: Iterable[str]) -> list[str]:
-    """Return texts in calendar order if all are months, or all are days; else sorted."""
+    """Return names of months, or of days of the week, in calendar order; other texts sorted."""
     found = sorted(texts)
     for names in _NAMES:
         listed = list(enumerate(names.casefold().split()))

@@ -1,4 +1,4 @@
-"""The draft of a first schema, made from the data.
+"""The draft of a first schema, made from the rows of a table.
 
 Every line of it must be checked against public knowledge.
 """
@@ -45,7 +45,7 @@ _MOST_GROUPS = 3  # groups of joined values in a comment, at most
 
 
 class Draft(NamedTuple):
-    """The decision about every column of a table.
+    """The decision about every column of a table: an attribute, or the reason for none.
 
     Attributes:
         attributes: the attributes of the columns that can be attributes.
@@ -69,7 +69,7 @@ class Draft(NamedTuple):
         return Schema(self.attributes, file=self.file, is_draft=True)
 
     def to_toml(self) -> str:
-        """Return the schema file, with a comment for every column."""
+        """Return the drafted schema as a schema file, with a comment for every column."""
         file = stated_toml(file=self.file.stated)
         blocks = ["draft = true\n", *file, *map(self._block, self.attributes)]
         for name, reason in self.left_out.items():
@@ -85,12 +85,12 @@ class Draft(NamedTuple):
 
 
 def _one_line(text: str) -> str:
-    """Return a text without line ends and control characters, which TOML forbids in comments."""
+    """Return text with "?" for line ends and control characters, which TOML forbids in comments."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def draft(table: object) -> Draft:
-    """Return an attribute for each column that can be one, and why other columns cannot.
+    """Return a draft: an attribute for each column that can be one, and why others cannot.
 
     See :meth:`Schema.draft`.
     """
@@ -148,7 +148,7 @@ def draft(table: object) -> Draft:
 
 
 def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
-    """Return why a column can be no attribute, for reasons other than its values; else None."""
+    """Return why a column can be no attribute because of its name or type; None if it can."""
     if name in RESERVED_NAMES:
         return "released tables use this name themselves; hint: rename it"
     if not (isinstance(name, str) and name):
@@ -164,7 +164,7 @@ def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str
 
 
 def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
-    """Return an attribute for a column, and the reason for its categories or bins."""
+    """Return the drafted attribute of a column, and the reason for its categories or bins."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
     catch_all, spelt, codes = _catch_all(column), (), []
@@ -230,7 +230,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
 
 
 def _rare(column: Seen, values: Sequence[Category]) -> str:
-    """Return a remark on categories of few rows, or ""."""
+    """Return a remark that names categories of few rows; "" if there are none."""
     rows = column.words.rows | {str(number): n for number, n in column.numbers.rows.items()}
     rare = [v for v in map(str, values) if _FEW_OF * rows.get(v, column.rows) < column.rows]
     if not rare:
@@ -243,7 +243,10 @@ def _rare(column: Seen, values: Sequence[Category]) -> str:
 
 
 def _catch_all(column: Seen) -> str:
-    """Return why the attribute has a catch-all; "" if none is needed."""
+    """Return a remark on why the attribute needs a catch-all category (for all other values).
+
+    Return "" if it needs none.
+    """
     parts = ["missing values"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
         what = f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}"
@@ -260,14 +263,17 @@ def _quoted(text: str) -> str:
 
 
 def _shown(spelt: tuple[Spelt, ...]) -> str:
-    """Return the first groups of joined values as text."""
+    """Return text that shows the first groups of spellings that were joined into a category."""
     shown = ["/".join(map(_quoted, (name, *own))) for name, own in spelt[:_MOST_GROUPS]]
     more = [f"{len(spelt) - len(shown)} more"] if len(spelt) > len(shown) else []
     return ", ".join(shown + more)
 
 
 def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Return an attribute with bins of numbers, and why it has these bins."""
+    """Return an attribute with bins of numbers, and the reason for these bins.
+
+    ``catch_all`` is the remark of :func:`_catch_all`.
+    """
     low, high = column.ends
     skewed = low >= 0 and column.mostly_below(high / _SKEWED)
     least = max(low, 1) if column.is_integer else low  # no integers lie between 0 and 1
@@ -296,7 +302,11 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
 
 
 def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Return an attribute with bins of dates, which depend on the first and last month only."""
+    """Return an attribute with bins of dates, and the reason for these bins.
+
+    They depend only on the first and the last month. ``catch_all`` is the remark of
+    :func:`_catch_all`.
+    """
     apart = months_apart(column.months)
     months = column.months.difference(apart)
     edges, step, most = calendar_edges(min(months), max(months))

@@ -17,9 +17,10 @@ _CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
 
 
 def log_edges(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times powers of ten, or powers of ten alone, from ``low`` to ``high``.
+    """Return edges from ``low`` to ``high`` that grow: 1, 2 and 5 times powers of ten.
 
-    The edges depend on the orders of magnitude of ``low`` and ``high`` only.
+    For a long range, they are powers of ten alone. They depend on the orders of magnitude of
+    ``low`` and ``high`` only.
     """
     last = math.floor(math.log10(high))
     first = math.floor(math.log10(low)) if low > 0 else last - _MOST_DECADES
@@ -31,7 +32,10 @@ def log_edges(low: float, high: float) -> list[float]:
 
 
 def round_edges(low: float, high: float) -> list[float]:
-    """Return at most about eight multiples of 1, 2 or 5 times a power of ten, in [low, high]."""
+    """Return about eight edges at most, at equal steps, which are round numbers in [low, high].
+
+    A step is 1, 2 or 5 times a power of ten.
+    """
     width = high / _BINS - low / _BINS  # high - low may overflow
     if not width > 0:
         return [low]
@@ -47,7 +51,7 @@ def round_edges(low: float, high: float) -> list[float]:
 
 
 def round_ends(low: float, inner: list[float], most: float | None) -> list[float] | None:
-    """Return a lower and upper bound to clip sums and means to, or None if there are none.
+    """Return round bounds [low, high] to which numbers may be clipped for sums and means, or None.
 
     The upper one is ``most`` rounded up to one digit, so that it does not depend on the few largest
     numbers; the last inner edge without ``most``.
@@ -61,9 +65,10 @@ def round_ends(low: float, inner: list[float], most: float | None) -> list[float
 
 
 def calendar_edges(first: int, last: int) -> tuple[list[Edge], str, int]:
-    """Return the edges of bins, the name of their steps, and the largest number of steps.
+    """Return edges of bins of dates, the name of their step (like "months"), and a number.
 
-    Months are counted from year 0. The first edge is -inf if it is before Python's calendar.
+    The number is the largest number of steps allowed. ``first`` and ``last`` are months, counted
+    from year 0. The first edge is -inf if it is before Python's calendar.
     """
     step = next(step for step in _CALENDAR if (last - first) // step <= _MOST_DATES)
     starts = range(first // step * step, last + 1, step)

@@ -12,7 +12,10 @@ _WANTED = (
 
 
 def like_dates(column: Seen) -> str:
-    """Return which dates the texts resemble and how to read them as dates; "" if none."""
+    """Return a remark on texts that resemble dates: their format, and how to read them as dates.
+
+    Return "" if most texts of the column do not resemble dates.
+    """
     if not column.is_like_dates:
         return ""
     texts = dict.fromkeys(column.like_dates, 1)

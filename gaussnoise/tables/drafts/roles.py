@@ -1,4 +1,4 @@
-"""The probable role of a column, mostly from its name: persons, or sample weights."""
+"""The probable role of a column that is no attribute: persons, weights or an identifier."""
 
 import re
 import shlex
@@ -22,13 +22,16 @@ _MOST_ROWS_EACH = 20  # most rows per person, on average, if the name is like an
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name; ``patientID`` and ``Patient_id`` have two each."""
+    """Return the words in a column's name, in lower case: two for ``patientID``, for example.
+
+    Return one empty word for a name of no words, or of too many.
+    """
     found = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
     return [word.lower() for word in found] if 0 < len(found) <= _MOST_WORDS else [""]
 
 
 def _says_person(name: str) -> bool:
-    """Return whether a name means persons, like ``patientid``, but not ``household income``."""
+    """Return whether a column's name means persons, as ``patientid``; not ``household income``."""
     words = _words(name)
     named = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
     # patientid, and in German Kundennr, Patientennummer and Personen-Nr
@@ -39,12 +42,15 @@ def _says_person(name: str) -> bool:
 
 
 def may_be_person(name: str) -> bool:
-    """Return whether the name of a column is that of persons or of identifiers."""
+    """Return whether a column's name is like that of persons or of an identifier."""
     return _says_person(name) or bool({"id", "ids"} & {_words(name)[0], _words(name)[-1]})
 
 
 def role_of(name: str, column: Seen) -> str | None:
-    """Return the role of a column that is no attribute, with a hint; None for an attribute."""
+    """Return a remark on a column's role (persons, weights, identifier), with a hint.
+
+    Return None if the column seems to be an attribute.
+    """
     if may_be_person(name) and _is_person(name, column):
         rows = "several rows each" if column.repeated else "one row each"
         option = f"--person {shlex.quote(name)}"
@@ -68,13 +74,16 @@ def role_of(name: str, column: Seen) -> str | None:
 
 
 def _is_identifier(column: Seen) -> bool:
-    """Return whether all texts or integers are distinct, and are more than categories may be."""
+    """Return whether no text or integer occurs twice in a column of many values."""
     many = column.names is not None and len(column.names) > MOST_CATEGORIES
     return many and column.is_distinct and not (column.is_separated or column.is_like_dates)
 
 
 def _is_person(name: str, column: Seen) -> bool:
-    """Return whether a column has texts or integers, and enough distinct ones, to be persons."""
+    """Return whether the values of a column can be persons.
+
+    They must be texts or integers, and there must be enough distinct ones.
+    """
     names, rows = column.names, column.rows
     if names is None or column.months or column.kind in (None, "truths"):
         return False

@@ -51,7 +51,10 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 class Few(Generic[Value]):
-    """{distinct value: number of rows}; emptied if there are more than ``most`` values."""
+    """The distinct values that were added, and the number of rows of each, in ``rows``.
+
+    If there are more than ``most`` values, they are forgotten, and ``many`` is True.
+    """
 
     def __init__(self, most: int) -> None:
         self.rows: dict[Value, int] = {}
@@ -67,12 +70,12 @@ class Few(Generic[Value]):
         self.rows, self.many = {}, True
 
     def __len__(self) -> int:
-        """Return the number of values, or ``most + 1`` if there were more."""
+        """Return the number of distinct values; ``most + 1`` if there were more than ``most``."""
         return self.most + 1 if self.many else len(self.rows)
 
 
 class Seen:
-    """The content of one column.
+    """The facts about one column that a draft needs, collected batch by batch.
 
     Attributes:
         form: the form of its values, known in advance.
@@ -123,7 +126,7 @@ class Seen:
 
     @property
     def kind(self) -> Kind | None:
-        """The kind of the column's values; None if it has none."""
+        """The kind of the column's values: truths, numbers, dates or texts; None without values."""
         held: list[Kind] = [kind for kind in _READ if self._held[kind]]
         if len(held) == 1 and not self.coded:
             if not self._held["texts"]:
@@ -134,7 +137,7 @@ class Seen:
 
     @property
     def odd_rows(self) -> int:
-        """The number of rows with text, if nearly all rows hold numbers; 0 otherwise."""
+        """The number of rows with text in a column where nearly all rows hold numbers, else 0."""
         odd = self._held["texts"]
         return odd if odd + self._held["numbers"] == self.rows and odd <= _RARE * self.rows else 0
 
@@ -150,22 +153,25 @@ class Seen:
 
     @property
     def is_distinct(self) -> bool:
-        """Whether the column has texts or integers, all distinct."""
+        """Whether the column has texts or integers, and no value occurs twice."""
         return self.names is not None and not self.repeated and self._may_name
 
     @property
     def is_integer(self) -> bool:
-        """Whether numbers are integers: by type, or whole floats in a column with nulls."""
+        """Whether the numbers are integers, by their type or as whole floats beside nulls."""
         declared = not self._dtype.is_float() and not self._dtype.is_decimal()
         return self.whole and (declared or self._nulls)
 
     @property
     def is_mixed(self) -> bool:
-        """Whether values are of several kinds."""
+        """Whether the column has values of several kinds, such as numbers and texts."""
         return len(+self._held) > 1
 
     def mostly_below(self, threshold: float) -> bool:
-        """Return whether the median of non-negative numbers is below, with relative error 1/16."""
+        """Return whether the median of the non-negative numbers is below ``threshold``.
+
+        The comparison has a relative error of 1/16.
+        """
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
         return below > sum(self._sizes.values()) / 2
@@ -174,7 +180,8 @@ class Seen:
     def nearly_most(self) -> float | None:
         """A number that 99 % of the numbers above 0 do not exceed, with relative error 1/16.
 
-        Codes for no answer are not counted. None if no number is above 0, or some are below.
+        Codes for no answer are not counted. It is None if no number is above 0, or some number is
+        below.
         """
         low, high = self.ends
         if not 0 <= low <= high or high == 0:
@@ -194,13 +201,13 @@ class Seen:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the largest number, without ``suspects``."""
+        """The least and the largest number, without ``suspects`` (codes for no answer)."""
         others = self._codes.difference(self.suspects)
         return min([self._plain[0], *others]), max([self._plain[1], *others])
 
     @property
     def _is_free_text(self) -> bool:
-        """Whether the column is free text; further values cannot change that."""
+        """Whether the column is free text, which further values cannot change."""
         return self.words.many and len(self.texts) > _FEW_TEXTS and not self._is_naming
 
     def _few_texts(self, kind: Kind) -> bool:
@@ -211,7 +218,7 @@ class Seen:
         return not odd or (more and sum(odd) <= _RARE * self.rows)
 
     def add(self, column: Column) -> None:
-        """Add the next batch of the column."""
+        """Add the next batch of the column's values."""
         if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
             # read by category: a null among values would turn integer bounds into floats
             if self._closed:
@@ -240,7 +247,7 @@ class Seen:
         self._nulls = self._nulls or any_null
 
     def _add(self, kind: Kind, text: str, value: Any, rows: int) -> None:
-        """Count ``rows`` rows of one value."""
+        """Add a value of this kind that occurs in ``rows`` rows, and has this text."""
         self._held[kind] += rows
         if self.form is not Form.UNTYPED:
             self.words.add(text, rows)
@@ -259,7 +266,7 @@ class Seen:
 
     @property
     def _may_name(self) -> bool:
-        """Whether values may identify persons: by the column's name, or as whole numbers."""
+        """Whether the values may identify persons, by the column's name or as whole numbers."""
         return self._named or (self.whole and not self.months)
 
     def _name(self, value: Hashable, rows: int) -> None:
@@ -270,7 +277,7 @@ class Seen:
                 self.names = None
 
     def _add_texts(self, values: Arrow) -> None:
-        """Add an arrow array of text."""
+        """Add an arrow array of texts, which may also be numbers, dates or truth values."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -312,7 +319,11 @@ class Seen:
         self.like_dates.update(texts[: _MOST_DATES - len(self.like_dates)])
 
     def _read(self, text: str, rows: int = 1) -> None:
-        """Add a text of a column without types; a text that is not valid UTF-8 is no category."""
+        """Add a text in ``rows`` rows as the number, date or truth value that it states, else as
+        text.
+
+        A text that is not valid UTF-8 counts as missing.
+        """
         if not text.isascii() and text.encode(errors="replace").decode() != text:
             self._nulls = True
             return
@@ -339,7 +350,7 @@ class Seen:
             self._add("texts", text, text, rows)
 
     def _add_number(self, number: int | float, text: str, rows: int) -> None:
-        """Add rows of one finite number."""
+        """Add a finite number, with its text, that occurs in ``rows`` rows."""
         self._add("numbers", text, number, rows)
         self.numbers.add(number, rows)
         self._measured.append((float(number), rows))
@@ -347,7 +358,7 @@ class Seen:
             self.whole = False
 
     def _add_objects(self, values: Iterable[object]) -> None:
-        """Add Python objects, one by one."""
+        """Add Python objects of any types, one by one."""
         texts: Counter[str] = Counter()
         for value in values:
             if isinstance(value, str):
@@ -380,7 +391,7 @@ class Seen:
         self._measure_all()
 
     def _add_day(self, value: datetime.date | np.datetime64) -> None:
-        """Add one date or timestamp, if it has no time zone."""
+        """Add a date or a timestamp; one with a time zone counts as missing."""
         day = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
         zoned = getattr(day, "tzinfo", None) is not None
         if not isinstance(day, datetime.date) or zoned or day != day:  # pandas' NaT is a datetime
@@ -413,14 +424,17 @@ class Seen:
                 return
 
     def _measure_all(self) -> None:
-        """Count the magnitudes of the numbers that were added one by one."""
+        """Call :meth:`_measure` for the numbers that were added one by one."""
         if self._measured:
             doubles, rows = zip(*self._measured, strict=True)
             self._measure(np.array(doubles), np.array(rows))
             self._measured.clear()
 
     def _measure(self, doubles: NDArray[np.float64], rows: NDArray[Any] | None = None) -> None:
-        """Count the magnitudes of numbers, and update the least and largest."""
+        """Update the least and the largest number, and the counts of rows by order of magnitude.
+
+        ``rows`` is the number of rows of each number; one if omitted.
+        """
         if not len(doubles):
             return
         self.low = min(self.low, float(doubles.min()))
@@ -450,7 +464,10 @@ _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 
 def _leading(doubles: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return exponent and first four bits of the mantissa, in the order of absolute values."""
+    """Return the leading bits of numbers, as integers that are sorted as absolute values are.
+
+    They are the exponent and four bits of the mantissa, so the relative error is 1/16.
+    """
     return np.abs(doubles).view(np.uint64) >> np.uint64(48)
 
 
@@ -459,5 +476,5 @@ def _counted(values: Arrow) -> Iterable[tuple[Any, int]]:
 
 
 def _pairs(counted: "pa.StructArray") -> Iterable[tuple[Any, int]]:
-    """Return pairs of a value and its number of rows, from arrow's value_counts."""
+    """Return pairs (value, number of rows) from the result of arrow's value_counts."""
     return zip(*(counted.field(k).to_pylist() for k in (0, 1)), strict=True)

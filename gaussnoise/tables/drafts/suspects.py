@@ -20,7 +20,7 @@ _FAR = 2.0  # a code is at least this many times the largest other number
 
 
 def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
-    """Return the codes, in increasing order, that are unlike the other numbers of a column.
+    """Return those of a column's numbers that may be codes for no answer, in increasing order.
 
     Negative codes are, if no other number is negative. A positive code is, if it is at least twice
     every other number, or is the largest number and has three nines or more.
@@ -40,7 +40,7 @@ def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
 
 
 def no_answers(texts: Iterable[str]) -> list[str]:
-    """Return the texts that mean "no answer" among any categories, unlike "none" or "unknown".
+    """Return the texts among categories that mean "no answer", like "n/a", but not "unknown".
 
     >>> no_answers(["F", "N/A", "M", "n/a", "unknown"])
     ['N/A', 'n/a']
@@ -49,7 +49,7 @@ def no_answers(texts: Iterable[str]) -> list[str]:
 
 
 def months_apart(months: Set[int]) -> list[int]:
-    """Return months that often stand for no date, and are ten years or more from all others.
+    """Return months that may stand for no date: usual ones, ten years or more from all others.
 
     Months are counted from the year 0.
     """

@@ -1,4 +1,4 @@
-"""The plan of a release on disk, computed again from the stored record of the request."""
+"""The plan of a release on disk, computed again from the arguments stored with the release."""
 
 import os
 from pathlib import Path
@@ -21,7 +21,10 @@ NOISE = "noise.npz"  # the optimal noise with its proof, if verifying it is fast
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
-    """Return the plan of a release on disk, from its record; does not check that they are equal."""
+    """Return the plan of a release on disk, computed again from the stored arguments of the plan.
+
+    It is not checked that the release was made with an equal plan.
+    """
     folder = Path(directory)
     try:
         record = read_json(folder / "release.json")
@@ -33,7 +36,7 @@ def planned_again(directory: str | os.PathLike[str]) -> "Plan":
 
 
 def _hint(folder: Path) -> str:
-    """Return a hint that says what a folder without a release seems to be."""
+    """Return a hint for an error: what this folder, which holds no release, seems to be."""
     if (folder / "stream.json").exists():
         return f"; hint: it is a stream: gaussnoise report {folder}, or gn.streams.Stream.open"
     if not folder.exists():
@@ -42,7 +45,10 @@ def _hint(folder: Path) -> str:
 
 
 def planned_from(record: Any, folder: Path) -> "Plan":
-    """Return the plan that ``record`` describes; ``folder`` is where the record was read."""
+    """Return the plan that ``record``, the content of a release.json, describes.
+
+    ``folder`` is the folder of the release: it may hold the optimal noise, and errors name it.
+    """
     from .door import plan
 
     try:
@@ -79,7 +85,10 @@ def planned_from(record: Any, folder: Path) -> "Plan":
 def _proven(
     schema: Schema, path: Path | None, *, workload: Any, weights: Any = None, **asked: Any
 ) -> "Plan | None":
-    """Return the plan with the stored noise; None if it is missing, false, or of another plan."""
+    """Return the plan with the optimal noise that is stored at ``path``, after verifying its proof.
+
+    Return None if there is no such file, if it is invalid, or if its noise is for another workload.
+    """
     from .plan import Plan
 
     if "targets" in asked or path is None or not path.exists():

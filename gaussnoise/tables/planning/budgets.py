@@ -1,4 +1,4 @@
-"""The meaning of a privacy budget ρ: the error of the tables, and the risk of one person."""
+"""The meaning of a privacy budget ρ (of zCDP): errors of tables, and the risk of one person."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -53,7 +53,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The name of the first table, and the number of the others."""
+        """The name of the first of these tables, and how many more there are."""
         more = len(self.names) - 1
         return self.names[0] if not more else f"{self.names[0]} and {more} more"
 
@@ -87,7 +87,7 @@ class Budgets:
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
-        """The tables of the workload, grouped by number of answers and error, in workload order."""
+        """The tables of the workload in groups of equal error and equal number of answers."""
         groups: dict[tuple[int, str], list[int]] = {}
         planned = self.plan
         for k, (answers, deviation) in enumerate(
@@ -101,15 +101,15 @@ class Budgets:
         )
 
     def standard_deviation(self, kind: Kind, rho: float) -> float:
-        """Return the standard deviation of an answer, in rows, at this ρ."""
+        """Return the standard deviation of an answer of these tables, in rows, at the budget ρ."""
         return kind.deviation / math.sqrt(rho)
 
     def half_width(self, kind: Kind, rho: float) -> float:
-        """Return half the length of an answer's 95 % interval, in rows, at this ρ."""
+        """Return half the length of an answer's 95 % interval, in rows, at the budget ρ."""
         return quantile(LEVEL) * self.standard_deviation(kind, rho)
 
     def epsilon(self, rho: float) -> float:
-        """Return the ε of the (ε, δ) guarantee of a release at this ρ, with δ = :attr:`delta`."""
+        """Return the ε of the (ε, δ) privacy guarantee at the budget ρ; δ is :attr:`delta`."""
         return gaussian_epsilon(rho, self.delta, draws=self.plan.integers, steps=TABLE_STEPS)
 
     def power(self, rho: float) -> float:
@@ -150,12 +150,12 @@ class Budgets:
 
     @cached_property
     def _distance(self) -> float:
-        """Total variation distance between the noise of a release and a rounded Gaussian."""
+        """The total variation distance of the noise drawn from a rounded Gaussian, at most."""
         return lattice_distance(int(self.plan.integers), TABLE_STEPS)
 
     @cached_property
     def _shown(self) -> tuple[Kind, ...]:
-        """At most 24 of the kinds, at equal steps in the order of their errors."""
+        """The kinds of tables to show: all, or 24, from the smallest to the largest error."""
         if len(self.kinds) <= _MOST_KINDS:
             return self.kinds
         order = sorted(self.kinds, key=lambda kind: kind.deviation)
@@ -196,7 +196,11 @@ class Budgets:
         return plot_budgets(self, self._shown)
 
     def _blocks(self) -> tuple[list[str], list[list[str]], list[list[str]]]:
-        """Return the budgets, the risk of one row at each, and the half-widths of every kind."""
+        """Return the parts of the printed table, as texts.
+
+        These are the budgets; the rows on ε and on the risk of one row (or person) at each budget;
+        and the rows of half-widths, one for each kind of table.
+        """
         means = [
             [
                 f"epsilon, at delta = {self.delta:g}",
@@ -217,7 +221,7 @@ class Budgets:
         return [f"{rho:g}" for rho in self.rhos], means, errors
 
     def _in_words(self) -> list[str]:
-        """Return sentences on the meaning of the budget nearest to 0.1, and on costs of errors."""
+        """Return sentences that explain the budget nearest to 0.1, and what smaller errors cost."""
         rho = min(self.rhos, key=lambda r: abs(math.log(r / 0.1)))
         there = (
             "a row was exchanged for another"

@@ -1,4 +1,4 @@
-"""A picture of error against budget."""
+"""A picture of the error of tables, and of the risk of one row, against the budget."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,7 +19,10 @@ _LABELLED = 5  # most curves with a name in the legend
 
 
 def plot_budgets(choices: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
-    """Plot the half-widths of these kinds of tables, and the risk of one row, against ρ."""
+    """Return a figure of the half-widths of these kinds of tables, and of the risk of one row.
+
+    Both are drawn against the budget ρ, from the first to the last of ``choices.rhos``.
+    """
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     figure = new_figure(12, 4.8)

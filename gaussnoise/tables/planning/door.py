@@ -283,7 +283,7 @@ def plan(
 
 
 def _check_continual(asked: Request) -> None:
-    """Raise ParameterError for options that a stream of tables does not have."""
+    """Raise ParameterError for arguments of :func:`plan` that streams of releases do not have."""
     used = [asked.schema.attributes[i] for i in asked.used]
     if asked.public:
         raise ParameterError("plan: public attributes are for one release, not for a stream")
@@ -303,7 +303,7 @@ def _check_continual(asked: Request) -> None:
 
 
 def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
-    """Return the least budget that meets all targets."""
+    """Return the least ρ at which this noise, in the right scale, meets all targets of accuracy."""
     covariance, goals = noise.covariance, asked.targets or ()
     if asked.person is not None and asked.neighbors == "replace":
         covariance = with_number(noise)
@@ -322,7 +322,7 @@ def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
 
 
 def _check_cells(domain: AbstractTables) -> None:
-    """Raise DomainTooLargeError for too many cells, before any optimum is computed."""
+    """Raise DomainTooLargeError if the tables have too many cells; nothing is computed before."""
     cells = domain.tables.dim
     if cells > _MOST_CELLS:
         raise DomainTooLargeError(

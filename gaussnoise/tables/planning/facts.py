@@ -59,23 +59,27 @@ class Facts:
     steps: float = TABLE_STEPS
 
     def epsilon(self, rho: float, delta: float = SHOWN_DELTA) -> float:
-        """Return the ε at δ of the noise that is drawn for ρ."""
+        """Return the ε of the (ε, δ) guarantee of the noise that is drawn for the budget ρ."""
         return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
 
     def surest(self, rho: float) -> float:
-        """Return the largest belief in one row (or person) after seeing this noise for ρ."""
+        """Return how sure of one row (or person) a reader can be after a release on the budget ρ.
+
+        This is a probability: the largest posterior belief that the row is in the data, from 50 %.
+        """
         return surest(rho, SHOWN_DELTA, self.integers, self.steps)
 
 
 @final
 @dataclass(frozen=True)
 class OverTime:
-    """The ticks of a stream that a release is about, and the facts about the whole stream.
+    """The facts about a release that is part of a stream, where a tick is one release.
 
-    ``tick``: the tick whose rows the tables count, None if they count the rows of several ticks.
-    ``columns``: attributes beyond those of the tables that must have a valid value in each row.
-    ``enforced``: whether rows may be left out since the person was counted at earlier ticks.
-    ``once``: whether the tables count a person in one tick at most.
+    ``times``: the ticks of the stream that the release is about, in words. ``facts``: the facts
+    about the whole stream. ``tick``: the tick whose rows the tables count, None if they count the
+    rows of several ticks. ``columns``: attributes beyond those of the tables that must have a valid
+    value in each row. ``enforced``: whether rows may be left out since the person was counted at
+    earlier ticks. ``once``: whether the tables count a person in one tick at most.
     """
 
     times: str
@@ -87,7 +91,7 @@ class OverTime:
 
 
 def facts_of(plan: "Plan") -> Facts:
-    """Return the facts about a plan."""
+    """Return the facts about the privacy and accuracy of a plan."""
     query = plan.query.query
     if query is None:
         why = "all tables are public" if plan.public else "no row can change these tables"
@@ -115,7 +119,7 @@ def facts_of(plan: "Plan") -> Facts:
 
 
 def surest(rho: float, delta: float, integers: int, steps: float) -> float:
-    """Return the largest belief that one row (or person) is in the data; the prior belief is 50 %.
+    """Return the largest posterior belief that one row (or person) is in the data, from 50 %.
 
     The bound holds for the noise that is drawn for ρ: this number of integers, with a scale of at
     least ``steps`` lattice steps. It is exceeded with probability at most ``delta``; see
@@ -136,7 +140,7 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 
 
 def risk_text(plan: "Plan", facts: Facts) -> str | None:
-    """Return the risk of one row (or person) in one sentence; None where there is no noise."""
+    """Return a sentence on how sure of one row (or person) a reader can be; None without noise."""
     if not plan.noise.gamma > 0:
         return None
     person = "one row" if facts.unit == "one row" else "one person"
@@ -144,7 +148,10 @@ def risk_text(plan: "Plan", facts: Facts) -> str | None:
 
 
 def risk_of(plan: Any, person: str, surest: str) -> str:
-    """Return how sure a reader can be of one row or person, as texts and pages say it."""
+    """Return a clause: the most that a reader can be sure of one row or person.
+
+    ``person`` is "one row" or "one person", and ``surest`` is the probability as text.
+    """
     known, zero = "all other rows", ""
     if person != "one row":
         known = "everything about all other persons"
@@ -176,7 +183,11 @@ def percent_text(probability: float) -> str:
 
 
 def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
-    """Return what a budget protects, in words: one row, or one person with limited rows."""
+    """Return the unit that a budget protects, in words, like "one row".
+
+    ``rows`` is the most rows of one person, ``person`` the column of persons, and ``reduced`` says
+    whether a person's rows are made into records.
+    """
     if person is not None:
         what = "record" if reduced else "row"
         counted = f"1 {what} is" if rows == 1 else f"{rows} {what}s are"
@@ -185,7 +196,10 @@ def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
 
 
 def protected(plan: "Plan") -> Protected:
-    """Return what a plan's budget protects; a column of persons allows any number of rows."""
+    """Return the thing that a plan's budget protects, in the form that a ledger compares.
+
+    With a column of persons, the number of a person's rows is not limited.
+    """
     rows, person = plan.rows_per_person, plan.person
     return Protected(
         unit_text(rows, person),  # the text is the same for rows and records of persons
@@ -197,7 +211,7 @@ def protected(plan: "Plan") -> Protected:
 
 
 def relation_text(plan: "Plan") -> str:
-    """Return the neighbouring relation in words."""
+    """Return the neighbouring relation (which change the budget hides) in words."""
     k = plan.rows_per_person
     if plan.person is not None and plan.neighbors == "replace":
         return (
@@ -222,7 +236,7 @@ def relation_text(plan: "Plan") -> str:
 
 
 def counted_text(plan: "Plan") -> str:
-    """Return text that says which rows the tables count."""
+    """Return words for the rows that the tables count: all, or some rows of each person."""
     if plan.per_person:
         numbers = [f"{PER_PERSON[how]} in {name}" for name, how in plan.per_person.items()]
         most = "one" if plan.rows_per_person == 1 else f"{plan.rows_per_person}"
@@ -234,12 +248,15 @@ def counted_text(plan: "Plan") -> str:
 
 
 def persons_text(plan: "Plan", name: str) -> str:
-    """Return the words after the name of a sum or mean over persons; "" for rows."""
+    """Return words to follow the name of a sum or mean, like " over persons, each with …".
+
+    Return "" for a number that is not first made into one number for each person.
+    """
     return f" over {mean_of(plan, name)}" if name in plan.per_person else ""
 
 
 def mean_of(plan: "Plan", name: str) -> str:
-    """Return whose mean a table has, in words: the mean of rows, or of persons.
+    """Return the things over which a table's mean is taken, in words: rows, or persons.
 
     A person has one record in each group that the attributes of all tables form, hence perhaps
     several records in a table of fewer attributes.
@@ -261,9 +278,9 @@ def mean_of(plan: "Plan", name: str) -> str:
 
 
 def limit_text(plan: "Plan", *, each_tick: bool) -> str:
-    """Return a short text on how much of each person is counted; "" if every row is counted.
+    """Return a clause on how many rows of each person are counted; "" if every row is counted.
 
-    ``each_tick``: whether the plan is of a stream, whose every tick counts as much.
+    ``each_tick``: whether the plan is of a stream, of whose every tick so many rows are counted.
     """
     k = plan.rows_per_person
     rows = "one row" if k == 1 else f"at most {k} rows"
@@ -277,7 +294,10 @@ def limit_text(plan: "Plan", *, each_tick: bool) -> str:
 
 
 def drawn_text(rows: int, *, each_tick: bool = False) -> str:
-    """Return text that says which rows of a person are counted, in each tick if ``each_tick``."""
+    """Return a clause: at most ``rows`` rows of each person are counted, drawn at random.
+
+    ``each_tick``: whether this is so in each tick (one release) of a stream.
+    """
     most = "one row" if rows == 1 else f"{rows} rows"
     within, own = (" in a tick", " of the tick") if each_tick else ("", "")
     return (
@@ -287,7 +307,10 @@ def drawn_text(rows: int, *, each_tick: bool = False) -> str:
 
 
 def public_text(plan: "Plan") -> list[str]:
-    """Return lines on what exact tables reveal, and on the variance that they save."""
+    """Return sentences on public attributes: what their exact tables reveal, and what they save.
+
+    The list is empty for a plan without public attributes.
+    """
     if not plan.public:
         return []
     joint = marginal_name(plan.public)
@@ -308,7 +331,7 @@ def public_text(plan: "Plan") -> list[str]:
 
 
 def verdict(plan: "Plan") -> list[str]:
-    """Return lines on how far the plan's error is from the optimum, and on the proof."""
+    """Return sentences that compare the plan's error with other noise, and with the optimum."""
     kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
         plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )
@@ -342,7 +365,10 @@ def verdict(plan: "Plan") -> list[str]:
 
 
 def gap_text(gap: float, what: str, is_closed: bool) -> str:
-    """Return how close the noise is to the best Gaussian noise that protects ``what``, in words."""
+    """Return a clause: how close the noise is to the best Gaussian noise that protects ``what``.
+
+    ``gap`` is the certified relative difference; ``is_closed`` says whether it counts as zero.
+    """
     if is_closed:
         return (
             f"proven: no Gaussian noise that protects these {what} as well has less error; "
@@ -356,7 +382,10 @@ def gap_text(gap: float, what: str, is_closed: bool) -> str:
 
 
 def _targets_text(ratio: float) -> str:
-    """Return whether targets are met, given the largest ratio of a half-width to its target."""
+    """Return a clause that says whether targets of accuracy are met.
+
+    ``ratio`` is the largest ratio of a half-width to its target.
+    """
     if abs(ratio - 1) < 1e-6:
         return "half-widths meet their targets, the closest exactly"
     if ratio < 1:
@@ -365,5 +394,5 @@ def _targets_text(ratio: float) -> str:
 
 
 def marginal_name(marginal: tuple[str, ...]) -> str:
-    """Return the name of the table of these attributes."""
+    """Return the name of the table of these attributes, like "age × sex", or "total"."""
     return " × ".join(marginal) or "total"

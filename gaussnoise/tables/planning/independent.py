@@ -1,4 +1,4 @@
-"""Comparisons of a plan with noise that is independent for each table, or has other calibration."""
+"""Comparisons of a plan with independent noise for each table, and with other kinds of noise."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -32,10 +32,13 @@ _TOLERANCE = 1e-4  # relative tolerance of a comparison that is printed with thr
 
 
 def independent_deviations(plan: "Plan") -> Array:
-    """Return :attr:`Plan.deviations` for independent tables with the best shares of budget."""
+    """Return each entry's root mean square deviation if every table has its own independent noise.
+
+    The budget is split in the best way between the entries of the workload; shape (entries,).
+    """
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if isinstance(plan.noise.certificate, ApartCertificate):
-        return _apart(plan, plan.noise.certificate.blocks)
+        return _deviations_of_blocks(plan, plan.noise.certificate.blocks)
     if plan.domain.is_cells:
         # The least variance of a cell of one marginal alone, at unit sensitivity. It would be 2,
         # but replacing a row keeps the sum of all cells, and the sums over each public combination.
@@ -48,10 +51,10 @@ def independent_deviations(plan: "Plan") -> Array:
             alone = 2 * (1 - 1 / (cells + 1))  # persons may have no row
     else:
         terms, known = plan.domain.terms, set(plan.noise.problem.public)
-        alone = np.array([_alone(term, plan.neighbors, known) for term in terms]) / cells
+        alone = np.array([_variance_alone(term, plan.neighbors, known) for term in terms]) / cells
         # a lower bound: the larger of those for replaced rows and for added rows
         if plan.neighbors == "replace" and plan.person is not None:
-            rows = np.array([_alone(term, "add-remove", known) for term in terms]) / cells
+            rows = np.array([_variance_alone(term, "add-remove", known) for term in terms]) / cells
             alone = np.maximum(alone, rows)
     # The split minimises Σ cells · (weight² · alone / share)^(p/2) over shares that sum to one, by
     # Lagrange multipliers; at p = ∞, the largest term.
@@ -61,8 +64,8 @@ def independent_deviations(plan: "Plan") -> Array:
     return np.sqrt(variances * (shares.sum() / (2 * plan.answer_rho)))
 
 
-def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
-    """Return deviations of independent tables, if counts and each number's sums have own budgets.
+def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
+    """Return :func:`independent_deviations` if counts, and each number's sums, have own budgets.
 
     The shares of a block's tables minimise ``Σ weight² · alone / share``, where ``alone`` is the
     variance of a table that gets the whole budget.
@@ -71,7 +74,7 @@ def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
     numbers = {block.number for block in blocks}
     for block in blocks:
         terms, weights = block.domain.terms, np.array(block.domain.weights)
-        alone = np.array([_alone(term, "add-remove", ()) for term in terms])
+        alone = np.array([_variance_alone(term, "add-remove", ()) for term in terms])
         shares = weights * np.sqrt(alone)
         variance = dict(zip(terms, alone / shares * shares.sum(), strict=True))
         for k, term in enumerate(plan.domain.terms):
@@ -85,7 +88,12 @@ def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:
-    """Return ``(2 γ / γ°)²``: γ° of this plan, γ a lower bound on the optimum for ``protected``."""
+    """Return by which factor the variance of the best noise for another relation is larger.
+
+    The factor is ``(2 γ / γ°)²``. Here γ° is the error of this plan, the least under replacement,
+    and γ is a proven lower bound on the least error of noise for ``protected``: "add-remove", or
+    "gamma", where the total is left out. Such noise protects replaced rows if it is doubled.
+    """
     if plan.neighbors != "replace":
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'
@@ -116,10 +124,13 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
     return (2 * lower / plan.noise.gamma) ** 2
 
 
-def _alone(
+def _variance_alone(
     term: Sequence[tuple[int, AbstractBase]], neighbors: Relation, public: Collection[int]
 ) -> float:
-    """Return the least total variance, at unit sensitivity, if one entry is answered alone."""
+    """Return the least total variance of one entry's answers if nothing else is released.
+
+    The noise has unit sensitivity. ``public`` has the indices of public attributes.
+    """
     single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
     several = [(i, base) for i, base in term if base.size > 1]
     bases = [base for _, base in several]

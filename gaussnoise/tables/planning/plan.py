@@ -102,7 +102,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
-        """The strategy that measures each attribute."""
+        """For each attribute, the strategy: a matrix by which its counts are multiplied."""
         return self._unit_covariance.strategies
 
     @property
@@ -112,12 +112,12 @@ class Plan(AbstractPlan):
 
     @property
     def _exchanges_persons(self) -> bool:
-        """Whether neighbours replace a person by one with perhaps another number of rows."""
+        """Whether neighbours replace a person by another, who may have more or fewer rows."""
         return self.neighbors == "replace" and self.person is not None
 
     @property
     def exact(self) -> tuple[tuple[str, ...], ...]:
-        """The largest tables without noise, as names of public attributes.
+        """The largest tables that are published without noise, each as names of public attributes.
 
         ``()`` is the number of rows.
         """
@@ -130,22 +130,25 @@ class Plan(AbstractPlan):
 
     @cached_property
     def rho(self) -> float:
-        """The ρ of zero-concentrated differential privacy for the whole release."""
+        """The ρ of zero-concentrated differential privacy that the whole release guarantees."""
         return self.privacy.to_zcdp(self.draws, self.steps).rho
 
     @property
     def draws(self) -> int:
-        """The number of noisy integers that are drawn, including the counts that found ranges."""
+        """The number of noisy integers that are drawn in all.
+
+        It includes the noisy counts by which ranges of numbers were found.
+        """
         return self.integers + sum(own.draws for own in self.ranges)
 
     @property
     def steps(self) -> float:
-        """The least scale of all noise, in lattice steps."""
+        """The least scale σ of any noise that is drawn, in steps of the integers."""
         return MIN_STEPS if self.ranges else TABLE_STEPS
 
     @cached_property
     def row_rho(self) -> float:
-        """The ρ spent on one row; a person with k rows costs k² times as much."""
+        """The ρ that protecting one row costs; for a person with k rows it is k² times it."""
         left = Fraction(self.rho) - Fraction(spent_on(self.ranges))
         if left <= 0:
             raise ParameterError("plan: expected a budget that ranges= has not spent")
@@ -153,7 +156,10 @@ class Plan(AbstractPlan):
 
     @property
     def answer_rho(self) -> float:
-        """The ρ spent on one row of weight one; a row of weight B costs B² times as much."""
+        """The ρ that protecting a row of weight one costs.
+
+        For a row of weight B it is B² times as much.
+        """
         return self.row_rho if self.weight is None else self.row_rho / self.weight.most**2
 
     @property
@@ -166,38 +172,41 @@ class Plan(AbstractPlan):
 
     @property
     def privacy_unit(self) -> str:
-        """The unit that the budget protects, in words, like one row or one person."""
+        """The unit that the budget protects, in words, like "one row"."""
         return unit_text(self.rows_per_person, self.person, bool(self.per_person))
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """The request as plain data that is the same on any machine."""
+        """The request (schema, workload, budget, …) as plain data, the same on any machine.
+
+        They are the same on any machine.
+        """
         return self.asked.identity(self.rho)
 
     @property
     def queries(self) -> Array:
-        """The number of answers of each entry in the workload."""
+        """The number of answers of each entry in the workload, shape (entries,)."""
         return self._unit_covariance.queries
 
     @cached_property
     def _unit_covariance(self) -> TableCovariance:
-        """The covariance of all answers at unit sensitivity."""
+        """The covariance of the noise in all answers, scaled to unit sensitivity."""
         if self._exchanges_persons:
             return with_number(self.noise)
         return covariance_of_tables(self.noise.covariance)
 
     @cached_property
     def workload(self) -> Workload:
-        """The tables, with interchangeable attributes in one class."""
+        """The tables in the solver's form, where attributes that can be swapped share a class."""
         return Workload.of(self.domain, total=True)
 
     @cached_property
     def _places(self) -> dict[Subset, int]:
-        """The index of each planned marginal in the list of all marginals."""
+        """{attribute set: its index among the planned marginals}."""
         return {S: place for place, S in enumerate(self.tables.subsets)}
 
     @cached_property
-    def _having(self) -> list[set[int]]:
+    def _places_with(self) -> list[set[int]]:
         """For each attribute, the indices of the planned marginals that contain it."""
         having: list[set[int]] = [set() for _ in self.schema.names]
         for S, place in self._places.items():
@@ -220,8 +229,8 @@ class Plan(AbstractPlan):
         return attribute_positions(self._positions, names)
 
     def check_released(self, S: Subset) -> None:
-        """Raise ParameterError unless some planned marginal contains S."""
-        if S and S not in self._places and not set.intersection(*(self._having[i] for i in S)):
+        """Raise ParameterError unless the attributes S are part of a planned marginal."""
+        if S and S not in self._places and not set.intersection(*(self._places_with[i] for i in S)):
             names = " × ".join(self.schema.names[i] for i in S) or "the total"
             known = one_of(marginal_name(marginal) or "the total" for marginal in self.marginals)
             raise ParameterError(
@@ -231,12 +240,12 @@ class Plan(AbstractPlan):
 
     @property
     def integers(self) -> int:
-        """The number of noisy integers of a release, without those that found ranges."""
+        """The number of noisy integers of a release, without the counts that found ranges."""
         return measured_integers(self.strategies, self._unit_covariance.variances)
 
     @cached_property
     def query(self) -> ResidualQuery:
-        """The integer query that a release answers with noise."""
+        """The query of integers that a release answers with noise."""
         return ResidualQuery.calibrated(
             self.strategies,
             self._unit_covariance.variances,
@@ -248,13 +257,16 @@ class Plan(AbstractPlan):
 
     @cached_property
     def covariance(self) -> TableCovariance:
-        """The covariance of a release's noise over the (unweighted) cells of all tables."""
+        """The covariance of the noise in the cells of all tables, without weights of errors."""
         tables = Marginals(self.domain.sizes, self.tables.subsets)
         return covariance_of_cells(tables, self.strategies, self.query.variances)
 
     @property
     def rho_charged(self) -> float:
-        """The ρ that OpenDP's privacy map charges for the noise, for all rows of one person."""
+        """The ρ that OpenDP charges for the noise, for all rows of one person.
+
+        It includes the budget by which ranges were found.
+        """
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
             raise too_coarse("release", query.scale)
@@ -268,7 +280,7 @@ class Plan(AbstractPlan):
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """A proven lower bound on γ, and the γ of this plan.
+        """A proven lower bound on the least error γ, and the error that this plan has.
 
         γ is the least ``‖sd‖_p`` of any Gaussian noise that protects these answers, at unit
         sensitivity.
@@ -280,7 +292,7 @@ class Plan(AbstractPlan):
 
     @property
     def gap(self) -> float:
-        """The relative width of :attr:`bracket`: 0 where lower and upper bound are equal."""
+        """The relative difference of the two numbers in :attr:`bracket`: 0 if they are equal."""
         if not self._exchanges_persons:
             return self.noise.gap
         lower, upper = self.bracket
@@ -288,7 +300,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def noise_for_records(self) -> OptimalNoise:
-        """The best noise that protects some records, but no virtual cells: a lower bound.
+        """The best noise that protects records, but not the virtual cells of squares.
 
         It differs from :attr:`noise` where squares of numbers are released; nothing is drawn from
         it.
@@ -301,7 +313,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def public_saving(self) -> float:
-        """The factor by which variance would be larger if public tables were protected as well.
+        """The factor by which variance would grow if the exact public tables were protected too.
 
         The comparison is with a proven lower bound. It is infinite if nothing else needs
         protection.
@@ -315,7 +327,7 @@ class Plan(AbstractPlan):
 
     @property
     def target_ratio(self) -> float:
-        """The largest ratio of a half-width to its target: at most 1 if all targets are met.
+        """The largest ratio of a half-width to its target; all targets are met if it is <= 1.
 
         Raises:
             ParameterError: the plan has no targets.
@@ -328,7 +340,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def deviations(self) -> Array:
-        """The root mean square standard deviation of the answers of each entry."""
+        """The root mean square standard deviation of each entry's answers, shape (entries,)."""
         return self._unit_covariance.deviations / math.sqrt(2 * self.answer_rho)
 
     def answer_deviations(self, entry: Entry) -> Array:
@@ -352,12 +364,16 @@ class Plan(AbstractPlan):
 
     @property
     def error(self) -> float:
-        """``‖sd‖_p`` over all (weighted) answers; at p = 2 the root of their total variance."""
+        """The error that the plan minimises: ``‖sd‖_p`` of the standard deviations sd.
+
+        They are those of all answers, times the weights. At p = 2 it is the root of the total
+        variance.
+        """
         return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 
     @property
     def improvement(self) -> float:
-        """The factor by which the variance of independent noise on each marginal is larger.
+        """The factor by which variance is larger if every marginal has independent noise.
 
         Both kinds of noise are the best possible for ``p``.
 
@@ -371,7 +387,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def independent_deviations(self) -> Array:
-        """The :attr:`deviations` of independent tables with the best shares of the budget."""
+        """:attr:`deviations` if every table had independent noise and the best share of ρ."""
         return independent_deviations(self)
 
     @cached_property
@@ -455,9 +471,9 @@ class Plan(AbstractPlan):
         return result
 
     def independent_standard_deviation(self, *names: str) -> float:
-        """Return the standard deviation that independent noise would give the cells of a marginal.
+        """Return the standard deviation of a marginal's cells with independent noise per marginal.
 
-        Each marginal has its own noise, and the best share of the budget.
+        The budget is split between the marginals in the best way.
         """
         S = tuple(sorted(self.subset(names)))
         if not self.domain.is_cells:
@@ -485,12 +501,15 @@ class Plan(AbstractPlan):
         return math.sqrt(self._unit_covariance.mean_variance(S) / (2 * self.answer_rho))
 
     def half_width(self, *names: str, level: float = 0.95) -> float:
-        """Return half the length of a cell's confidence interval, in rows."""
+        """Return half the length of a cell's confidence interval in the table of these attributes.
+
+        It is in rows, and ``level`` is the level of confidence.
+        """
         return quantile(level) * self.standard_deviation(*names)
 
     @cached_property
     def _cells(self) -> Array:
-        """The number of cells of every released table."""
+        """The number of cells of every released table, shape (tables,)."""
         if self.domain.is_cells:
             return self.queries
         return np.array([float(self.tables.cells(S)) for S in self.tables.subsets])
@@ -510,9 +529,9 @@ class Plan(AbstractPlan):
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """A rough estimate of the executors' core hours for each table, besides counting.
+        """{attributes of a table: rough estimate of the core hours that executors take for it}.
 
-        The keys are attribute names. Noise that several tables use is counted for the first.
+        Counting is not included. Noise that several tables use is counted for the first.
         """
         drawn: set[Subset] = set()
         hours = {}
@@ -738,7 +757,10 @@ class Plan(AbstractPlan):
 
 
 def event_of(scales: Mapping[str, float], rho: float) -> "DpEvent":
-    """Return the cost of a release for dp-accounting; raise if budgets grow with numbers."""
+    """Return the cost of a release at the budget ρ as an event of the package dp-accounting.
+
+    NotAvailableError if budgets grow with numbers of a record (``scales`` is not empty).
+    """
     if scales:
         raise NotAvailableError(
             "dp_event: dp-accounting knows no budgets that grow with numbers of a record"

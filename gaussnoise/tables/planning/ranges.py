@@ -1,4 +1,4 @@
-"""The ranges of numbers, found from the data with a part of a plan's budget."""
+"""The ranges of a column's numbers, found from the data with a part of a plan's budget."""
 
 import math
 import shlex
@@ -53,20 +53,26 @@ class FoundRange:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the largest possible number, as far as known or assumed."""
+        """The least and the largest number that the column can have, as known or assumed.
+
+        Unknown ends are infinite.
+        """
         if self.low is not None and self.high is not None and not self.assumed:
             return self.low, self.high
         least, most = self.least, self.most
         return -math.inf if least is None else least, math.inf if most is None else most
 
     def record(self) -> dict[str, object]:
-        """Return the range as plain data; unknown bounds are left out."""
+        """Return the range as plain data for a file; unknown bounds are left out."""
         ends = ("least", "most")
         return {k: x for k, x in asdict(self).items() if k not in ends or x is not None}
 
     @classmethod
     def read(cls, record: Any) -> Self:
-        """Return the range that :meth:`record` wrote; TypeError or ValueError for other data."""
+        """Return the range that :meth:`record` wrote as plain data.
+
+        TypeError or ValueError for other data.
+        """
         found = cls(**record)
         names = ("size", "bias", "number", "rho", "wrong")
         numbers = [getattr(found, name) for name in names]
@@ -100,18 +106,21 @@ def check_ranges(ranges: object, schema: Schema) -> tuple[FoundRange, ...]:
 
 
 def spent_on(ranges: Sequence[FoundRange]) -> float:
-    """Return the ρ that was spent to find ranges."""
+    """Return the ρ that was spent to find these ranges, rounded up."""
     return rounded_up(sum((Fraction(own.rho) for own in ranges), Fraction(0)))
 
 
 def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
-    """Return sentences on each range: the numbers it cuts, its share of ρ, and its assumption."""
+    """Return sentences on each range: which numbers it changes, its cost, and its assumption.
+
+    ``rho`` is the whole budget, of which the cost of a range is a part.
+    """
     lines: list[str] = []
     for own in ranges:
         if own.low is None or own.high is None:
             lines.append(f"{own.column}: no range, since {own.reason}.")
             continue
-        (least, most), (low, high) = own.ends, (_exact(own.low), _exact(own.high))
+        (least, most), (low, high) = own.ends, (_exact_text(own.low), _exact_text(own.high))
         cuts = [f"below {low} count as {low}"] * (own.low > least or not own.rho)
         cuts += [f"above {high} count as {high}"] * (own.high < most or not own.rho)
         cut = f"{own.column}: numbers {' and those '.join(cuts) or 'all count as they are'}"
@@ -145,6 +154,6 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
     return lines
 
 
-def _exact(end: float) -> str:
-    """Return the shortest text from which Python reads this number exactly."""
+def _exact_text(end: float) -> str:
+    """Return the shortest text from which Python reads exactly this number."""
     return repr(end).removesuffix(".0")

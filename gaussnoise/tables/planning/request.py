@@ -1,4 +1,4 @@
-"""The request of a plan: its checked arguments, and how files store them."""
+"""The request of a plan: its checked arguments, and the form in which files store them."""
 
 import abc
 import dataclasses
@@ -124,11 +124,11 @@ class Request(PickledByArguments):
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """{name: scale} of the numbers with which budgets of rows grow."""
+        """{name of a number: scale}, if the budget of a row grows with its numbers; else empty."""
         return {} if self.privacy is None else self.privacy.scales
 
     def _check_budgets(self) -> None:
-        """Refuse options that have no privacy proof if budgets of rows grow with numbers."""
+        """Refuse options without a privacy proof if the budget of a row grows with its numbers."""
         check_budgets(self.schema, self.used, self.scales, self.neighbors)
         more = {
             "weight=": (
@@ -155,7 +155,11 @@ class Request(PickledByArguments):
                 )
 
     def _checked_per_person(self, asked: object) -> tuple[tuple[str, PerPerson], ...]:
-        """Return pairs of a clipped number and its function, in the schema's order."""
+        """Return pairs (clipped number, function that makes one number of a person's numbers).
+
+        They are in the schema's order. ParameterError if ``asked`` is no such function, or no
+        mapping from all clipped numbers to functions.
+        """
         used = [self.schema.attributes[i] for i in self.used]
         clipped = {a.name: a for a in used if a.clip is not None}
         given = dict.fromkeys(clipped, asked) if isinstance(asked, str) else asked
@@ -182,7 +186,7 @@ class Request(PickledByArguments):
         return tuple([(name, given[name]) for name in clipped])
 
     def _checked_public(self) -> tuple[str, ...]:
-        """Return the public attributes in the schema's order, or raise ParameterError."""
+        """Return the names of the public attributes in the schema's order, after checking them."""
         known = {name: i for i, name in enumerate(self.schema.names)}
         places = attribute_positions(known, self.public)
         if self.neighbors != "replace":
@@ -210,12 +214,15 @@ class Request(PickledByArguments):
 
     @cached_property
     def used(self) -> tuple[int, ...]:
-        """The indices of the attributes that tables have."""
+        """The indices of the attributes that occur in some table of the workload."""
         return tuple(sorted({i for S in self.domain.subsets for i in S}))
 
     @property
     def about(self) -> About:
-        """The lines for readers of the tables, stated here or in the schema."""
+        """The lines about the tables for their readers (title, source, …).
+
+        Lines stated in this request replace those of the schema.
+        """
         own = {"title": self.title, "source": self.source}
         return dataclasses.replace(
             self.schema.about, **{name: said for name, said in own.items() if said is not None}
@@ -223,11 +230,13 @@ class Request(PickledByArguments):
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation of the noise, with public attributes or growing budgets.
+        """The neighbouring relation against which noise is calibrated.
 
-        The at most k rows of a person change counts by at most k, and sums by V, the sum of the
-        person's numbers. If each row costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at
-        most ρ and ``ρ (V/T)²``, by the triangle inequality. It is tight for rows in one cell.
+        Public attributes, and budgets that grow with numbers, are a part of it. For such budgets,
+        let ρ be the budget of a person, T the scale of a number, and V the sum of the number over
+        the person's rows, which are k at most. They change counts by at most k, and sums by V. If
+        each row, with a number v, costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at most
+        ρ and ``ρ (V/T)²``, by the triangle inequality. It is tight for rows in one cell.
         """
         used = [self.schema.attributes[i] for i in self.used]
         scales = {
@@ -245,7 +254,10 @@ class Request(PickledByArguments):
 
     @property
     def workload(self) -> int | list[list[str]] | list[dict[str, object]]:
-        """The workload: k, lists of names, or {name: base} with bases not the attribute's."""
+        """The workload as the argument of :func:`plan`: k, lists of names, or {name: base}.
+
+        A base is None where it is the attribute's own.
+        """
         attributes, domain = self.schema.attributes, self.domain
         if all(attribute.base is None for attribute in attributes) and domain.is_cells:
             k = len(domain.subsets[0])
@@ -266,11 +278,11 @@ class Request(PickledByArguments):
 
     @property
     def weights(self) -> list[float] | None:
-        """The weights of the workload's errors; None if targets determine them."""
+        """The weights of the errors of the workload's entries; None if targets determine them."""
         return None if self.targets is not None else list(self.domain.weights)
 
     def record(self) -> dict[str, object]:
-        """Return the arguments of :func:`plan` as plain data; :func:`arguments_in` reads them."""
+        """Return the arguments of :func:`plan` as plain data, for :func:`arguments_in` to read."""
         return {
             option.name: option.written(self)
             for option in _OPTIONS
@@ -278,7 +290,7 @@ class Request(PickledByArguments):
         }
 
     def identity(self, rho: float) -> dict[str, object]:
-        """Return plain data that identify the request of a release with this ρ.
+        """Return plain data that identify this request at the budget ``rho``.
 
         Numbers are rounded to nine digits, so that the data are the same on any machine.
         """
@@ -302,7 +314,10 @@ class Request(PickledByArguments):
         }
 
     def _bases(self) -> dict[str, object]:
-        """Return the bases of the workload as plain data; {} if it asks for cells only."""
+        """Return the queries that each entry asks about its attributes, as plain data.
+
+        Return {} if the workload asks for the cells of tables only.
+        """
         if self.domain.is_cells:
             return {}
         terms, attributes = self.domain.terms, self.schema.attributes
@@ -339,7 +354,7 @@ def _unchanged(value: T) -> T:
 @final
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """The form of one option of :func:`plan` in files.
+    """One option of :func:`plan`: how it is written to files, and read from them.
 
     Attributes:
         name: the argument of :func:`plan`, the request's attribute, and the key in the record.
@@ -364,12 +379,12 @@ class Option(Generic[T]):
         return getattr(asked, self.name) not in (None, ())
 
     def written(self, asked: Request) -> object:
-        """Return the option as plain data."""
+        """Return the option's value in this request as plain data; None if it has none."""
         value = getattr(asked, self.name)
         return None if value is None else self.write(value)
 
     def known(self, asked: Request) -> object:
-        """Return the option as the plain data that identify a request."""
+        """Return the option's value as the plain data that :meth:`Request.identity` has."""
         return (self.identify or self.write)(getattr(asked, self.name))
 
 
@@ -380,7 +395,7 @@ def _text(value: object) -> str:
 
 
 def _target(value: dict[str, Any]) -> Target:
-    """Return a target from plain data."""
+    """Return the target of accuracy that is stored as plain data."""
     if type(value["simultaneous"]) is not bool:
         raise TypeError
     return Target(**value)
@@ -422,7 +437,7 @@ _OPTIONS = (
 
 
 class AbstractPlan(PickledByArguments, abc.ABC):
-    """The common members of plans of tables and of plans of streams.
+    """The members that plans of tables and plans of streams have in common.
 
     Attributes:
         asked: the request.
@@ -432,29 +447,32 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def schema(self) -> Schema:
-        """The public attributes."""
+        """The schema: the public attributes, and their possible values."""
         return self.asked.schema
 
     @property
     def about(self) -> About:
-        """The lines for readers of the tables."""
+        """The lines about the tables for their readers, such as title and source."""
         return self.asked.about
 
     @property
     def domain(self) -> AbstractTables:
-        """The queries: :class:`Marginals`, or :class:`Products` of more than cells."""
+        """The queries: :class:`Marginals`, or :class:`Products` if not only cells are asked."""
         return self.asked.domain
 
     @property
     def privacy(self) -> AbstractPrivacy:
-        """The budget of the whole release, for one person."""
+        """The privacy budget of the whole release, for all rows of one person."""
         if self.asked.privacy is None:
             raise ParameterError("Plan: expected a budget, got none; hint: call plan()")
         return self.asked.privacy
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """{name: scale} of the numbers with which budgets grow (:class:`PerRecord`); or empty."""
+        """{name of a number: scale}, if the budget of a row grows with its numbers; else empty.
+
+        See :class:`PerRecord`.
+        """
         return self.asked.scales
 
     @property
@@ -464,32 +482,44 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def neighbors(self) -> Relation:
-        """The neighbouring relation; "replace" also where rows agree on :attr:`public`."""
+        """The neighbouring relation, "add-remove" or "replace".
+
+        It is "replace" also if only rows with equal :attr:`public` attributes are replaced.
+        """
         return self.asked.neighbors
 
     @property
     def targets(self) -> tuple[Target | None, ...] | None:
-        """The target of every entry of the workload (None without one); None if there are none."""
+        """The target of accuracy of each entry of the workload, None for entries without one.
+
+        It is None for a plan without targets.
+        """
         return self.asked.targets
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows of one person: an assumption, or enforced with a column of persons."""
+        """The most rows of one person that are counted.
+
+        It is enforced if :attr:`person` names a column; otherwise it is an assumption.
+        """
         return self.asked.rows_per_person
 
     @property
     def person(self) -> str | None:
-        """The column that says which person a row belongs to, if rows are limited by it."""
+        """The column that says which person a row belongs to; None without such a column."""
         return self.asked.person
 
     @property
     def per_person(self) -> dict[str, PerPerson]:
-        """{clipped number: function of all numbers of a person}; empty if rows are counted."""
+        """{clipped number: function that makes one number of all numbers of a person}.
+
+        It is empty if rows are counted.
+        """
         return dict(self.asked.per_person)
 
     @property
     def public(self) -> tuple[str, ...]:
-        """Attributes whose joint table is exact and whose values have no protection."""
+        """The public attributes, whose joint table is exact: their values have no protection."""
         return self.asked.public
 
     @property
@@ -499,18 +529,18 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def ranges(self) -> tuple[FoundRange, ...]:
-        """The ranges of clipped numbers that were found with a part of the budget."""
+        """The ranges of clipped numbers for which a part of the budget was spent to find them."""
         return self.asked.ranges
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
-        """Attribute names of every marginal that is released."""
+        """The attribute names of every table that is released."""
         names = self.schema.names
         return tuple([tuple([names[i] for i in S]) for S in self.tables.subsets])
 
     @cached_property
     def tables(self) -> Marginals:
-        """The tables of cells that are released: each attribute set of the workload once."""
+        """The tables of cells that are released, one for each attribute set of the workload."""
         return self.domain.tables
 
     @property
@@ -521,7 +551,10 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     @cached_property
     @abc.abstractmethod
     def request(self) -> dict[str, object]:
-        """The request as plain data that is the same on any machine."""
+        """The request (schema, workload, budget, …) as plain data, the same on any machine.
+
+        They are the same on any machine.
+        """
 
     @cached_property
     def request_sha256(self) -> str:

@@ -1,4 +1,4 @@
-"""The arguments of a plan, from the values that the ``[plan]`` table of a schema file states."""
+"""The arguments of a plan that a schema file states in its table ``[plan]``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _NOTES = ("title", "source")  # options of the shell; schema files have them in 
 @final
 @dataclass(frozen=True)
 class Asked:
-    """The request of a schema file, after options of the shell replaced what the file states.
+    """The arguments of a plan: those of a schema file, some replaced by options of the shell.
 
     Attributes:
         schema: the attributes.
@@ -38,19 +38,19 @@ class Asked:
 
     @property
     def has_budget(self) -> bool:
-        """Whether a budget is stated, or a part of one."""
+        """Whether a privacy budget is stated, perhaps not completely."""
         return any(self.stated.get(name) is not None for name in BUDGET)
 
     @property
     def privacy(self) -> AbstractPrivacy | None:
-        """The budget; None where targets find the least one."""
+        """The stated budget; None if only targets are stated, which determine a budget."""
         if self.targets is not None and not self.has_budget:
             return None
         return privacy_of(**{name: self.stated.get(name) for name in BUDGET})
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments of a plan besides its schema, tables and budget."""
+        """The arguments of :func:`plan` other than the schema, the workload and the budget."""
         said = {"targets": self.targets} | {
             name: self.stated.get(name) for name in (*_OPTIONS, *_NOTES)
         }
@@ -59,11 +59,11 @@ class Asked:
         return {name: value for name, value in said.items() if value is not None}
 
     def at(self, rho: float) -> "Asked":
-        """Return the same request at another budget."""
+        """Return the same arguments with the privacy budget ρ."""
         return replace(self, stated={**self.stated, **dict.fromkeys(BUDGET), "rho": rho})
 
     def plan(self) -> Plan:
-        """Return the plan."""
+        """Return the plan with these arguments."""
         return plan(self.schema, self.workload, self.privacy, **self.options)
 
 
@@ -73,7 +73,9 @@ def privacy_of(
     delta: float | None = None,
     per_record: Mapping[str, float] | None = None,
 ) -> AbstractPrivacy:
-    """Return the budget from one of its two forms, growing with numbers of a record if any.
+    """Return the privacy budget that is stated as ρ, or as ε and δ.
+
+    With ``per_record``, it grows with numbers of a record.
 
     Raises:
         ParameterError: none, or both.

@@ -1,4 +1,4 @@
-"""Targets: how accurate the cells of a marginal should be."""
+"""Targets of accuracy: within how many rows of the truth the cells of a table should be."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,12 +55,12 @@ class Target:
         quantile(self.level)
 
     def standard_deviation(self, cells: int) -> float:
-        """Return the largest standard deviation of ``cells`` cells that meets the target."""
+        """Return the largest standard deviation that meets the target, for ``cells`` cells."""
         return self.within / quantile(self.level, cells if self.simultaneous else 1)
 
 
 def goals_of(wanted: Iterable[Wanted]) -> list[Target | None]:
-    """Return the target of each entry of a schema file's workload, None where none is stated."""
+    """Return the target of accuracy of each entry of a schema file's workload, or None."""
     return [
         None if one.within is None else Target(one.within, one.level, simultaneous=one.simultaneous)
         for one in wanted
@@ -68,7 +68,10 @@ def goals_of(wanted: Iterable[Wanted]) -> list[Target | None]:
 
 
 def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target | None]:
-    """Return a target or None for each marginal, from {names: target}, a list, or one target."""
+    """Return the target of accuracy of each marginal, or None for a marginal without a target.
+
+    ``targets`` is {names: target}, a list, or one target for all.
+    """
     if isinstance(targets, Target | int | float):
         return [_target(targets)] * len(marginals)
     if isinstance(targets, list | tuple):
@@ -131,11 +134,11 @@ def target_weights(
     goals: Sequence[Target | None],
     least: Callable[[AbstractTables], float],
 ) -> list[float]:
-    """Return one weight per term, so that the least largest weighted deviation meets targets best.
+    """Return one weight per entry with which the plan of least error meets the targets best.
 
-    Terms without a target get a common deviation: the one that :data:`SHARE` of the targets' budget
-    would give them alone. Budgets of separate measurements add up, and the joint optimum needs no
-    more than their sum.
+    The error is the largest weighted standard deviation of an answer. Entries without a target get
+    a common deviation: the one that :data:`SHARE` of the targets' budget would give them alone.
+    Budgets of separate measurements add up, and the joint optimum needs no more than their sum.
 
     Args:
         domain: the workload.
@@ -167,7 +170,7 @@ def target_weights(
 def _part(
     domain: AbstractTables, places: Sequence[int], weights: Sequence[float] | None
 ) -> AbstractTables:
-    """Return the workload of the terms with these indices."""
+    """Return the part of a workload that consists of the entries with these indices."""
     if isinstance(domain, Products):
         return Products(domain.bases, [dict(domain.terms[k]) for k in places], weights=weights)
     return Marginals(domain.sizes, [domain.subsets[k] for k in places], weights=weights)
@@ -179,7 +182,7 @@ def _deviation(goal: Target, answers: int) -> float:
 
 
 def largest_ratio(covariance: AbstractCovariance, goals: Sequence[Target | None]) -> float:
-    """Return the largest ratio of a standard deviation to the deviation that its target allows.
+    """Return the largest ratio of a standard deviation to the largest that its target allows.
 
     Deviations are at unit sensitivity.
     """

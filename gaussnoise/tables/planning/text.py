@@ -1,4 +1,4 @@
-"""The text of plans."""
+"""The text that describes a plan, as ``print(plan)`` shows it."""
 
 import heapq
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _MOST_SUMMED = 10**6  # most answers of an entry with a line of deviations, whic
 
 
 def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
-    """Return lines on the tables' subject, neighbours, budget, risk, noise and counted rows."""
+    """Return the first lines of a text: subject, neighbours, budget, risk, noise, counted rows."""
     lines = {
         **plan.about.stated,
         "neighbours": relation,
@@ -73,7 +73,7 @@ def plan_text(plan: "Plan") -> str:
 
 
 def draft_text(schema: Schema) -> list[str]:
-    """Return a line that says that the schema is a draft, or nothing."""
+    """Return a line that warns that the schema is a draft; an empty list if it is none."""
     if not schema.is_draft:
         return []
     return [
@@ -83,7 +83,7 @@ def draft_text(schema: Schema) -> list[str]:
 
 
 def _cells_text(plan: "Plan") -> list[str]:
-    """Return one line for each planned table, with its accuracy."""
+    """Return a heading, and one line for each planned table with the accuracy of its cells."""
     marginals = plan.marginals
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("table"), *map(len, names))
@@ -102,7 +102,10 @@ def _cells_text(plan: "Plan") -> list[str]:
 
 
 def _answers_text(plan: "Plan") -> list[str]:
-    """Return the lines of :func:`_cells_text` for a plan that asks for more than cells."""
+    """Return a heading, and one line for each entry with the accuracy of its answers.
+
+    This is for plans that ask for more than the cells of tables.
+    """
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [
@@ -122,7 +125,7 @@ def _answers_text(plan: "Plan") -> list[str]:
 
 
 def _columns_text(plan: "Plan") -> str:
-    """Return a sentence on the columns of errors: what they are, and in which unit."""
+    """Return a sentence that explains the columns of errors, with their unit."""
     cells = plan.domain.is_cells
     mean = "" if cells else " (root mean square, where the numbers of an entry differ)"
     return (
@@ -133,7 +136,7 @@ def _columns_text(plan: "Plan") -> str:
 
 
 def _middles_text(plan: "Plan") -> list[str]:
-    """Return a line that explains moments of bins, if the plan asks for them."""
+    """Return a sentence about sums of the middles of bins; an empty list if there are none."""
     terms = () if plan.domain.is_cells else plan.domain.terms
     asked = {(i, getattr(base, "base", base)) for term in terms for i, base in term}
     attributes = plan.schema.attributes
@@ -149,7 +152,7 @@ def _middles_text(plan: "Plan") -> list[str]:
 
 
 def numbers_text(plan: "Plan") -> list[str]:
-    """Return lines on the accuracy of sums of clipped numbers, and on the meaning of weights."""
+    """Return sentences on the accuracy of sums of clipped numbers, and on weights of rows."""
     lines: list[str] = []
     attributes, units = plan.schema.attributes, dict[str, str]()
     if plan.weight is not None:
@@ -172,8 +175,8 @@ def numbers_text(plan: "Plan") -> list[str]:
             measured = "" if measured is None else f" {measured}"
             more = "".join(f" and {interval_text(*interval)}" for interval in intervals[1:])
             line = (
-                f"sum of {' times '.join(sums)}{given}: sd {_span(deviations)}, "
-                f"95 % ± {_span(quantile(_LEVEL) * deviations)}{measured}, of "
+                f"sum of {' times '.join(sums)}{given}: sd {_range_text(deviations)}, "
+                f"95 % ± {_range_text(quantile(_LEVEL) * deviations)}{measured}, of "
                 f"{values_text(intervals[0])}{more}"
             )
             lines += [line] * (line not in lines)
@@ -191,13 +194,13 @@ def numbers_text(plan: "Plan") -> list[str]:
 
 
 def impossible_rules(plan: "Plan") -> list[Rule]:
-    """Return the rules of the schema whose attributes all occur in tables."""
+    """Return the schema's rules on impossible combinations whose attributes are all planned."""
     used = {name for marginal in plan.marginals for name in marginal}
     return [r for r in plan.schema.impossible if all(name in used for name, _ in r)]
 
 
 def _impossible_text(plan: "Plan") -> list[str]:
-    """Return lines that state the rules on impossible combinations."""
+    """Return lines that state which combinations are impossible, and what happens to such rows."""
     rules = impossible_rules(plan)
     if not rules:
         return []
@@ -211,15 +214,15 @@ def _impossible_text(plan: "Plan") -> list[str]:
     ]
 
 
-def _span(values: NDArray[np.float64]) -> str:
-    """Return the range of the values as text: one number, or "least to largest"."""
+def _range_text(values: NDArray[np.float64]) -> str:
+    """Return the range of some numbers as text: one number, or "least to largest"."""
     ends = values.min(), values.max()
     low, high = (f"{x:,.0f}" if 1e4 <= x < 1e15 else f"{x:.4g}" for x in ends)
     return low if low == high else f"{low} to {high}"
 
 
 def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
-    """Return text on the core hours of executors, with the tables that take the most."""
+    """Return text on the core hours of executors in all, and for the tables that take the most."""
     hours = heapq.nlargest(_MOST_HOURS, core_hours.items(), key=lambda item: item[1])
     most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours)
     return (
@@ -229,7 +232,7 @@ def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
 
 
 def work_text(plan: "Plan") -> str:
-    """Return a line on the number of integers to draw, and on time and memory."""
+    """Return a line on the work of a release: noisy integers, time and memory."""
     drawn = number_of(plan.integers, "noisy integer")
     if plan.needs_executors:
         return f"release      {drawn}: {hours_text(plan.core_hours)}"

@@ -30,23 +30,27 @@ class AsRead(NamedTuple):
     sql: Callable[[str], str]
 
 
-def _exchanged(text: str) -> str:
-    """Return text with commas and points swapped.
+def _marks_swapped(text: str) -> str:
+    """Return text with its commas and decimal points swapped.
 
-    So text with a point is no number, and different texts stay different.
+    So a text with a point is no number afterwards, and different texts stay different.
     """
     return text.translate(_MARKS)
 
 
 def _as_point(text: str, dialect: Dialect) -> str:
-    """Return the text of a number with a decimal point, and without marks of thousands."""
+    """Return the text of a number with a decimal point, and without marks of thousands.
+
+    ``dialect`` says which marks the text has now. Text that is no such number stays text of no
+    number.
+    """
     if dialect.grouped is not None and re.fullmatch(dialect.grouped, text):
         text = text.replace(dialect.thousands or "", "")
-    return text if dialect.decimal == "." else _exchanged(text)
+    return text if dialect.decimal == "." else _marks_swapped(text)
 
 
 def _as_point_in_sql(column: str, dialect: Dialect) -> str:
-    """Return the SQL expression that applies :func:`_as_point` to a column."""
+    """Return the SQL expression that replaces the text of a column as :func:`_as_point` does."""
     if dialect.grouped is not None:
         pattern, mark = (
             text.replace("'", "''") for text in (dialect.grouped, dialect.thousands or "")
@@ -61,12 +65,16 @@ def _as_point_in_sql(column: str, dialect: Dialect) -> str:
 def columns_as_read(
     dialect: Dialect, numbers: Iterable[str], dates: Iterable[str]
 ) -> dict[str, AsRead]:
-    """Return {column: replacement of its text} for the columns that the dialect changes."""
+    """Return {column: rule that replaces its text}, for the columns that need such a rule.
+
+    ``numbers`` and ``dates`` are the columns that are read as numbers or as dates. They need no
+    rule if the dialect has decimal points without marks of thousands, or dates in ISO 8601.
+    """
     found: dict[str, AsRead] = {}
     if dialect.decimal != "." or dialect.thousands is not None:
         points = AsRead(
             partial(_as_point, dialect=dialect),
-            str if dialect.decimal == "." else _exchanged,
+            str if dialect.decimal == "." else _marks_swapped,
             partial(_as_point_in_sql, dialect=dialect),
         )
         found |= dict.fromkeys(numbers, points)

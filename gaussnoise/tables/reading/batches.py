@@ -48,7 +48,7 @@ def batches(
 
 
 def parts(source: Opened, column: str) -> Iterator[Column]:
-    """Yield a column, in chunks of rows if it is not in this process."""
+    """Yield the values of one column, in chunks of rows if they are not in this process yet."""
     if source.engine != nw.Implementation.DASK:
         yield from (own for (own,) in batches(source, [], [column]))
         return
@@ -57,13 +57,16 @@ def parts(source: Opened, column: str) -> Iterator[Column]:
 
 
 def number_form(source: Opened, column: str) -> Form:
-    """Return the form of the numbers in a column that :func:`batches` returns."""
+    """Return the form (text, typed or untyped) of a column of numbers as :func:`batches` has it.
+
+    It is the form of the column in the table, except that duckdb turns text into typed doubles.
+    """
     own = source.form(column)
     return Form.TYPED if own is Form.TEXT and source.engine == nw.Implementation.DUCKDB else own
 
 
 def joined(parts: Sequence[Column]) -> Column:
-    """Return one column from its chunks in several batches."""
+    """Return one column from the chunks that :func:`parts` or :func:`batches` returned."""
     if len(parts) == 1:
         return parts[0]
     frame = nw.concat([part.to_frame() for part in parts])
@@ -71,7 +74,10 @@ def joined(parts: Sequence[Column]) -> Column:
 
 
 def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Column]]:
-    """Yield columns in batches; older versions of polars return all rows at once."""
+    """Yield these columns of a lazy polars frame, in batches of rows.
+
+    Older versions of polars return all rows in one batch. There is at least one batch.
+    """
     some = False
     size = max(_MOST_VALUES // len(names), 1)
     streams = hasattr(rows, "collect_batches")
@@ -90,11 +96,14 @@ def _named(rows: "pl.DataFrame", names: Sequence[str]) -> list[Column]:
 def _of_duckdb(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterator[list[Column]]:
-    """Yield columns of a relation in batches. On the user's connection, only casts are computed."""
+    """Yield columns of a duckdb relation in batches of rows: first ``numbers``, then ``others``.
+
+    On the user's connection, only casts are computed. There is at least one batch.
+    """
     import pyarrow as pa
 
-    written = [_written(source, name, True) for name in numbers]
-    written += [_written(source, name, False) for name in others]
+    written = [_sql_of(source, name, True) for name in numbers]
+    written += [_sql_of(source, name, False) for name in others]
     rows = source.frame.to_native().project(
         ", ".join(f"{value} AS x{k}" for k, value in enumerate(written))
     )
@@ -126,15 +135,18 @@ def _series(table: "pa.Table", types: Sequence[nw.dtypes.DType]) -> list[Column]
 
 
 def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
-    """Return truth values in arrow's own type; some duckdb connections return bytes."""
+    """Return arrow's truth values; some duckdb connections return them as bytes."""
     import pyarrow as pa
 
     chunks = [getattr(own, "storage", own).cast(pa.bool_()) for own in values.chunks]
     return pa.chunked_array(chunks, pa.bool_())
 
 
-def _written(source: Opened, column: str, number: bool) -> str:
-    """Return the SQL expression of a column's values; types that arrow lacks become text."""
+def _sql_of(source: Opened, column: str, number: bool) -> str:
+    """Return the SQL expression with which duckdb reads a column.
+
+    Text becomes doubles if the column is read as a number. Types that arrow lacks become text.
+    """
     name, dtype = sql(column), source.types[column]
     if number and column in source.text:
         return text_number(name)

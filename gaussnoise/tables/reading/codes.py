@@ -1,4 +1,4 @@
-"""The cells of the values of some columns, found by the engine that holds the table.
+"""The code of each value in some columns: 1 + the index of its category or bin, or 0.
 
 Each value takes one look-up, for any number of cells.
 """
@@ -53,7 +53,10 @@ def open_for(
 
 
 def check_column(source: Opened, attribute: Attribute, drop: bool) -> None:
-    """Raise DataError for a column whose type does not fit its attribute."""
+    """Raise DataError for a column whose type cannot hold the values of its attribute.
+
+    With ``drop`` (rows with values outside the schema are left out), more types are accepted.
+    """
     name = attribute.name
     if source.untyped:
         list(_confused(source.frame, [attribute], drop))
@@ -70,7 +73,7 @@ def check_column(source: Opened, attribute: Attribute, drop: bool) -> None:
 
 
 def _is_missing(source: Opened, column: str) -> bool:
-    """Return whether a pandas column holds only nulls, for which no type is wrong."""
+    """Return whether a pandas column holds only nulls, so that every declared type fits."""
     if not (source.untyped and isinstance(source.frame, nw.DataFrame)):
         return False
     own = source.frame.to_native()[column]
@@ -92,7 +95,10 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
 
 
 def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
-    """Yield a message for each column with categories that no row can have; raise for others."""
+    """Yield a message for each attribute whose categories pandas confuses with each other.
+
+    Only categories that no row can have, with ``drop``, give a message. Others raise DataError.
+    """
     for attribute in attributes:
         name = attribute.name
         problem, harmless = confused(attribute)
@@ -111,7 +117,7 @@ def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iter
 @final
 @dataclass(frozen=True, eq=False)
 class Streamed(Generic[Batch]):
-    """Rows in batches, which the engine reads again at each iteration."""
+    """Rows of a table in batches. Each iteration over this object reads the table again."""
 
     engine: nw.Implementation
     read: Callable[[], Iterator[Batch]]
@@ -125,7 +131,10 @@ Coded: TypeAlias = Batches[list[Codes]]  # each batch has a column for every att
 
 
 def each(change: Callable[[Batch], Result], rows: Batches[Batch]) -> Batches[Result]:
-    """Return the batches with ``change`` applied to each."""
+    """Return batches with the results of ``change`` for each of the given batches.
+
+    For :class:`Streamed`, ``change`` is called in each iteration.
+    """
     if isinstance(rows, list):
         return list(map(change, rows))
     return Streamed(rows.engine, lambda: map(change, rows))
@@ -155,7 +164,7 @@ def code_rows(
 def _streamed(
     source: Opened, attributes: Sequence[Attribute], person: str | None
 ) -> tuple[Coded, People | None]:
-    """Return the codes and persons of a table that is read in batches.
+    """Return the codes of the attributes, and the persons, of a table that is read in batches.
 
     With persons, all codes are kept in memory, since one person's rows may be in several batches.
     """
@@ -177,14 +186,20 @@ def _streamed(
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:
-    """Return whether an attribute is read as doubles; bins keep 128-bit integers exact."""
+    """Return whether an attribute's column is read as doubles.
+
+    This holds for numbers, but 128-bit integers with bins are read exactly.
+    """
     if not is_number(attribute) or is_dated(attribute.edges):
         return False
     return attribute.is_summed or not is_wide(source.types[attribute.name])
 
 
 def code_of(source: Opened, attribute: Attribute, column: Column) -> Codes:
-    """Return the codes of a batch of a column, given the types of the table."""
+    """Return the codes of the attribute's values in one batch of rows of its column.
+
+    A code is 1 + the index of the value's category or bin, or 0 if there is none.
+    """
     if _is_double(source, attribute):
         return code_column(column, attribute, number_form(source, attribute.name))
     if is_wide(source.types[attribute.name]):
@@ -220,7 +235,11 @@ def _partition(
     person: str | None,
     forms: Mapping[str, Form],
 ) -> "pd.DataFrame":
-    """Return a partition's codes, with its index, by which dask aligns columns."""
+    """Return the codes of one partition of a dask dataframe, one column per attribute.
+
+    Its index is the partition's own, by which dask aligns columns. With ``person``, a last column
+    has the persons as text.
+    """
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)
@@ -233,9 +252,10 @@ def _partition(
 
 
 def values_outside(source: Opened, attribute: Attribute) -> Iterator[tuple[Any, int]]:
-    """Yield pairs of a value without a cell and its rows; the same value may come several times.
+    """Yield (value, number of rows) for values that fit no category or bin of the attribute.
 
-    Values are Python objects, None for nulls. They are data, for the owner alone.
+    A value may come several times. Values are Python objects, None for nulls: they are private
+    data.
     """
     name = attribute.name
     if not source.comes_here:

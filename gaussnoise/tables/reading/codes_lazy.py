@@ -1,4 +1,4 @@
-"""Codes of the columns of Spark, ibis and other lazy engines, by narwhals' expressions."""
+"""Codes of the values of columns in Spark, ibis and other lazy engines, as expressions."""
 
 import functools
 import math
@@ -25,10 +25,11 @@ def coded_lazily(
     person: str | None,
     kept: Sequence[str] = (),
 ) -> Lazy:
-    """Return the codes of columns in Spark, ibis and any other lazy engine of narwhals.
+    """Return a frame with the codes of the attributes' values, as columns named c0, c1 and so on.
 
-    Few cells are found by expressions, many by joins with small tables. The columns ``kept`` become
-    x0, x1, … unchanged.
+    This is for Spark, ibis and any other lazy engine of narwhals. A code is 1 + the index of the
+    value's category or bin, or 0. Codes of few categories or bins are found by expressions, of many
+    by joins with small tables. The columns ``kept`` become x0, x1, … unchanged.
     """
     more = [] if person is None else [nw.col(person).alias(PERSON)]
     more += [nw.col(name).alias(f"x{k}") for k, name in enumerate(kept)]
@@ -72,13 +73,16 @@ def coded_lazily(
 
 
 def _in_hex(frame: Lazy) -> bool:
-    """Return whether text is compared by the hexadecimal digits of its bytes."""
+    """Return whether text is compared by its bytes in hexadecimal digits: in duckdb by ibis."""
     native = frame.to_native()
     return frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb"
 
 
 def _as_bytes(frame: Lazy, columns: Sequence[str]) -> Lazy:
-    """Return the frame with text columns compared by their bytes, for any collation."""
+    """Return the frame with its text columns changed so that equal text means equal bytes.
+
+    Otherwise a collation could make different texts equal.
+    """
     native = frame.to_native()
     if _in_hex(frame):
         import ibis
@@ -98,9 +102,10 @@ def _as_bytes(frame: Lazy, columns: Sequence[str]) -> Lazy:
 def _joined_bins(
     frame: Lazy, attribute: Attribute, dtype: nw.dtypes.DType, k: int
 ) -> tuple[Lazy, nw.Expr]:
-    """Return the frame with the columns that the codes of numbers need, and these codes.
+    """Return the frame, perhaps with helper columns, and the expression for the codes of bins.
 
-    With many bins, a search first finds a block of bins; then the edges of the block are joined.
+    The code of a number in the column r{k} is 1 + the index of its bin, or 0 outside all bins. With
+    many bins, a search first finds a block of bins; then the edges of that block are joined.
     """
     begin, last = edges_in(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
@@ -110,7 +115,10 @@ def _joined_bins(
         present = not_nan(k) if attribute.has_infinite else nw.col(f"f{k}")
 
     def search(bounds: Sequence[float], least: int, most: int) -> nw.Expr:
-        """Return how many bounds are <= the value, known to be in [least, most], by bisection."""
+        """Return an expression: the number of ``bounds`` that are <= the value, by bisection.
+
+        The number is known to be in [least, most].
+        """
         if least == most:
             return nw.lit(least)
         middle = (least + most + 1) // 2
@@ -143,7 +151,10 @@ def _joined_bins(
 def _small_table(
     frame: Lazy, columns: Mapping[str, Sequence[Category | float | None]]
 ) -> Lazy | None:
-    """Return a table in the frame's engine, or None if the engine cannot take one from Python."""
+    """Return a frame with these columns in the frame's own engine, to be joined with it.
+
+    Return None if the engine cannot take a table from Python.
+    """
     if frame.implementation == nw.Implementation.IBIS:
         import ibis
         import pyarrow as pa
@@ -162,14 +173,17 @@ def _small_table(
 
 
 def _literal(value: Category | float, dtype: nw.dtypes.DType) -> Category | float | nw.Expr:
-    """Return a value for comparisons, typed for UInt64, as ibis takes plain integers as signed."""
+    """Return a value for comparisons with a column of this type.
+
+    For UInt64 it becomes a typed literal, since ibis takes plain integers as signed.
+    """
     return nw.lit(value, dtype) if dtype == nw.UInt64 else value
 
 
 def _compare(
     column: nw.Expr, cells: Mapping[Category | float, int], dtype: nw.dtypes.DType
 ) -> nw.Expr:
-    """Return the codes, by one comparison for each category."""
+    """Return an expression for the codes of categories, with one comparison for each category."""
     # a column of zeros, which has one value per row even if no category is possible
     nothing = column.is_null().cast(nw.Int32) * 0
     return _sum(
@@ -188,7 +202,10 @@ def _sum(terms: list[nw.Expr]) -> nw.Expr:
 
 
 def balanced(combine: Callable[[nw.Expr, nw.Expr], nw.Expr], terms: list[nw.Expr]) -> nw.Expr:
-    """Return the terms combined as a balanced tree, since engines limit the depth of nesting."""
+    """Return all terms combined by ``combine``, as a balanced tree of operations.
+
+    Engines limit how deep operations are nested.
+    """
     while len(terms) > 1:
         terms = [functools.reduce(combine, terms[k : k + 2]) for k in range(0, len(terms), 2)]
     return terms[0]

@@ -1,4 +1,4 @@
-"""Columns in this process: of pandas, whose types may depend on rows, and of arrow.
+"""Codes, numbers and distinct values of columns in this process: in pandas, and in arrow.
 
 A pandas column becomes doubles, text, or distinct values with an index for each row; cells, numbers
 and persons are found from these. Columns with a declared type are read through arrow.
@@ -40,7 +40,11 @@ _OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[#<]"
 
 
 def code_column(column: Column, attribute: Attribute, form: Form) -> Codes:
-    """Return the codes of a column of any type; a value that does not fit has code 0."""
+    """Return the code of each value: 1 + the index of its category or bin, 0 if there is none.
+
+    For a clipped number, it is 1 + the number of steps from the lower bound. ``form`` says whether
+    the column is text, typed or untyped.
+    """
     if form is Form.TEXT:
         codes = _codes_of_text(arrow_of(column), attribute)
     elif form is Form.UNTYPED and not (is_dated(attribute.edges) and _has_moments(column)):
@@ -54,7 +58,10 @@ def code_column(column: Column, attribute: Attribute, form: Form) -> Codes:
 
 
 def _has_moments(column: Column) -> bool:
-    """Return whether a pandas column has timestamps; some have no Python object."""
+    """Return whether a pandas column has timestamps without a time zone.
+
+    They are read without Python objects, since some timestamps have none.
+    """
     import pandas as pd
 
     dtype = column.to_native().dtype
@@ -64,7 +71,7 @@ def _has_moments(column: Column) -> bool:
 
 
 def number_column(column: Column, form: Form) -> Doubles:
-    """Return a column of any type as doubles, with NaN for values that are no number."""
+    """Return the values of a column as doubles, NaN for values that are no number."""
     if form is Form.UNTYPED:
         return untyped(column.to_native()).numbers()
     if column.dtype.is_numeric():
@@ -75,7 +82,10 @@ def number_column(column: Column, form: Form) -> Doubles:
 
 
 def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
-    """Return the index of each row's value in the distinct objects, −1 for nulls, and these."""
+    """Return the index of each row's value in a list of values, −1 for nulls; and this list.
+
+    The list has Python objects. They are distinct, except in a polars column of objects.
+    """
     if column.dtype == nw.Object and form is not Form.UNTYPED:  # a column of polars
         return np.arange(len(column)), column.to_list()
     if form is not Form.UNTYPED:
@@ -97,7 +107,7 @@ def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
 @final
 @dataclass(frozen=True, eq=False)
 class Untyped:
-    """A column in one of three forms; the other two are None.
+    """A pandas or dask column, as doubles, text or distinct objects; the other two are None.
 
     Attributes:
         doubles: shape (rows,), NaN where there is no number.
@@ -111,7 +121,10 @@ class Untyped:
 
     @cached_property
     def _distinct(self) -> tuple[Any, Integers]:
-        """The distinct values (an arrow array for text), and the index of each row's value."""
+        """The distinct values, and the index of each row's value among them, −1 for nulls.
+
+        The values are Python objects, or an arrow array if the column is text.
+        """
         if self.values is not None:
             return self.values
         index, known = encoded(self.text)
@@ -123,11 +136,11 @@ class Untyped:
         return self._distinct[0]
 
     def codes(self, attribute: Attribute) -> Codes:
-        """Return the code of each row."""
+        """Return each row's code: 1 + the index of its value's category or bin, or 0."""
         if self.doubles is not None:
             return _codes_of_doubles(self.doubles, attribute)
         if self.text is not None and is_dated(attribute.edges):
-            return self.of_rows(_dated_text(self.known, attribute), 0)
+            return self.of_rows(_codes_of_dated_text(self.known, attribute), 0)
         find = finder(attribute, Form.UNTYPED)
         if self.text is None or attribute.categories is None:
             return self.of_rows(self.looked_up(find, 0, np.int64), 0)
@@ -140,7 +153,7 @@ class Untyped:
         return np.maximum(codes, self.of_rows(self.looked_up(find, 0, np.int64), 0))
 
     def numbers(self) -> Doubles:
-        """Return the doubles of the rows, with NaN where there is no number."""
+        """Return the values of all rows as doubles, NaN where there is no number."""
         if self.doubles is not None:
             return self.doubles
 
@@ -153,7 +166,11 @@ class Untyped:
     def looked_up(
         self, find: Callable[[Any], float], missing: float, dtype: type[Scalar]
     ) -> NDArray[Scalar]:
-        """Return ``find`` of each distinct value; ``missing`` for text that equals only itself."""
+        """Return ``find(value)`` for each distinct value; call ``find`` only where it is needed.
+
+        Text that can only be equal to itself (no number, date or truth value) has the result
+        ``missing``.
+        """
         if self.text is None:
             return np.fromiter(map(find, self.known), dtype=dtype, count=len(self.known))
         import pyarrow.compute as pc
@@ -168,18 +185,21 @@ class Untyped:
         return found
 
     def of_rows(self, known: NDArray[Scalar], missing: float) -> NDArray[Scalar]:
-        """Return results for rows from results for distinct values; ``missing`` for nulls."""
+        """Return one result per row, from ``known``, the results of the distinct values.
+
+        A row with a null has the result ``missing``.
+        """
         return np.append(known, np.array([missing], dtype=known.dtype))[self._distinct[1]]
 
 
 def untyped(series: "pd.Series") -> Untyped:
-    """Return a pandas column as doubles, text, or distinct values."""
+    """Return a pandas column in the simplest form that holds it: doubles, text or objects."""
     import pandas as pd
 
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         index = series.cat.codes.to_numpy(np.int64)
-        return Untyped(values=(_objects(series.cat.categories), index))
+        return Untyped(values=(_objects_of_pandas(series.cat.categories), index))
     if isinstance(dtype, pd.ArrowDtype):
         return _untyped_arrow(arrow_of(nw.from_native(series, series_only=True)))
     kind, width = (dtype.kind, dtype.itemsize) if isinstance(dtype, np.dtype) else ("", 0)
@@ -209,11 +229,11 @@ def untyped(series: "pd.Series") -> Untyped:
             return Untyped(text=pa.array(series, type=pa.large_string(), from_pandas=True))
         except Exception:  # noqa: BLE001 (text that is not valid UTF-8)
             pass
-    return Untyped(values=(_objects(series), np.arange(len(series))))
+    return Untyped(values=(_objects_of_pandas(series), np.arange(len(series))))
 
 
 def _untyped_arrow(values: Arrow) -> Untyped:
-    """Return an arrow array as doubles, text, or distinct values."""
+    """Return an arrow array in the simplest form that holds it: doubles, text or objects."""
     import pyarrow as pa
 
     kind = values.type
@@ -228,7 +248,7 @@ def _untyped_arrow(values: Arrow) -> Untyped:
 
 
 def objects_of_arrow(values: Arrow) -> list[Any]:
-    """Return the values of an arrow array as Python objects; times, as numpy's."""
+    """Return the values of an arrow array as Python objects; dates and times become numpy's."""
     import pyarrow as pa
 
     kind = values.type
@@ -255,8 +275,11 @@ def _is_text(series: "pd.Series") -> bool:
         return False
 
 
-def _objects(values: "pd.Series | pd.Index") -> list[Any]:
-    """Return the values of a series or index as objects; times become numpy's, not pandas'."""
+def _objects_of_pandas(values: "pd.Series | pd.Index") -> list[Any]:
+    """Return the values of a pandas series or index as objects.
+
+    Dates and times become numpy's objects, since pandas' own cannot hold all of them.
+    """
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):
@@ -295,7 +318,10 @@ def arrow_of(column: Column) -> Arrow:
 
 
 def objects_of(values: Arrow) -> list[Any]:
-    """Return the Python objects of an arrow array; invalid UTF-8 becomes text of no category."""
+    """Return the values of an arrow array as Python objects.
+
+    Bytes that are no UTF-8 become text with surrogates, which equals no category.
+    """
     import pyarrow as pa
 
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
@@ -305,7 +331,7 @@ def objects_of(values: Arrow) -> list[Any]:
 
 
 def encoded(values: Arrow) -> "tuple[Integers, pa.Array]":
-    """Return the index of each value in the distinct values, −1 for nulls, and these."""
+    """Return the index of each value among the distinct values, −1 for nulls; and these values."""
     import pyarrow as pa
 
     coded = values.dictionary_encode()
@@ -318,14 +344,17 @@ def encoded(values: Arrow) -> "tuple[Integers, pa.Array]":
 
 
 def wide_codes(column: Column, attribute: Attribute) -> Codes:
-    """Return the codes of 128-bit integers, which are text in arrow."""
+    """Return the codes of a column of 128-bit integers, which come from arrow as text.
+
+    A code is 1 + the index of the integer's category or bin, or 0.
+    """
     find = finder(attribute, Form.TYPED)
     codes = _codes_by_value(arrow_of(column), lambda text: find(int(text)))
     return codes.astype(NUMPY[width_of(attribute)])
 
 
 def _codes_by_value(values: Arrow, find: Callable[[Any], int]) -> Codes:
-    """Return ``find`` of each value of an arrow array, called once for each distinct value."""
+    """Return ``find(value)`` for each value of an arrow array; equal values share one call."""
     if (short := short_texts(values, find)) is not None:
         return short
     index, known = encoded(values)
@@ -333,18 +362,21 @@ def _codes_by_value(values: Arrow, find: Callable[[Any], int]) -> Codes:
 
 
 def _codes_of_text(values: Arrow, attribute: Attribute) -> Codes:
-    """Return the codes of text that may mean a number, a date or a truth value."""
+    """Return the codes of text, which is read as the attribute's numbers, dates or categories.
+
+    A code is 1 + the index of the value's category or bin, or 0.
+    """
     if attribute.categories is not None and category_type(attribute) is str:
         import pyarrow as pa
 
         return _index_in(values.cast(pa.large_string()), cells_in(attribute, nw.String()))
     if is_dated(attribute.edges):
-        return _dated_text(values, attribute)
+        return _codes_of_dated_text(values, attribute)
     return _codes_by_value(values, finder(attribute, Form.TEXT))
 
 
 def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
-    """Return the codes of doubles; NaN means no number."""
+    """Return the codes of numbers (NaN means no number) by an attribute's categories or bins."""
     if attribute.is_summed:
         return steps_of(numbers, attribute)
     if is_dated(attribute.edges):
@@ -361,7 +393,11 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
 def _binned(
     numbers: NDArray[Any], present: NDArray[np.bool_], begin: Sequence[float], last: float
 ) -> Codes:
-    """Return how many elements of ``begin`` are <= each number; 0 above ``last`` or if absent."""
+    """Return the code of each number by bins: 1 + the index of its bin, or 0 outside all bins.
+
+    ``begin`` has the lower edges of the bins, ``last`` is the largest number inside, and
+    ``present`` says where there is a number.
+    """
     edges = np.array(begin, dtype=numbers.dtype)
     if len(edges) <= _FEW_EDGES:
         codes = np.zeros(len(numbers), dtype=np.int8)
@@ -378,7 +414,7 @@ def _binned_doubles(numbers: Doubles, attribute: Attribute, dtype: nw.dtypes.DTy
 
 
 def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
-    """Return the code of each value of an arrow array; 0 for values that are not in ``cells``."""
+    """Return ``cells[value]`` for each value of an arrow array; 0 for values not in ``cells``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -390,18 +426,21 @@ def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
     return codes[places.fill_null(len(cells)).to_numpy()]
 
 
-def _dated_text(values: Arrow, attribute: Attribute) -> Codes:
-    """Return the codes of dates in an arrow array of text."""
+def _codes_of_dated_text(values: Arrow, attribute: Attribute) -> Codes:
+    """Return the codes of dates that are text, by an attribute whose bins have dates as edges."""
     return _binned(*text_moments(values), *edges_in(attribute.edges or (), nw.Int64()))
 
 
-def _dated(values: Arrow, attribute: Attribute) -> Codes | None:
-    """Return the codes of an arrow array of dates, timestamps without zone, or text; else None."""
+def _codes_of_dates(values: Arrow, attribute: Attribute) -> Codes | None:
+    """Return the codes of dates, timestamps without a time zone, or text, in an arrow array.
+
+    The attribute has bins with dates as edges. Return None for arrays of other types.
+    """
     import pyarrow as pa
 
     kind = values.type
     if _is_string(values):
-        return _dated_text(values, attribute)
+        return _codes_of_dated_text(values, attribute)
     if not _is_moment(kind):
         return None
     units = {pa.date32(): "day", pa.date64(): "ms"}
@@ -420,19 +459,22 @@ def _typed_codes(column: Column, attribute: Attribute) -> Codes:
         find = finder(attribute, Form.TYPED)
         return np.fromiter(map(find, column.to_list()), dtype=np.int64, count=len(column))
     values, dtype = arrow_of(column), plain_type(column, column.dtype)
-    codes = _arrow(values, nw.Decimal() if _is_decimal(values) else dtype, attribute)
+    codes = _codes_of_arrow(values, nw.Decimal() if _is_decimal(values) else dtype, attribute)
     return np.zeros(len(column), dtype=np.int32) if codes is None else codes
 
 
-def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
-    """Return the codes, given the column's type; None if the type cannot hold the attribute."""
+def _codes_of_arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
+    """Return the codes of an arrow array by an attribute's categories, bins or interval.
+
+    ``dtype`` is the column's type. Return None if it cannot hold the attribute's values.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if attribute.is_summed:
         return steps_of(doubles_of(values), attribute) if dtype.is_numeric() else None
     if is_dated(attribute.edges):
-        return _dated(values, attribute)
+        return _codes_of_dates(values, attribute)
     if attribute.edges is not None and not dtype.is_numeric():
         return None
     if attribute.edges is not None and dtype.is_integer():
@@ -467,7 +509,7 @@ def doubles_of(values: Arrow) -> Doubles:
 
 
 def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Return the type of a column's values; for a categorical of no texts, its categories' type."""
+    """Return the type of a column; of its categories, if it is categorical and they are no text."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):
@@ -477,7 +519,7 @@ def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
     import pyarrow as pa
 
     values = column.head(0).to_arrow()
-    if not pa.types.is_dictionary(values.type) or _words(values):
+    if not pa.types.is_dictionary(values.type) or _is_text_dictionary(values):
         return dtype
     return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
 
@@ -490,7 +532,7 @@ def _is_moment(kind: "pa.DataType") -> bool:
 
 
 def _is_decimal(values: Arrow) -> bool:
-    """Return whether an arrow array has decimals, of which narwhals knows only one bit width."""
+    """Return whether an arrow array holds decimals; narwhals misses some widths of decimals."""
     import pyarrow as pa
 
     return pa.types.is_decimal(values.type)
@@ -502,8 +544,8 @@ def _is_string(values: Arrow) -> bool:
     return pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
 
 
-def _words(values: Arrow) -> bool:
-    """Return whether an arrow array is a dictionary of text."""
+def _is_text_dictionary(values: Arrow) -> bool:
+    """Return whether an arrow array is text in dictionary encoding."""
     import pyarrow as pa
 
     kind = getattr(values.type, "value_type", None)

@@ -38,7 +38,7 @@ _USUAL_LINE = 2_000_000  # duckdb's default limit, in bytes
 def open_csv(
     paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", dialect: Dialect = USUAL
 ) -> "tuple[duckdb.DuckDBPyRelation, Lines | None]":
-    """Return a duckdb relation of text columns; each file is checked separately.
+    """Return a duckdb relation of text columns, from files each of which is checked separately.
 
     Also return the files for arrow's reader, if it may read them.
 
@@ -107,9 +107,10 @@ def _renamed(plain: Plain, length: int) -> tuple[Plain, int]:
 
 
 def _of_lines(file: Plain, checked: "_Checked", columns: int) -> bool:
-    """Return whether the file is one for :class:`.Lines`, with at least one record.
+    """Return whether arrow may read the file: it has records, and each of them is one line.
 
-    If some have other numbers of fields, though the mean is right, both readers refuse the file.
+    The number of delimiters must be right for all lines together. If single lines have too many or
+    too few fields, both readers refuse the file.
     """
     with file.open() as text:
         first = text.readline(BLOCK).count(file.delimiter.encode())
@@ -124,7 +125,7 @@ def _of_lines(file: Plain, checked: "_Checked", columns: int) -> bool:
 
 
 def csv_names(paths: Sequence[str], dialect: Dialect) -> list[str] | None:
-    """Return the column names; None if more than the first lines could determine them.
+    """Return the column names in the first line; None if later bytes could influence them.
 
     Raises:
         DataError: as for :func:`open_csv`, for reasons that are in the first lines alone.
@@ -141,7 +142,7 @@ def csv_names(paths: Sequence[str], dialect: Dialect) -> list[str] | None:
 
 
 def _ends_in_first_line(plain: Plain) -> bool:
-    """Return whether the first line ends outside quotes."""
+    """Return whether the first record ends with the first line, so that no quote stays open."""
     with plain.open() as file:
         line = file.readline(_PIECE).decode("utf-8", "surrogateescape")
     try:
@@ -164,7 +165,7 @@ def _records(plain: Plain, lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
-    """Return the names in the first line, which must be the same in all files."""
+    """Return the column names in the first line, after checking that all files have the same."""
     headers = [_header(file, dialect) for file in files]
     kinds = {(file.delimiter, file.quote) for file in files}
     if len(kinds) > 1 or any(header != headers[0] for header in headers):
@@ -176,16 +177,17 @@ def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
 
 
 def check_quotes(path: str, dialect: Dialect) -> None:
-    """Raise DataError for a quote where none is allowed."""
+    """Raise DataError if the file has a quote where CSV by RFC 4180 allows none."""
     _check_bytes(Plain(path, dialect))
 
 
 def text_number(column: str) -> str:
-    """Return the SQL expression of a text column as doubles, NULL where text is no number.
+    """Return the SQL expression that reads a text column as doubles, NULL for other text.
 
-    Without the condition, duckdb reads 1_0 as ten, and +-1 as minus one. Without CASE, duckdb moves
-    the cast into its CSV reader, where text that is no number is an error instead of NULL. The cast
-    without trim comes first, since it is faster and few numbers have spaces that it refuses.
+    Without its condition on "_" and "+-", duckdb reads 1_0 as ten, and +-1 as minus one. Without
+    CASE, duckdb moves the cast into its CSV reader, where text that is no number is an error
+    instead of NULL. The cast without trim comes first, since it is faster and few numbers have
+    spaces that it refuses.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     number = f"coalesce(TRY_CAST({column} AS DOUBLE), TRY_CAST(trim({column}) AS DOUBLE))"
@@ -239,7 +241,7 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
 
 
 def _other_delimiter(plain: Plain) -> str | None:
-    """Return another delimiter that the first line probably uses; None if there is none."""
+    """Return another delimiter that splits the first line into several names, or None."""
     with plain.open() as file:
         line = file.readline(_PIECE).decode("utf-8", "replace")
     for mark in filter(lambda mark: mark != plain.delimiter, ";\t|,"):
@@ -342,7 +344,10 @@ def _check_bytes(plain: Plain) -> _Checked:
 
 
 def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the text's bytes in blocks, each with the next byte; after the last, a delimiter."""
+    """Yield the bytes of the text in blocks, each with the byte that follows it.
+
+    After the last block, this byte is a delimiter.
+    """
     with plain.open() as file:
         piece = file.read(_PIECE)
         while piece:

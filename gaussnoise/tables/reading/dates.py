@@ -1,4 +1,4 @@
-"""Columns of dates and timestamps as moments (:func:`.values.moment`), for each engine."""
+"""Dates and timestamps as integers ("moments", :func:`.values.moment`), for each engine."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,10 @@ _NANOSECONDS = (
 
 
 def text_numbers(column: nw.Expr) -> nw.Expr:
-    """Return the moments of a text column; null for text that is no date."""
+    """Return an expression for the moments of text (integers that order dates and times).
+
+    It is null for text that is no date or time in ISO 8601.
+    """
     strict = column.str.contains(_ANCHORED)
     digits = nw.concat_str(nw.when(strict).then(column).otherwise(nw.lit(_NOTHING)), nw.lit(ZEROS))
     fields = [digits.str.slice(at, size).cast(nw.Int64) for at, size in (*FIELDS, REST)]
@@ -38,7 +41,10 @@ def text_numbers(column: nw.Expr) -> nw.Expr:
 
 
 def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
-    """Return the moments in time of a column of dates, or of timestamps without time zone."""
+    """Return an expression for the moments (integers that order dates and times) of a column.
+
+    The column has dates, or timestamps without a time zone.
+    """
     if isinstance(dtype, nw.Datetime) and dtype.time_unit == "ns":
         return _nanoseconds(column)
     own = column.dt
@@ -55,7 +61,11 @@ def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
 
 
 def _nanoseconds(column: nw.Expr) -> nw.Expr:
-    """Return nanoseconds as moments; duckdb rounds them to microseconds, others round down."""
+    """Return an expression for the moments of timestamps in nanoseconds.
+
+    A time between two microseconds gives a moment between theirs, though duckdb rounds to the
+    nearest microsecond and other engines round down.
+    """
     early, late = (nw.lit(end) for end in _NANOSECONDS)
     before, after = column < early, column > late
     # rounding would move other values out of the range of nanoseconds
@@ -71,7 +81,10 @@ def _nanoseconds(column: nw.Expr) -> nw.Expr:
 
 
 def text_moments(values: Arrow) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the moments of an arrow array of text, and a mask of the values that have a moment."""
+    """Return the moments (integers that order dates and times) of text, and which texts are dates.
+
+    Both arrays have the shape (rows,). The moment is 0 where the text is no date.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -98,7 +111,10 @@ _TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # 
 
 
 def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
-    """Return the first tick of each bin, and the last tick of all; ticks are units since 1970."""
+    """Return the first instant of each bin, and the last instant of all bins, as integers.
+
+    They count ``unit`` (day, s, ms, us or ns) since 1970. ``edges`` are the dates between bins.
+    """
     *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
     if is_daily(edges) and end < _AFTER:
         end += _DAY
@@ -111,12 +127,12 @@ def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
 
 
 def _ticks(micro: float, unit: str) -> int:
-    """Return the first tick at or after this microsecond."""
+    """Return the time at this microsecond since 1970 in whole units since 1970, rounded up."""
     return -(int(micro) * -1000 // _TICKS[unit])
 
 
 def _in_microseconds(relation: "ibis.Table", columns: Sequence[str]) -> "ibis.Table":
-    """Return an ibis table with nulls for timestamps that duckdb's microseconds cannot hold.
+    """Return an ibis table where timestamps beyond duckdb's range of microseconds are null.
 
     Tables of other databases are returned unchanged.
     """
@@ -131,9 +147,10 @@ Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 def with_numbers(
     frame: Lazy, attributes: Sequence[Attribute], types: Types
 ) -> tuple[Lazy, list[Attribute], Types]:
-    """Return the frame with a further column of moments for each column of dates.
+    """Return the frame with an added column of integers ("moments") for each column of dates.
 
-    Also return the attributes, renamed to the columns to read, and the types of all columns.
+    Also return the attributes, with the names of the columns to read instead of dates, and the
+    types of all columns.
     """
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:

@@ -71,7 +71,7 @@ def is_untyped(frame: Frame) -> bool:
 
 
 def column_names(frame: Frame) -> Sequence[str]:
-    """Return the names of a frame's columns."""
+    """Return the names of a frame's columns, without reading rows."""
     return list(frame.columns) if is_untyped(frame) else frame.collect_schema().names()
 
 

@@ -14,17 +14,20 @@ _PARQUET = (".parquet", ".pq")
 
 
 def written_in(table: object, dialect: Dialect) -> object:
-    """Return the table with this dialect for its files, unless they have a stated dialect."""
+    """Return the table with this dialect for its files.
+
+    Files that have a stated dialect keep it, and a table that is no file is returned unchanged.
+    """
     return table if isinstance(table, Files) or not is_path(table) else Files(table, dialect)
 
 
 def dialect_of(table: object) -> Dialect:
-    """Return the dialect of a table's files."""
+    """Return the dialect (delimiter, quote, encoding, …) in which a table's files are read."""
     return table.dialect if isinstance(table, Files) else USUAL
 
 
 def is_path(table: object) -> bool:
-    """Return whether a table is one path of a file, or a list of paths."""
+    """Return whether a table is given as the path of a file, or as a list of paths."""
     table = _given(table)
     if isinstance(table, list | tuple):
         return bool(table) and all(isinstance(path, str | os.PathLike) for path in table)
@@ -32,7 +35,7 @@ def is_path(table: object) -> bool:
 
 
 def is_csv(table: object) -> bool:
-    """Return whether a table's files have names of formats whose columns are read as text.
+    """Return whether a table's files, by their names, have columns that are read as text.
 
     These are CSV or TSV, perhaps compressed, or files that :mod:`.office` reads.
     """
@@ -62,7 +65,7 @@ def _is_text(name: str) -> bool:
 
 
 def is_parquet(path: str) -> bool:
-    """Return whether the file name is that of a Parquet file."""
+    """Return whether the name of the file ends like that of a Parquet file."""
     return path.lower().endswith(_PARQUET)
 
 
@@ -111,7 +114,7 @@ def _hidden(path: str) -> bool:
 
 
 def partition_columns(table: object, files: list[str]) -> list[str]:
-    """Return the columns in folder names, as in ``sales/year=2024/part-0.parquet`` (Hive).
+    """Return the columns that folder names state, as in ``sales/year=2024/part-0.parquet`` (Hive).
 
     For a folder, these are the names below it; for patterns and lists, those that all files have.
 
@@ -133,12 +136,15 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
 
 
 def keys_of(path: str) -> tuple[str, ...]:
-    """Return the keys in a path's folder names: ``year`` for ``year=2024``."""
+    """Return the names of columns in a path's folders: ``year`` for a folder ``year=2024``."""
     return tuple(p.partition("=")[0] for p in path.split(os.sep)[:-1] if "=" in p)
 
 
 def state_of(table: object) -> object:
-    """Return names, sizes and modification times of files; None if the table is not in files."""
+    """Return name, size and modification time of each of the table's files.
+
+    They show whether files changed. Return None if the table is not in files.
+    """
     if not is_path(table):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Opening tables in any engine. Errors of engines, which may quote records, are not shown."""
+"""Opening tables in any engine. Messages of engines are not shown, as they may quote records."""
 
 import contextlib
 import glob
@@ -50,7 +50,10 @@ def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] 
 def open_both(
     table: object, numbers: Sequence[str], dates: Sequence[str]
 ) -> tuple[Frame, Lines | None]:
-    """Return :func:`open_table`'s frame, and its text without replacements if arrow reads it."""
+    """Return the frame of :func:`open_table`, and the same files for arrow's faster reader.
+
+    The latter is None if arrow cannot read the files as the frame does.
+    """
     if not is_path(table):
         return _frame(table), None
     rows, lines = guarded(
@@ -72,7 +75,7 @@ def check_opens(table: object) -> None:
     if not is_path(table):
         _frame(table)
         return
-    for file in _alike(table):
+    for file in _files_of_one_kind(table):
         if is_office(file):
             check_reader(file)
         try:
@@ -83,7 +86,7 @@ def check_opens(table: object) -> None:
 
 
 def _frame(table: object) -> Frame:
-    """Return the table as a narwhals frame, or raise DataError for other objects."""
+    """Return the table as a narwhals frame; raise DataError if it is no dataframe."""
     frame = native_frame(table)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
@@ -95,7 +98,7 @@ def _frame(table: object) -> Frame:
 
 
 def frame_backend(table: object) -> "EagerAllowed":
-    """Return the library for frames of results: the table's own if it is eager, else pyarrow."""
+    """Return the library for dataframes of results: the table's if it is eager, else pyarrow."""
     frame = None if is_path(table) else native_frame(table)
     # objects that are no frame are refused later
     own = frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
@@ -108,7 +111,7 @@ def frame_backend(table: object) -> "EagerAllowed":
 
 
 def native_frame(table: object) -> object:
-    """Return a narwhals frame; objects that are no frame are returned unchanged."""
+    """Return a dataframe of any library as a narwhals frame; return other objects unchanged."""
 
     def opened() -> object:
         try:
@@ -157,7 +160,7 @@ def guarded(
     """
     try:
         with _quiet_spark():
-            return _aside(action) if engine == nw.Implementation.DUCKDB else action()
+            return _in_another_thread(action) if engine == nw.Implementation.DUCKDB else action()
     except DataError:
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -172,7 +175,7 @@ def guarded(
     raise DataError(f"table: could not {task} ({kind}); {withheld}{hint and '; hint: '}{hint}")
 
 
-def _aside(action: Callable[[], Result]) -> Result:
+def _in_another_thread(action: Callable[[], Result]) -> Result:
     """Return ``action()``, run in another thread while the main thread waits for signals.
 
     If duckdb worked in the main thread, a signal that Python handles meanwhile might be lost, or
@@ -197,7 +200,7 @@ def _aside(action: Callable[[], Result]) -> Result:
 
 @contextlib.contextmanager
 def _quiet_spark() -> Iterator[None]:
-    """Turn off the logs of a Spark session in this process, if there is one."""
+    """Turn off the logs of Spark in the ``with`` block, if this process has a Spark session."""
     core = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
     context = getattr(getattr(core, "SparkContext", None), "_active_spark_context", None)
     quiet = []
@@ -247,7 +250,10 @@ def _quiet_jvm(context: Any) -> Callable[[], None]:
 
 
 def _await_tasks(context: Any) -> None:
-    """Wait until no task runs, since stopped tasks of a failed job may log records."""
+    """Wait until Spark runs no task, for some seconds at most.
+
+    Stopped tasks of a failed job may still log records.
+    """
     for _ in range(100):
         executors = context._jsc.sc().statusTracker().getExecutorInfos()
         if not any(executor.numRunningTasks() for executor in executors):
@@ -256,9 +262,9 @@ def _await_tasks(context: Any) -> None:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Return whether an engine's error was caused by Ctrl-C.
+    """Return whether Ctrl-C caused this error.
 
-    duckdb and arrow have errors of their own for it; other engines wrap Python's.
+    duckdb and arrow have errors of their own for Ctrl-C; other engines wrap Python's error.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -274,8 +280,8 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _alike(table: object) -> list[str]:
-    """Return the files of a table, if all names are of one kind; else raise DataError."""
+def _files_of_one_kind(table: object) -> list[str]:
+    """Return the files of a table, after checking by their names that they are of one kind."""
     files = table_files(table)
     if all(map(is_parquet, files)):
         return files
@@ -295,13 +301,13 @@ def _alike(table: object) -> list[str]:
 def _open_files(
     table: object, numbers: Sequence[str], dates: Sequence[str]
 ) -> tuple[Relation, Lines | None]:
-    files = _alike(table)
+    files = _files_of_one_kind(table)
     if is_parquet(files[0]):
         return _open_parquet(files, partition_columns(table, files)), None
     if is_office(files[0]):
         return open_office(files, _connect(), numbers), None
     text, lines = open_csv(files, _connect(), dialect_of(table))
-    if lines is not None and _is_aside():
+    if lines is not None and _is_reader_thread():
         _opened.add(lines)
     if not (changed := changed_columns(table, numbers, dates)):
         return text, lines
@@ -315,14 +321,17 @@ def _open_files(
 def changed_columns(
     table: object, numbers: Sequence[str], dates: Sequence[str]
 ) -> Mapping[str, AsRead]:
-    """Return {column: replacement} for columns whose text :func:`open_table` replaces."""
+    """Return {column: rule} for the columns whose text :func:`open_table` replaces by that rule."""
     if not is_csv(table) or any(map(is_office, table_files(table))):
         return {}
     return columns_as_read(dialect_of(table), numbers, dates)
 
 
 def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
-    """Return a duckdb relation of Parquet files; partition columns are text."""
+    """Return a duckdb relation of Parquet files.
+
+    ``partitions`` are columns that folder names state, like ``year=2024``; they are text.
+    """
     connection = _connect()
     parts = [connection.read_parquet(glob.escape(f), hive_partitioning=False) for f in files]
     if any((one.columns, one.types) != (parts[0].columns, parts[0].types) for one in parts[1:]):
@@ -331,7 +340,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
             "hint: write them with one schema (integers with gaps as nullable integers)"
         )
     columns = parts[0].columns
-    partitions = _told_by_folders(partitions, columns)
+    partitions = _only_in_folders(partitions, columns)
     if not partitions and _has_milliseconds(files):
         import pyarrow.dataset
 
@@ -344,7 +353,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
         )
     # if a column is in the files and in folder names, even above the table, duckdb uses the latter
     others = [key for key in keys_of(files[0]) if key not in partitions]
-    if len(others) > len(_told_by_folders(others, columns)):
+    if len(others) > len(_only_in_folders(others, columns)):
         raise DataError(
             "table: expected folders that tell only columns that are not in the files, or only "
             f"those that are; got {', '.join(map(repr, others))} in both; hint: a path from within "
@@ -358,7 +367,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
 
 
 def _has_milliseconds(files: list[str]) -> bool:
-    """Return whether timestamps have milliseconds; duckdb cannot read those far from 1970."""
+    """Return whether some timestamps are in milliseconds; duckdb fails for some far from 1970."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -367,14 +376,14 @@ def _has_milliseconds(files: list[str]) -> bool:
     return coarse and all(s.equals(schemas[0]) for s in schemas)
 
 
-def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the partitions except those that are columns of the files, which have precedence."""
+def _only_in_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the columns that only folder names state: those that the files themselves lack."""
     inside = {column.lower() for column in columns}
     return [name for name in partitions if name.lower() not in inside]
 
 
 def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
-    """Return the columns that are text because no type is declared for them.
+    """Return the columns whose values are text because the files declare no type for them.
 
     These are the columns of CSV, and the partitions of folders.
     """
@@ -391,11 +400,11 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
         lambda: _connect().read_parquet(glob.escape(files[0]), hive_partitioning=False),
         engine=nw.Implementation.DUCKDB,
     )
-    return _told_by_folders(partitions, own.columns)
+    return _only_in_folders(partitions, own.columns)
 
 
 def without_zone(table: object) -> tuple[str, ...]:
-    """Return the columns of type INT96: Spark's timestamps, whose time zone files do not state.
+    """Return the columns of type INT96: Spark's timestamps, for which files state no time zone.
 
     Return () if files cannot be read: opening them raises the error.
     """
@@ -428,33 +437,33 @@ def _connect() -> "duckdb.DuckDBPyConnection":
     connection = duckdb.connect(
         config={"temp_directory": "", "disabled_optimizers": "statistics_propagation"}
     )
-    if _is_aside():
+    if _is_reader_thread():
         _opened.add(connection)
     return connection
 
 
-def _is_aside() -> bool:
-    """Return whether this is a thread for which the main thread waits."""
+def _is_reader_thread() -> bool:
+    """Return whether this is a thread in which duckdb works while the main thread waits."""
     return threading.current_thread().name.startswith(_ASIDE)
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:
-    """Return a type's name without parameters, since an enumeration's parameters are data."""
+    """Return the name of a column type, without parameters: those of an enumeration are data."""
     return dtype.base_type().__name__
 
 
 def is_zoned(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a column has timestamps with a time zone."""
+    """Return whether a column type is that of timestamps with a time zone."""
     return isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
 
 
 def sql(name: str) -> str:
-    """Return the name of a column as an SQL identifier."""
+    """Return a column name, quoted as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def zone_hint(engine: nw.Implementation) -> str:
-    """Return a hint how to convert timestamps with a time zone to local time in this engine."""
+    """Return a hint for errors: how to remove time zones from timestamps in this engine."""
     named = {
         nw.Implementation.POLARS: "column.dt.replace_time_zone(None) in polars",
         nw.Implementation.PYARROW: "pyarrow.compute.local_timestamp(column) in pyarrow",

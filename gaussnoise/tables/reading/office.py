@@ -34,7 +34,7 @@ Columns: TypeAlias = Iterator[Sequence[Sequence[str | None]]]
 
 
 def is_office(path: str) -> bool:
-    """Return whether the file name is that of a workbook or a statistics program's file."""
+    """Return whether the file name is that of an Excel workbook or an SPSS, Stata or SAS file."""
     return path.lower().endswith(OFFICE)
 
 
@@ -76,7 +76,7 @@ def open_office(
             for columns in rows
         ]
         tables.append(pa.Table.from_batches(batches, schema=schema))
-    _check_alike([table.column_names for table in tables])
+    _check_same_columns([table.column_names for table in tables])
     return connection.from_arrow(pa.concat_tables(tables))
 
 
@@ -98,24 +98,30 @@ def office_names(paths: Sequence[str]) -> list[str] | None:
         raise
     except Exception:  # noqa: BLE001 (a damaged file)
         return None
-    _check_alike(found)
+    _check_same_columns(found)
     return found[0]
 
 
 def _read(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return the names of a file's columns, and an iterator over batches of their text."""
+    """Return the names of a file's columns, and an iterator over batches of rows.
+
+    A batch has the text of each column. In ``numbers``, labels do not replace values.
+    """
     names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
     _check_names(names)
     return names, rows
 
 
-def _check_alike(names: Sequence[Sequence[str]]) -> None:
+def _check_same_columns(names: Sequence[Sequence[str]]) -> None:
     if any(own != names[0] for own in names):
         raise DataError("table: expected the same columns in the same order in every file")
 
 
 def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return names and text of the columns with a name in the first row of the only sheet."""
+    """Return the names and the text of a workbook's columns.
+
+    It must have one sheet, with names in its first row; columns without a name are left out.
+    """
     from python_calamine import CalamineWorkbook
 
     _check_extent(path)
@@ -137,7 +143,7 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _check_extent(path: str) -> None:
-    """Refuse sheets with a cell so far down or right that the reader would use all memory.
+    """Refuse a workbook with a cell so far down or right that reading it would use all memory.
 
     The reader allocates all cells up to the last one, and ends the process if it cannot.
     """
@@ -173,7 +179,7 @@ def _transposed(rows: Rows) -> Columns:
 
 
 def cell_text(value: object) -> str | None:
-    """Return the text of a cell as in CSV, or None for an empty cell."""
+    """Return the value of a cell as the text that CSV would have, or None for an empty cell."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
@@ -190,7 +196,10 @@ _READERS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
 
 
 def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return names and text of the columns of an SPSS, Stata or SAS file."""
+    """Return the names and the text of the columns of an SPSS, Stata or SAS file.
+
+    In ``numbers``, labels do not replace values.
+    """
     import pyreadstat
 
     end = Path(path).suffix.lower()
@@ -222,7 +231,10 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _text_of(format: str, labels: Mapping[Any, str], end: str) -> Callable[[object], str | None]:
-    """Return a function from a column's values to text, for the column's format and labels."""
+    """Return a function that turns the values of a column into text.
+
+    It uses the column's labels and its format; ``end`` is the suffix of the file name.
+    """
     date = _as_date(format or "", end)
 
     def text(value: object) -> str | None:
@@ -244,7 +256,10 @@ _SAS_TIMES = re.compile(r"(DATETIME|DATEAMPM|MDYAMPM|(IS|E|B)8601D[TN])[0-9.]*")
 
 
 def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
-    """Return a function from values in this format to dates or times; None for other formats."""
+    """Return a function that turns numbers in this format into the text of dates or times.
+
+    Return None if the format is not that of dates. ``end`` is the suffix of the file name.
+    """
     day, time, origin, seconds = False, False, _SAS_AND_STATA, 1.0
     if end == ".dta":  # days or milliseconds; %tC counts leap seconds and is left as a number
         day, time = format.startswith(("%td", "%d")), format.startswith("%tc")

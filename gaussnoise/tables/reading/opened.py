@@ -1,4 +1,4 @@
-"""Opened tables, and the declared types of their columns, which do not depend on rows."""
+"""Open tables, with the declared types of their columns, which do not depend on rows."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 @final
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """An open table.
+    """An open table, from which some requested columns are read.
 
     Attributes:
         frame: a narwhals frame.
@@ -50,24 +50,24 @@ class Opened:
 
     @property
     def comes_here(self) -> bool:
-        """Whether columns can be brought into this process, whole or in batches."""
+        """Whether the columns are read in this process, rather than counted by another engine."""
         lazy = (nw.Implementation.DUCKDB, nw.Implementation.POLARS, nw.Implementation.DASK)
         return isinstance(self.frame, nw.DataFrame) or self.engine in lazy
 
     def form(self, column: str) -> Form:
-        """Return the form of the values of a column."""
+        """Return the form of a column's values: text, typed or untyped (:class:`.Form`)."""
         if self.untyped:
             return Form.UNTYPED
         return Form.TEXT if column in self.text else Form.TYPED
 
     def as_written(self, column: str, value: object) -> object:
-        """Return a value as the table's files may hold it."""
+        """Return a value as it stands in the table's files: the inverse of :meth:`as_read`."""
         if column not in self.changed or not isinstance(value, str):
             return value
         return self.changed[column].written(value)
 
     def as_read(self, column: str, text: str) -> str:
-        """Return text of a file after the replacement with which it is read."""
+        """Return the text with which a file's text is replaced before it is read as a value."""
         return self.changed[column].text(text) if column in self.changed else text
 
 
@@ -117,7 +117,10 @@ def _selected(frame: Frame, names: Sequence[str]) -> Frame:
 
 
 def _types_in_pandas(frame: Frame, names: Sequence[str]) -> Types:
-    """Return the types of pandas columns; Object for each that narwhals fails to inspect."""
+    """Return {column: type} for a pandas or dask frame.
+
+    A column has the type Object if narwhals fails to inspect it.
+    """
     try:
         return dict(frame.select(*names).collect_schema()) if names else {}
     except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
@@ -129,11 +132,12 @@ def _types_in_pandas(frame: Frame, names: Sequence[str]) -> Types:
 def _declared(
     frame: Frame, types: Types, text: Sequence[str], wanted: Types, person: str | None
 ) -> tuple[Frame, Types, Sequence[str]]:
-    """Return the frame with types for columns of nulls, and with columns of any type as text.
+    """Return the frame where every requested column has a type that can be read.
 
-    Also return the types, and the names of the text columns.
+    Columns that hold only nulls and have no type get the type in ``wanted``. Columns with values of
+    any type (JSON, variant) become text. Also return the types, and the names of the text columns.
     """
-    kinds = {name: _kind(frame, name) for name, t in types.items() if t == nw.Unknown}
+    kinds = {name: _type_in_engine(frame, name) for name, t in types.items() if t == nw.Unknown}
     if frame.implementation == nw.Implementation.DUCKDB:  # narwhals reports duckdb's JSON as text
         native = frame.to_native()
         pairs = zip(native.columns, native.types, strict=True)
@@ -158,8 +162,8 @@ def _declared(
     return frame, {**types, **own, **dict.fromkeys(words, nw.String())}, text
 
 
-def _kind(frame: Frame, name: str) -> str:
-    """Return the engine's own name of a column's type, without parameters."""
+def _type_in_engine(frame: Frame, name: str) -> str:
+    """Return the name that the frame's engine has for the type of a column, without parameters."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
         kind = native.types[native.columns.index(name)]
@@ -178,7 +182,7 @@ def _kind(frame: Frame, name: str) -> str:
 
 
 def _as_text(frame: Frame, name: str) -> Frame:
-    """Return the frame with the values of a column converted to text."""
+    """Return the frame with one of its columns converted to text."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
         return nw.from_native(
@@ -195,6 +199,6 @@ def _as_text(frame: Frame, name: str) -> Frame:
             column = arrow_of(frame[name]).cast(pa.large_string())
         return nw.from_native(native.set_column(place, name, column), eager_only=True)
     raise DataError(
-        f"column {name!r}: expected a type that can be read, got {_kind(frame, name)}; hint: cast "
-        "it to text, before"
+        f"column {name!r}: expected a type that can be read, got "
+        f"{_type_in_engine(frame, name)}; hint: cast it to text, before"
     )

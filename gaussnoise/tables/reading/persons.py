@@ -29,7 +29,10 @@ PERSON = "person"  # name of the column of persons, beside the codes c0, c1, …
 
 
 def check_table(table: object) -> None:
-    """Check the engine by :func:`check_engine`; objects that are no frame are refused later."""
+    """Check that the table's engine can order the rows of a person: see :func:`check_engine`.
+
+    Objects that are no dataframe are accepted here, and refused later.
+    """
     frame = native_frame(table)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         check_engine(frame.implementation)
@@ -60,7 +63,7 @@ def check_engine(implementation: nw.Implementation) -> None:
 
 
 def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
-    """Raise DataError for a column of a type with more than one value per row."""
+    """Raise DataError if the column that names persons has several values in a row (lists)."""
     single = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Binary, nw.Time, nw.Object)
     if not (dtype.is_numeric() or dtype.is_temporal() or dtype in single):
         raise DataError(
@@ -70,9 +73,10 @@ def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
 
 
 def kind_of_persons(source: Opened, column: str) -> str:
-    """Return the kind of values that name persons; it does not depend on rows.
+    """Return a text for the kind of values that name persons, like "text" or "number".
 
-    In tables of the same kind, in any engines, a person has the same name in all tables.
+    It depends on the column's type alone. In two tables with the same text, in any engines, equal
+    values mean the same person.
     """
     if source.untyped:
         return "values of pandas or dask"
@@ -89,7 +93,7 @@ def kind_of_persons(source: Opened, column: str) -> str:
 
 
 def no_person(column: str) -> DataError:
-    """Return the error for a row that belongs to no person."""
+    """Return the error for a row that names no person, in the column with this name."""
     return DataError(
         f"column {column!r}: expected a person in every row, got a null, empty text, or in pandas "
         'a number from 2**53 on; hint: on_outside="drop" leaves such rows out; the path of a file, '
@@ -115,7 +119,7 @@ class People:
 
 
 def people_of(column: Column, form: Form) -> People:
-    """Return the persons of a column of any type in this process."""
+    """Return the person of each row, from a column of any type in this process."""
     if form is Form.UNTYPED:
         return _people_of_untyped(column.to_native())
     if column.dtype == nw.Object:
@@ -143,7 +147,7 @@ def people_of(column: Column, form: Form) -> People:
 
 
 def _people_of_untyped(series: "pd.Series") -> People:
-    """Return the persons of a column whose type depends on rows, from doubles or other values."""
+    """Return the person of each row, from a pandas column whose type depends on its rows."""
     column = untyped(series)
     if column.doubles is not None:
         import pyarrow as pa
@@ -190,14 +194,14 @@ def _people_by_value(values: Sequence[object], form: Form) -> People:
 
 
 def _names(known: Arrow, wanted: Integers, form: Form) -> list[bytes]:
-    """Return bytes for the persons at these indices of an arrow array."""
+    """Return a name, as bytes, for each person at the indices ``wanted`` of an arrow array."""
     import pyarrow as pa
 
     return [_name(person_of(value, form)) for value in objects_of(known.take(pa.array(wanted)))]
 
 
 def _name(person: Key | None) -> bytes:
-    """Return bytes for a person; different persons have different bytes."""
+    """Return the name of a person as bytes. Different persons have different names."""
     kind, value = person or ("", "")
     # hexadecimal, since Python refuses very long integers in decimal
     if isinstance(value, int | Fraction):
@@ -209,7 +213,10 @@ def _name(person: Key | None) -> bytes:
 
 
 def spark_person(frame: "DataFrame", dtype: nw.dtypes.DType) -> "DataFrame":
-    """Return the frame with persons as bytes, since a collation may equate different text."""
+    """Return the frame with the names of persons as bytes, in place of the column of persons.
+
+    In text, a collation might make two different names equal.
+    """
     from pyspark.sql import functions
 
     person = functions.col(PERSON)
@@ -228,7 +235,7 @@ def spark_person(frame: "DataFrame", dtype: nw.dtypes.DType) -> "DataFrame":
 
 
 def dask_person(column: Column, form: Form) -> list[str | None]:
-    """Return the persons of a partition's rows as hexadecimal text, None for no person."""
+    """Return the names of the persons of a partition's rows, in hexadecimal digits, or None."""
     people = people_of(column, form)
     known = np.unique(people.index[people.index >= 0])
     named = dict(zip(known.tolist(), people.names(known), strict=True))

@@ -16,7 +16,7 @@ _FEWEST_ROWS = 64
 
 
 def pieces(frame: Frame, names: Sequence[str]) -> Iterator[nw.DataFrame[Any]]:
-    """Yield these columns of all rows in batches, in one pass.
+    """Yield these columns of all rows of a frame, in batches of rows, in one pass.
 
     Spark's rows come to the driver one by one; an engine without batches returns all rows at once.
     """
@@ -28,7 +28,7 @@ def pieces(frame: Frame, names: Sequence[str]) -> Iterator[nw.DataFrame[Any]]:
 
 
 def _parts(frame: Lazy, rows: int) -> Iterator[nw.DataFrame[Any]]:
-    """Yield the batches that an engine computes one at a time."""
+    """Yield the rows of a lazy frame, in the batches in which its engine computes them."""
     engine, native = frame.implementation, frame.to_native()
     parts = None
     if engine == nw.Implementation.DUCKDB:
@@ -53,7 +53,7 @@ def _parts(frame: Lazy, rows: int) -> Iterator[nw.DataFrame[Any]]:
 def _of_rows(
     found: Iterator[Sequence[object]], names: Sequence[str], rows: int
 ) -> "Iterator[pa.Table]":
-    """Yield arrow tables of at most ``rows`` rows."""
+    """Yield arrow tables of at most ``rows`` rows each, from an iterator over rows."""
     import pyarrow as pa
 
     while some := list(itertools.islice(found, rows)):

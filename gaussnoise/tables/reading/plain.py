@@ -29,7 +29,10 @@ _protocols = itertools.count()
 
 
 def name_of(path: str) -> str:
-    """Return a file's name without its compression suffix; for an archive, its member's name."""
+    """Return a file's name without the suffix of its compression, like .gz.
+
+    For a .zip archive, return the name of the only file in it.
+    """
     if path.lower().endswith(".zip"):
         with _archive(path) as archive:
             return _member(archive)
@@ -37,7 +40,7 @@ def name_of(path: str) -> str:
 
 
 class Plain:
-    """A text file without its byte order mark or first line ``sep=;``.
+    """The text of a CSV file, without a byte order mark and without a first line ``sep=;``.
 
     Attributes:
         path: the path of the file.
@@ -89,14 +92,14 @@ class Plain:
         return other
 
     def begin(self) -> Any:
-        """Return a stream of the file's own bytes of the text."""
+        """Return a stream of the text's bytes in the file's own encoding, decompressed."""
         file = unpacked(self.path)
         file.read(self.start)
         return file
 
 
 class _Text(io.RawIOBase):
-    """A stream of UTF-8 bytes; seeking back reads the file again from its beginning."""
+    """A stream of the text in UTF-8. Seeking back reads the file again from its beginning."""
 
     def __init__(self, plain: Plain) -> None:
         self._plain = plain
@@ -142,7 +145,7 @@ class _Text(io.RawIOBase):
 
 
 def unpacked(path: str) -> Any:
-    """Return a stream of the decompressed bytes of a file."""
+    """Return a stream of the bytes of a file, decompressed by the suffix of its name."""
     end = os.path.splitext(path)[1].lower()
     if end == ".gz":
         return gzip.open(path, "rb")
@@ -167,7 +170,7 @@ def _archive(path: str) -> "zipfile.ZipFile":
 
 
 def _member(archive: "zipfile.ZipFile") -> str:
-    """Return the name of an archive's only file; files that macOS adds are ignored."""
+    """Return the name of the only file in a .zip archive, without files that macOS adds."""
     found = [
         one
         for one in archive.infolist()
@@ -182,7 +185,10 @@ def _member(archive: "zipfile.ZipFile") -> str:
 
 
 def served(files: Mapping[Plain, int], connection: "duckdb.DuckDBPyConnection") -> list[str]:
-    """Return names under which duckdb reads these texts; ``files`` has their lengths in bytes."""
+    """Register texts with a duckdb connection, and return the names under which it reads them.
+
+    ``files`` has {text: its length in bytes}.
+    """
     import datetime
 
     import fsspec

@@ -1,4 +1,4 @@
-"""Text of one byte, or of two, as most codes are: looked up by its bytes, without hashing."""
+"""Texts of one or two bytes, as most codes are: looked up by their bytes, without hashing."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def short_texts(values: "pa.Array | pa.ChunkedArray", find: Callable[[str], int]) -> Any:
-    """Return ``find`` of each text, called once for each distinct one, shape (rows,).
+    """Return ``find(text)`` for each text, as an array of shape (rows,); equal texts share a call.
 
     Return None if there are nulls, or texts that differ in length or have more than two bytes.
     """
@@ -34,7 +34,10 @@ def short_texts(values: "pa.Array | pa.ChunkedArray", find: Callable[[str], int]
 
 
 def _bytes_of(values: "pa.Array") -> NDArray[np.unsignedinteger] | None:
-    """Return the one or two bytes of each text as an integer; None if there are others."""
+    """Return each text as an integer made of its one or two bytes, shape (rows,).
+
+    Return None if there are nulls, or texts that differ in length or have more than two bytes.
+    """
     import pyarrow as pa
 
     kinds = {pa.string(): np.int32, pa.large_string(): np.int64}

@@ -1,4 +1,4 @@
-"""The probable dialect of files, from their rows: only for drafts.
+"""The probable dialect of CSV files, found from their rows: only for drafts of a schema.
 
 A release reads a table in the dialect stated by its owner, who has to check a draft.
 """
@@ -38,9 +38,10 @@ _MOST_DATES = 2**16  # most distinct dates that are considered
 
 
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
-    """Return the probable dialect of a table's first file, with the date format of all files.
+    """Return the probable dialect (delimiter, quote, encoding, …) of a table's first file.
 
-    Stated parts are kept. If the table is no CSV, the stated dialect is returned.
+    The date format is that of all files. Parts that ``stated`` gives are kept. If the table is no
+    CSV, ``stated`` is returned.
     """
     path = next(iter(table_files(table) if is_csv(table) else ()), None)
     if path is None or is_office(path):
@@ -60,7 +61,11 @@ def _given(table: object) -> Any:
 
 
 def _date_format(table: Files, stated: Dialect) -> str:
-    """Return the format of most dates; the stated one if day and month could be swapped."""
+    """Return the format in which most texts that resemble dates are dates.
+
+    Return the stated format if it is not the usual one, or unless exactly one format fits best:
+    often day and month could be swapped.
+    """
     if stated.date_format != USUAL.date_format:
         return stated.date_format
     try:
@@ -90,7 +95,10 @@ def _fits(path: str, dialect: Dialect) -> bool:
 
 
 def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
-    """Return the dialect, except for an unstated quote, and whether any field begins with ``"``."""
+    """Return the probable dialect of a file, and whether some field begins with ``"``.
+
+    Parts that ``stated`` gives are kept. The dialect has no quote unless ``stated`` has one.
+    """
     encoding = _encoding(path) if stated.encoding == USUAL.encoding else stated.encoding
     with unpacked(path) as file:
         sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
@@ -148,7 +156,7 @@ def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str 
 
 
 def _encoding(path: str) -> str:
-    """Return UTF-8 if the whole file is valid UTF-8, otherwise cp1252 (Windows in the West)."""
+    """Return "utf-8" if the whole file is valid UTF-8, else "cp1252" (Windows in the West)."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with unpacked(path) as file:
         try:
@@ -163,7 +171,7 @@ def _encoding(path: str) -> str:
 def _records(
     lines: Sequence[str], delimiter: str, quote: str, most: int | None = _MOST_RECORDS
 ) -> list[list[str]]:
-    """Return the records of lines, ``most`` at most; none if they are no CSV."""
+    """Return the records (lists of fields) in these lines, at most ``most``; [] if it is no CSV."""
     records = csv.reader(lines, delimiter=delimiter, quotechar=quote)
     try:
         return list(filter(None, itertools.islice(records, most)))
@@ -172,15 +180,19 @@ def _records(
 
 
 def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, int]:
-    """Return whether all records have the same number of fields, and the largest number."""
+    """Return whether all records have the same number of fields, and the largest number.
+
+    The delimiter for which this pair is largest is the probable one.
+    """
     lengths = Counter(map(len, _records(lines, delimiter, quote)))
     return len(lengths) == 1, max(lengths, default=0)
 
 
 def decimal_columns(table: object) -> list[str]:
-    """Return CSV columns with decimal commas or marks of thousands that a draft reads as numbers.
+    """Return the CSV columns with decimal commas or marks of thousands to be drafted as numbers.
 
-    Most of their values are numbers, as are all values with a digit and a comma or point.
+    In such a column, most values are numbers, and so are all values with a digit and a comma or
+    point.
     """
     own = dialect_of(table)
     if (own.decimal == USUAL.decimal and own.thousands is None) or not is_csv(table):
@@ -197,9 +209,10 @@ def decimal_columns(table: object) -> list[str]:
 
 
 def date_columns(table: object) -> list[str]:
-    """Return CSV columns with dates in a stated format that a draft reads as dates.
+    """Return the CSV columns with dates in the stated format, to be drafted as dates.
 
-    Most of their values are dates in this format or in ISO 8601, and not all are in ISO 8601.
+    In such a column, most values are dates in this format or in ISO 8601, and some are not in ISO
+    8601.
     """
     form = dialect_of(table).date_format
     if form == USUAL.date_format or not is_csv(table):
@@ -216,7 +229,7 @@ def date_columns(table: object) -> list[str]:
 
 
 def _like_dates(relation: Relation) -> list[str]:
-    """Return the text columns where most of the first values resemble dates."""
+    """Return the columns of text in which most of the first values resemble dates."""
     found = []
     for name in relation.columns:
         rows = relation.filter(f"{sql(name)} NOT IN ('', 'NA')").select(sql(name))
@@ -227,7 +240,7 @@ def _like_dates(relation: Relation) -> list[str]:
 
 
 def _columns_with(table: object, names: list[str], test: Callable[[str], str]) -> list[str]:
-    """Return the CSV columns for which ``test``, an aggregate in SQL, is true."""
+    """Return the CSV columns for which ``test(column)``, an aggregate in SQL, is true."""
     if not names:
         return []
     relation, tests = open_table(table).to_native(), ", ".join(map(test, names))

@@ -21,8 +21,8 @@ from ..schema.schema import Attribute
 from .frames import Lazy
 
 
-def _ends(attribute: Attribute) -> tuple[float, float, float]:
-    """Return the lower and upper bound of the interval, and its length."""
+def _interval_of(attribute: Attribute) -> tuple[float, float, float]:
+    """Return the lower bound, the upper bound and the length of the attribute's interval."""
     low, high = attribute.clip or (0.0, 1.0)
     return low, high, high - low
 
@@ -30,10 +30,14 @@ def _ends(attribute: Attribute) -> tuple[float, float, float]:
 def steps_of(
     numbers: NDArray[np.float64], attribute: Attribute
 ) -> NDArray[np.int32] | NDArray[np.int64]:
-    """Return 1 + the steps of each number in its interval, or its units; 0 for NaN."""
+    """Return an integer for each number: 1 + its distance from the lower bound, in steps.
+
+    The number is clipped first, and the interval has :data:`STEPS` equal steps. For an attribute
+    with a unit, return 1 + the number in units. The integer is 0 for NaN.
+    """
     if attribute.unit is not None:
         return multiples_of(numbers, attribute.unit)
-    low, high, width = _ends(attribute)
+    low, high, width = _interval_of(attribute)
     present = ~np.isnan(numbers)
     t = (np.clip(np.where(present, numbers, low), low, high) - low) / width
     steps = np.clip(np.floor(t * float(STEPS) + 0.5).astype(np.int64), 0, STEPS)
@@ -41,7 +45,10 @@ def steps_of(
 
 
 def multiples_of(numbers: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-    """Return 1 + each number in units, rounded; 0 for negative or too large numbers and NaN."""
+    """Return 1 + each number in units, rounded to an integer; 0 if there is no such number.
+
+    That is so for NaN, negative numbers, and numbers of :data:`MOST_UNITS` units or more.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = numbers / unit
     present = (numbers >= 0) & (ratio < MOST_UNITS)
@@ -49,7 +56,7 @@ def multiples_of(numbers: NDArray[np.float64], unit: float) -> NDArray[np.int64]
 
 
 def with_finite(frame: Lazy, k: int) -> Lazy:
-    """Return the frame with a column f{k}: whether r{k} is a finite number."""
+    """Return the frame with an added column f{k}, which says whether column r{k} is finite."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb":
         import ibis
@@ -63,13 +70,19 @@ def with_finite(frame: Lazy, k: int) -> Lazy:
 
 
 def not_nan(k: int) -> nw.Expr:
-    """Return whether column r{k} has a number, also an infinite one, given column f{k}."""
+    """Return an expression: whether column r{k} has a number, which may be infinite.
+
+    The frame must have the column f{k} of :func:`with_finite`.
+    """
     value = nw.col(f"r{k}").cast(nw.Float64)
     return nw.col(f"f{k}") | (value == nw.lit(math.inf)) | (value == nw.lit(-math.inf))
 
 
 def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
-    """Return the steps of column r{k}, given column f{k}, as an expression of any lazy engine."""
+    """Return an expression of any lazy engine for :func:`steps_of` the numbers in column r{k}.
+
+    The frame must have the column f{k} of :func:`with_finite`.
+    """
     value = nw.col(f"r{k}").cast(nw.Float64)
     if attribute.unit is not None:
         ratio = value / attribute.unit
@@ -77,7 +90,7 @@ def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
         inside = nw.when(present).then(ratio).otherwise(nw.lit(0.0))
         units = (inside + 0.5).floor().cast(nw.Int64) + 1
         return nw.when(present).then(units).otherwise(nw.lit(0)).fill_null(0)
-    low, high, width = _ends(attribute)
+    low, high, width = _interval_of(attribute)
     present = not_nan(k)
     inside = nw.when(value > low).then(value).otherwise(nw.lit(low))
     inside = nw.when(value < high).then(inside).otherwise(nw.lit(high))

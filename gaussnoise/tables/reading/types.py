@@ -1,4 +1,4 @@
-"""The types of columns that can hold an attribute, and the width of its codes."""
+"""The column types that can hold an attribute's values, and the type of the values' codes."""
 
 import math
 import re
@@ -32,7 +32,11 @@ _CAST = {
 
 
 def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
-    """Refuse a column type that cannot hold the attribute; ``floats`` allows integers as floats."""
+    """Refuse a column type that cannot hold the attribute's values.
+
+    ``floats`` accepts floats for integer categories, since pandas turns integers with nulls into
+    floats.
+    """
     if is_dated(attribute.edges):
         _check_dates(attribute, dtype)
         return
@@ -65,7 +69,7 @@ def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> No
 
 
 def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
-    """Refuse a type that holds neither dates nor text; Python objects are accepted."""
+    """Refuse a column type that holds neither dates nor text; Python objects are accepted."""
     zoned = is_zoned(dtype)
     if zoned or not (dtype in (nw.Date, nw.Datetime, nw.Object) or dtype in WORDS):
         got = type_name(dtype) + (" with a time zone" if zoned else "")
@@ -77,17 +81,17 @@ def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
 
 
 def is_number(attribute: Attribute) -> bool:
-    """Return whether the attribute's values are read as numbers, and are not categories."""
+    """Return whether the attribute's values are read as numbers: for bins, sums or means."""
     return attribute.edges is not None or attribute.is_summed
 
 
 def category_type(attribute: Attribute) -> type:
-    """Return the type of the attribute's categories: str, int or bool."""
+    """Return the Python type of the attribute's categories: str, int or bool."""
     return type((attribute.categories or ("",))[0])
 
 
 def own_type(attribute: Attribute) -> nw.dtypes.DType:
-    """Return a column type that holds the attribute."""
+    """Return a column type that can hold the attribute's values."""
     if is_dated(attribute.edges):
         return nw.Datetime("us")
     if is_number(attribute):
@@ -96,7 +100,7 @@ def own_type(attribute: Attribute) -> nw.dtypes.DType:
 
 
 def width_of(attribute: Attribute) -> Width:
-    """Return the integer type of the attribute's codes."""
+    """Return the integer type in which the codes of the attribute's values are stored."""
     if attribute.unit is not None:
         return nw.Int64
     codes = attribute.size if attribute.clip is None else STEPS
@@ -104,17 +108,17 @@ def width_of(attribute: Attribute) -> Width:
 
 
 def is_wide(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a type has 128-bit integers, for which arrow has no type."""
+    """Return whether a column type is that of 128-bit integers, which arrow lacks."""
     return dtype in (nw.Int128, nw.UInt128)
 
 
 def is_whole(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a type is a decimal without decimal places, an integer in databases."""
+    """Return whether a type is a decimal with no decimal places: an integer of a database."""
     return dtype == nw.Decimal and getattr(dtype, "scale", None) == 0
 
 
 def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
-    """Return the least and the largest integer of a type."""
+    """Return the least and the largest integer that an integer type holds."""
     bits = int(re.sub(r"\D", "", type_name(dtype)) or 64)
     return (
         (0, 2**bits - 1)
@@ -124,9 +128,10 @@ def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
 
 
 def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Category | float, int]:
-    """Return {value: code} for the categories and spellings that a column of this type can hold.
+    """Return {value: code} for all values with a category that a column of this type can hold.
 
-    Categories are doubles for floats, and text for decimals.
+    A code is 1 + the index of the category. Keys are doubles for floats, and text for decimals;
+    other spellings of categories are included.
     """
     codes = codes_of(attribute)
     if category_type(attribute) is not int:

@@ -1,4 +1,4 @@
-"""The meaning of one value of a table as a cell, a number, a moment or a person.
+"""The meaning of one value of a table: as a category or bin, a number, a date or a person.
 
 Every function that reads data uses these functions, or faster ones of the engine that holds the
 table, with the same results. Tests compare each engine with these, value by value.
@@ -49,7 +49,12 @@ NULL_WORDS |= {"1.#IND", "1.#QNAN"}
 
 
 class Form(enum.Enum):
-    """The form of a column's values; the module docstring defines the three."""
+    """The form of a column's values, which depends on its engine and its declared type.
+
+    In TEXT, all values are text. In TYPED, each value has the type that the engine declares. In
+    UNTYPED (pandas and dask), the column's type may depend on its rows, so 1, 1.0 and "1" are the
+    same value.
+    """
 
     TEXT = "text"
     TYPED = "typed"
@@ -61,7 +66,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | None]:
-    """Return a function that returns None if inspecting an object raises an error."""
+    """Return a function like ``read`` that returns None wherever ``read`` raises an error."""
 
     @functools.wraps(read)
     def answer(*values: Arguments.args, **named: Arguments.kwargs) -> Answer | None:
@@ -81,14 +86,17 @@ _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
-def _bare(text: str) -> str:
-    """Return text without spaces around it; a regular expression would take quadratic time."""
+def _stripped(text: str) -> str:
+    """Return text without the spaces around it.
+
+    A regular expression would take quadratic time.
+    """
     return text.strip(_SPACES).strip(" \t\n\v\f\r")
 
 
 def double_of_text(text: str) -> float | None:
-    """Return the double nearest to a decimal number with a point; None for other text."""
-    text = _bare(text)
+    """Return the double nearest to the decimal number in the text; None for other text."""
+    text = _stripped(text)
     found = _NUMBER.fullmatch(text)
     if found is None:
         return float(text) if _WORD.fullmatch(text) else None
@@ -96,8 +104,11 @@ def double_of_text(text: str) -> float | None:
 
 
 def integer_of_text(text: str) -> int | None:
-    """Return the integer that a decimal number in any notation equals; None for other text."""
-    found = _NUMBER.fullmatch(_bare(text))
+    """Return the integer that equals the decimal number in the text; None if there is none.
+
+    The number may have an exponent: 1.2e1 is 12.
+    """
+    found = _NUMBER.fullmatch(_stripped(text))
     if found is None or not (found[2] or found[3]):
         return None
     sign, whole, part, power = (group or "" for group in found.groups())
@@ -122,7 +133,7 @@ def integer_of_text(text: str) -> int | None:
 
 @_total
 def number_of(value: object, form: Form) -> int | float | None:
-    """Return a value as a number, to find its bin or to clip it; None for no number and for NaN.
+    """Return a value as a number, to find its bin or to clip it; None if it is no number, or NaN.
 
     Integers stay exact in typed columns; other numbers become the nearest doubles.
     """
@@ -138,14 +149,14 @@ def number_of(value: object, form: Form) -> int | float | None:
 
 
 def _truth(value: object) -> bool | None:
-    """Return a truth value, also from the text "true" or "false"; None for other values."""
+    """Return a truth value, or that of the text "true" or "false"; None for other values."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(str.__str__(value).lower())
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
 def _double(number: int | float | decimal.Decimal) -> float:
-    """Return the nearest double; infinity if the number is too large."""
+    """Return the double nearest to a number; infinity if the number is too large."""
     try:
         return float(number)
     except OverflowError:
@@ -180,9 +191,11 @@ REST = 26, 3  # the last three digits: nanoseconds
 
 
 def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
-    """Return the moment of year, month, day, and of hour, minute, second, microsecond.
+    """Return an integer that orders dates and times: the moment of a day and a time of day.
 
-    These are integers, arrays or expressions. ``between``: 1 if nanoseconds follow, else 0.
+    ``day`` has year, month and day, ``clock`` has hour, minute, second and microsecond: integers,
+    arrays or expressions. ``between`` is 1 if the time is after this microsecond and before the
+    next, else 0.
     """
     (year, month, number), (hour, minute, second, micro) = day, clock
     days = (year * 12 + month) * 31 + number
@@ -192,13 +205,19 @@ def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
 
 @_total
 def moment_of(value: object) -> int | None:
-    """Return the moment of a date, a timestamp without zone, or strict ISO text; else None."""
+    """Return the moment of a value (an integer that orders dates and times), or None.
+
+    Values are dates, timestamps without a time zone, and text in ISO 8601.
+    """
     fields = _calendar(value)
     return None if fields is None else moment(fields[:3], fields[3:7], int(fields[7] > 0))
 
 
 def _calendar(value: object) -> tuple[int, ...] | None:
-    """Return year, month, day, hour, minute, second, microsecond and nanosecond, or None."""
+    """Return the numbers (year, month, day, hour, minute, second, microsecond, nanosecond).
+
+    Return None for values that are no date, no timestamp without a time zone, and no ISO text.
+    """
     if isinstance(value, str):
         if re.fullmatch(ISO, text := str.__str__(value)) is None:
             return None
@@ -228,7 +247,10 @@ LAST = moment((9999, 12, 31), (23, 59, 59, 999_999), 1)
 
 
 def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
-    """Return the first moment of each bin, and the last moment of all bins."""
+    """Return the first moment of each bin, and the last moment of all bins.
+
+    ``edges`` are the dates between bins. Moments are integers that order dates and times.
+    """
     begin = [FIRST if (start := moment_of(edge)) is None else start for edge in edges[:-1]]
     last = edges[-1]
     if not isinstance(last, datetime.date) or last == datetime.date.max:
@@ -244,7 +266,10 @@ def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
 
 @_total
 def key_of(value: object) -> Key | None:
-    """Return a key that is the same for equal values of an ``UNTYPED`` column; None for nulls."""
+    """Return a key of a value in an ``UNTYPED`` column: equal values, like 1 and "01", share a key.
+
+    Return None for nulls, unknown objects, and numbers that doubles cannot hold exactly.
+    """
     if (truth := _truth(value)) is not None:
         return "number", int(truth)
     if isinstance(value, str):
@@ -268,7 +293,10 @@ def key_of(value: object) -> Key | None:
 
 
 def _interval_key(text: str) -> Key | None:
-    """Return the key of an interval; bounds are floats, as nulls in a column make them floats."""
+    """Return the key of the text of a pandas interval, like (0, 1]; None for other text.
+
+    Bounds are keys of floats, as nulls in a column make them floats.
+    """
     if (found := _INTERVAL.fullmatch(text)) is None:
         return None
     ends = [
@@ -291,7 +319,7 @@ def _key(number: float) -> Key | None:
 
 
 def text_of(key: Key) -> str:
-    """Return a key as text."""
+    """Return a key of :func:`key_of` as text, such as 3 or 2024-01-31."""
     kind, value = key
     if kind == "interval" and isinstance(value, tuple):
         opening, left, right, closing = value
@@ -313,7 +341,7 @@ Find = Callable[[object], int]
 
 
 def finder(attribute: Attribute, form: Form) -> Find:
-    """Return a function from a value to its code: 1 + its cell, or 0 if it has no cell.
+    """Return a function from a value to its code: 1 + the index of its category or bin, or 0.
 
     The code of a clipped number is 1 + its steps (:mod:`gaussnoise.tables.reading.steps`).
     """
@@ -325,7 +353,10 @@ def finder(attribute: Attribute, form: Form) -> Find:
 
 
 def codes_of(attribute: Attribute) -> dict[Category, int]:
-    """Return {value: code} of the categories and of their other spellings; code is 1 + cell."""
+    """Return {value: code} for the categories and for their other spellings.
+
+    The code is 1 + the index of the category.
+    """
     cells: dict[Category, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
     return cells | {text: cells[name] for name, own in attribute.spellings for text in own}
 
@@ -410,7 +441,7 @@ Reason = Literal[
 
 
 def reason_of(value: object, attribute: Attribute, form: Form) -> Reason:
-    """Return the reason why a value has no cell."""
+    """Return the reason why a value is in no category and no bin of the attribute, in words."""
     return _total(_reason)(value, attribute, form) or "unreadable"
 
 
@@ -430,13 +461,16 @@ def _reason(value: object, attribute: Attribute, form: Form) -> Reason:
 
 
 def _is_code(value: object, attribute: Attribute, form: Form) -> bool:
-    """Return whether a value that has no cell is one of the codes for no answer."""
+    """Return whether a value, which is in no category or bin, is a code for no answer."""
     number = None if is_dated(attribute.edges) else number_of(value, form)
     return number in attribute.missing or str(value) in map(str, attribute.missing)
 
 
 def step_of(number: float | None, clip: tuple[float, float]) -> int:
-    """Return 1 + the steps from the lower bound to a number; 0 if there is no number."""
+    """Return 1 + the steps from the lower bound of ``clip`` to a number; 0 for None.
+
+    The number is clipped first. The interval ``clip`` has :data:`STEPS` equal steps.
+    """
     if number is None:
         return 0
     low, high = clip
@@ -445,7 +479,7 @@ def step_of(number: float | None, clip: tuple[float, float]) -> int:
 
 
 def multiple_of(number: float | None, unit: float) -> int:
-    """Return 1 + the number in units, rounded; 0 if it is negative, too large, or missing."""
+    """Return 1 + the number in units, rounded; 0 if it is None, negative or too large."""
     if number is None or not 0 <= number <= sys.float_info.max:
         return 0
     ratio = float(number) / unit
@@ -453,9 +487,9 @@ def multiple_of(number: float | None, unit: float) -> int:
 
 
 def confused(attribute: Attribute) -> tuple[str | None, bool]:
-    """Return why categories are confused in ``UNTYPED`` columns, or None.
+    """Return why categories are confused in ``UNTYPED`` columns (pandas and dask), or None.
 
-    The second value is whether no row can have any of these categories.
+    The second value is whether no row can have any of the categories in question.
     """
     codes = codes_of(attribute)
     known = {(key, code) for value, code in codes.items() if (key := key_of(value)) is not None}
@@ -477,7 +511,10 @@ _INTEGERS = range(-(2**63), 2**64)
 
 @_total
 def label_of(value: object, form: Form) -> Label | None:
-    """Return text or an integer; None for other values, and for text that is no valid UTF-8."""
+    """Return a value as text or as an integer, to be a category in a draft.
+
+    Return None for other values, and for text that is no valid UTF-8.
+    """
     if form is Form.UNTYPED:
         if (key := key_of(value)) is None:
             return None
@@ -494,19 +531,20 @@ def label_of(value: object, form: Form) -> Label | None:
 
 
 class Instant(NamedTuple):
-    """A timestamp with a time zone; pandas has no object for one far from 1970."""
+    """A timestamp with a time zone. pandas has no object for those far from 1970."""
 
     nanoseconds: int  # since 1970, in UTC
 
 
 @_total
 def person_of(value: object, form: Form) -> Key | None:
-    """Return a key that identifies a person; None for nulls, NaN, empty text, unknown objects.
+    """Return a key that identifies a person: rows with equal keys belong to one person.
 
-    In ``UNTYPED`` columns, persons are compared as categories are: 1, "1" and "01" are one person.
-    One word among numbers turns all of them into text; so the name of one person must not split the
-    rows of another into those of two persons. Numbers from 2**53 on, which floats may have rounded,
-    are no person, nor is text of such a number.
+    It is None for nulls, NaN, empty text and unknown objects. In ``UNTYPED`` columns, persons are
+    compared as categories are: 1, "1" and "01" are one person. One word among numbers turns all of
+    them into text; so the name of one person must not split the rows of another into those of two
+    persons. Numbers from 2**53 on, which floats may have rounded, are no person, nor is text of
+    such a number.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":
@@ -535,14 +573,14 @@ def person_of(value: object, form: Form) -> Key | None:
 
 
 def _since_1970(value: datetime.datetime) -> int:
-    """Return the nanoseconds since 1970 of a timestamp with a time zone."""
+    """Return a timestamp with a time zone as nanoseconds since 1970 in UTC."""
     if (exact := getattr(value, "asm8", None)) is not None:  # pandas' timestamp
         return _nanoseconds(exact - np.datetime64(0, "s"))
     return _nanoseconds(value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC))
 
 
 def _nanoseconds(value: np.timedelta64 | datetime.timedelta) -> int:
-    """Return a duration of Python, numpy or pandas in nanoseconds; ValueError if it is missing."""
+    """Return a duration of Python, numpy or pandas in nanoseconds; ValueError for NaT."""
     if not isinstance(value, np.timedelta64):
         micro = datetime.timedelta(value.days, value.seconds, value.microseconds)
         within = int(getattr(value, "nanoseconds", 0))
@@ -560,7 +598,7 @@ _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9} | {
 
 
 def _exact(number: int | float | decimal.Decimal) -> Key | None:
-    """Return a key of the exact value, equal for 3, 3.0 and Decimal("3")."""
+    """Return a key for the exact value of a number: 3, 3.0 and Decimal("3") share a key."""
     if number != number:
         return None
     if number in (math.inf, -math.inf):

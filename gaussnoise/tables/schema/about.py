@@ -56,7 +56,7 @@ class About:
 
     @property
     def stated(self) -> dict[str, str]:
-        """The parts that are given, by name."""
+        """The lines that are given, {name of the line: text}."""
         return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) is not None}
 
 

@@ -1,4 +1,4 @@
-"""The bases that schemas and workloads state for attributes, as names, mappings or matrices."""
+"""The bases of attributes (the queries about an attribute's cells), as files state them."""
 
 import inspect
 import itertools
@@ -46,14 +46,15 @@ EXPECTED_BASE = (
 
 
 def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base for ``value``, or raise SchemaError.
+    """Return the base (the queries about the attribute's cells) that ``value`` describes.
 
-    Bases with ordered cells leave out the catch-all, which is the last cell.
+    SchemaError if it describes none. Bases with ordered cells leave out the catch-all category (for
+    all other values), which is the last cell.
     """
     if attribute.is_summed:
         return clipped_base(value, attribute)
     try:
-        base = _meant(value, attribute)
+        base = _base_of_all_cells(value, attribute)
     except SchemaError:
         raise
     except (DomainError, *MALFORMED) as error:
@@ -66,7 +67,7 @@ def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
 
 def _unknown(value: object, attribute: "Attribute") -> str:
-    """Return the error message for a value that describes no base."""
+    """Return the message for an error: ``value`` describes no base (set of queries)."""
     known = (*named_classes(AbstractBase), *level_names(attribute))
     name = value.get("kind") if isinstance(value, Mapping) else value
     hint = ""
@@ -76,7 +77,7 @@ def _unknown(value: object, attribute: "Attribute") -> str:
 
 
 def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
-    """Return the reason why a base does not fit an attribute, or None."""
+    """Return the reason why a base (set of queries) does not fit an attribute; None if it does."""
     name, other = type(base).__name__, attribute.other
     if base.is_ordered is None and other is not None:
         return (
@@ -88,14 +89,14 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
         return f"expected queries over {attribute.size} cells{included}, got {base.size}"
     # moments over all cells would need a number that represents the catch-all
     if base.is_ordered and other is not None and not isinstance(base, Moments):
-        ordered = _numeric(attribute)
+        ordered = _size_without_other(attribute)
         more = ", ..." if len(inspect.signature(type(base)).parameters) > 1 else ""
         return (
             f"expected {name} of the {ordered} cells before the catch-all {other!r}, which has no "
             f"place in their order, got {base.size}; hint: {name}({ordered}{more}), or a matrix"
         )
-    own = type(_inner(base))
-    if schema_name(own) is None or is_ours(own) or _comes_back(base, attribute):
+    own = type(_without_leading(base))
+    if schema_name(own) is None or is_ours(own) or _is_same_after_files(base, attribute):
         return None
     return (
         f"expected {own.__name__} to equal what its constructor makes of the arguments that files "
@@ -104,39 +105,46 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
     )
 
 
-def _comes_back(base: AbstractBase, attribute: "Attribute") -> bool:
-    """Return whether a base is the same after it was written to a file and read back."""
+def _is_same_after_files(base: AbstractBase, attribute: "Attribute") -> bool:
+    """Return whether a base, written to a file and read again, is equal to itself."""
     try:
         value = base_value(base, attribute)
         options = value.values() if isinstance(value, dict) else [value]
         return all(map(_is_plain, options)) and bool(
-            isinstance(value, list) or _meant(value, attribute) == base
+            isinstance(value, list) or _base_of_all_cells(value, attribute) == base
         )
     except (DomainError, *MALFORMED):
         return False
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether TOML and JSON can hold a value."""
+    """Return whether TOML and JSON can hold a value: text, a number, or lists of these."""
     if isinstance(value, list):
         return all(map(_is_plain, value))
     return isinstance(value, str | int | float)
 
 
-def _inner(base: AbstractBase) -> AbstractBase:
-    """Return the base before :class:`Leading` extended it to the catch-all; others unchanged."""
+def _without_leading(base: AbstractBase) -> AbstractBase:
+    """Return the base of a :class:`Leading`, which adds the catch-all category to that base.
+
+    Other bases (sets of queries) are returned unchanged.
+    """
     return base.base if isinstance(base, Leading) else base
 
 
-def _meant(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base for a value; an ordered base without the catch-all is extended to it."""
+def _base_of_all_cells(value: BaseLike, attribute: "Attribute") -> AbstractBase:
+    """Return the base (the queries) that ``value`` describes, for all cells of the attribute.
+
+    A base with ordered cells may be stated without the catch-all category; it is then extended to
+    it.
+    """
     base = _resolved(value, attribute)
-    ahead = base.is_ordered and base.size == _numeric(attribute) < attribute.size
+    ahead = base.is_ordered and base.size == _size_without_other(attribute) < attribute.size
     return Leading(base, attribute.size) if ahead else base
 
 
-def _numeric(attribute: "Attribute") -> int:
-    """Return the number of cells without the catch-all."""
+def _size_without_other(attribute: "Attribute") -> int:
+    """Return the number of cells other than the catch-all category (for all other values)."""
     return attribute.size - (attribute.other is not None)
 
 
@@ -155,16 +163,22 @@ def _resolved(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
 
 def _named(name: object, options: Mapping[str, object], attribute: "Attribute") -> AbstractBase:
-    """Return the base with this ``kind`` in a schema file; raise TypeError if there is none."""
+    """Return the base (set of queries) with this name and these options, as in a schema file.
+
+    TypeError if there is no base with this name.
+    """
     cls = named_classes(AbstractBase).get(name) if isinstance(name, str) else None
     if cls is None:
         raise TypeError
-    size = _numeric(attribute) if cls.is_ordered else attribute.size
+    size = _size_without_other(attribute) if cls.is_ordered else attribute.size
     return cls._of_cells(size, lambda: _numbers(attribute), options)
 
 
 def _own_numbers(attribute: "Attribute") -> list[float] | None:
-    """Return the middle of every bin, or every integer category; None without such numbers."""
+    """Return one number for each cell: the middle of a bin, or an integer category.
+
+    Return None if bins have infinite edges or dates, or if categories are not integers.
+    """
     edges = attribute.edges
     if edges is not None and not is_dated(edges) and not any(map(is_open, edges)):
         ends = [place(edge) for edge in edges]
@@ -176,7 +190,10 @@ def _own_numbers(attribute: "Attribute") -> list[float] | None:
 
 
 def _numbers(attribute: "Attribute") -> list[float]:
-    """Return the number that represents each cell in moments, or raise SchemaError."""
+    """Return the number that represents each cell in sums of powers (moments).
+
+    SchemaError if the cells have no such numbers.
+    """
     values = _own_numbers(attribute)
     if values is None and is_dated(attribute.edges):
         raise SchemaError(
@@ -192,9 +209,9 @@ def _numbers(attribute: "Attribute") -> list[float]:
 
 
 def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] | dict[str, Toml]":
-    """Return a base as strings, numbers, lists and dicts that :func:`as_base` reads back.
+    """Return a base (set of queries) as the plain data from which :func:`as_base` makes it again.
 
-    A base without a name becomes a query matrix.
+    This is text, numbers, lists and dicts. A base that has no name becomes its query matrix.
     """
     if isinstance(base, Clipped):
         if base.degrees == (0, 1) and not base.about:
@@ -204,9 +221,9 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] 
     level = level_of(base, attribute)
     if level is not None:
         return level
-    own = _inner(base)
+    own = _without_leading(base)
     name = schema_name(type(own))
-    meant = own is base or (own.is_ordered and own.size == _numeric(attribute))
+    meant = own is base or (own.is_ordered and own.size == _size_without_other(attribute))
     if name is None or not meant:
         return base.toarray().tolist()
     options = own.options()
@@ -214,11 +231,14 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] 
 
 
 def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
-    """Return the name of each query; a cumulative count of bins is named by its upper edge."""
+    """Return one label for each query of a base, to be printed in tables.
+
+    A cumulative count of bins has the label of its upper edge.
+    """
     level = level_of(base, attribute)
     if level is not None:
         return level_labels(attribute, level)
-    own = _inner(base)
+    own = _without_leading(base)
     without = "" if own is base or attribute.other is None else f", without {attribute.other!r}"
     if isinstance(own, Moments):
         return tuple(
@@ -240,7 +260,7 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
 
 
 def moment_source(base: Moments, attribute: "Attribute") -> str:
-    """Return the name of the summed numbers: bin middles, integer categories, or others."""
+    """Return the name of the numbers that moments sum, like "bin middles" or "given values"."""
     own = _own_numbers(attribute)
     if own is None or list(base.values) != own:
         return "given values"
@@ -248,8 +268,8 @@ def moment_source(base: Moments, attribute: "Attribute") -> str:
 
 
 def degrees_of(base: AbstractBase, attribute: "Attribute") -> dict[str, int]:
-    """Return {query label: k} for sums of k-th powers of a number; other queries are absent."""
-    own = _inner(base)
+    """Return {label of a query: k} for the queries that are sums of k-th powers of a number."""
+    own = _without_leading(base)
     degrees = own.degrees if isinstance(own, Moments | Clipped) else ()
     labels = query_labels(base, attribute) if degrees else ()
     return dict(zip(labels, degrees, strict=False))  # a further label may be for the catch-all
@@ -266,7 +286,7 @@ def _moment(degree: int, source: str, without: str) -> str:
 
 
 def base_name(base: AbstractBase, attribute: "Attribute") -> str:
-    """Return the short name of a base."""
+    """Return a short name of a base (set of queries) for texts, like "prefix"."""
     if isinstance(base, Clipped):
         return clipped_name(base, attribute.interval)
     if isinstance(base, Leading):

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?\s*")
 
 
 def settled_codes(codes: tuple[Code, ...]) -> tuple[Code, ...]:
-    """Return sorted codes, so that their order changes neither a schema nor a digest."""
+    """Return the codes for missing values, sorted: schemas with the same codes are then equal."""
     if not all(isinstance(code, str | int | float) for code in codes):
         return codes  # refused by :func:`code_problems`
     return tuple(sorted(codes, key=lambda code: (isinstance(code, str), code)))
@@ -26,7 +26,10 @@ def settled_codes(codes: tuple[Code, ...]) -> tuple[Code, ...]:
 def code_problems(
     codes: Sequence[object], categories: Sequence[object], is_number: bool
 ) -> Iterator[str]:
-    """Yield an error message for each invalid code among the ``missing`` codes of a column."""
+    """Yield an error message if the codes that mean "no answer" in a column are invalid.
+
+    ``categories`` are the column's categories; ``is_number`` says whether it holds numbers.
+    """
     numbers = [code for code in codes if isinstance(code, int | float)]
     texts = [code for code in codes if isinstance(code, str)]
     if len(numbers) + len(texts) < len(codes) or any(isinstance(code, bool) for code in codes):

@@ -32,15 +32,15 @@ _FORMAT = re.compile(
 
 
 def check_date_format(format: str) -> None:
-    """Raise ParameterError for a format that does not say which digits are year, month and day."""
+    """Raise ParameterError for a text that is no format of dates like "dd.MM.yyyy"."""
     if _FORMAT.fullmatch(format) is None:
         raise ParameterError(f"dialect: expected {EXPECTED_FORMAT}; got {format!r:.50}")
 
 
 class _Pattern(NamedTuple):
-    """A regular expression for Python and duckdb, and the numbers of its groups.
+    """A regular expression for dates, for Python and duckdb, and what each of its groups holds.
 
-    The groups are y, M, d, and the time of day, which may be empty.
+    ``groups`` maps y, M, d and time (the time of day, which may be empty) to numbers of groups.
     """
 
     text: str
@@ -57,12 +57,12 @@ def _pattern(format: str) -> _Pattern:
 
 
 def _tokens(format: str) -> list[str]:
-    """Return the fields of a format and the separators between them."""
+    """Return the parts of a format in their order: "dd", ".", "MM", ".", "yyyy"."""
     return re.findall("d+|M+|y+|[./-]", format)
 
 
 def as_iso(text: str, format: str) -> str:
-    """Return a date in this format as ISO 8601 text; other text unchanged."""
+    """Return a date, written in this format, in ISO 8601; return other text unchanged."""
     pattern, groups = _pattern(format)
     if (found := re.fullmatch(pattern, text)) is None:
         return text
@@ -71,7 +71,7 @@ def as_iso(text: str, format: str) -> str:
 
 
 def as_iso_in_sql(column: str, format: str) -> str:
-    """Return an SQL expression that converts a text column as :func:`as_iso` does."""
+    """Return the SQL expression that converts a column of text as :func:`as_iso` does."""
     pattern, groups = _pattern(format)
 
     def part(name: str) -> str:
@@ -84,7 +84,7 @@ def as_iso_in_sql(column: str, format: str) -> str:
 
 
 def in_format(text: str, format: str) -> str:
-    """Return text with its ISO 8601 date rewritten in this format; other text unchanged."""
+    """Return a date, written in ISO 8601, in this format; return other text unchanged."""
     if re.match("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) is None:
         return text
     digits = {"y": text[:4], "M": text[5:7], "d": text[8:10]}

@@ -51,7 +51,10 @@ ISO = f"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP_DAY})(?:{_TIME})?"
 
 
 def check_no_dates(name: str, field: str, values: Iterable[object]) -> None:
-    """Refuse dates, times and durations, also those of numpy and pandas."""
+    """Raise SchemaError if values hold dates, times or durations, also those of numpy or pandas.
+
+    ``name`` and ``field`` are the attribute and its argument, for the message.
+    """
     if any(isinstance(value, _TIMES) for value in values):
         kind = "text, integers or booleans" if field == "categories" else "numbers"
         hint = AS_EDGES if field == "categories" else f"{AS_EDGES}; {AS_NUMBERS}"
@@ -62,12 +65,15 @@ def check_no_dates(name: str, field: str, values: Iterable[object]) -> None:
 
 
 def are_dates(values: Iterable[object]) -> bool:
-    """Return whether any value is a date, a time, or text; a number is none of these."""
+    """Return whether edges may be dates: whether some value is a date, a time or text."""
     return any(isinstance(value, _TIMES | str) for value in values)
 
 
 def as_dates(values: Sequence[object]) -> tuple[Edge, ...]:
-    """Return edges as dates, timestamps or infinity, or raise SchemaError."""
+    """Return edges as dates, timestamps or infinite numbers; SchemaError for other values.
+
+    If all of them are midnights, they are returned as dates.
+    """
     dates = [_edge(value) for value in values]
     moments = [edge for edge in dates if isinstance(edge, datetime.datetime)]
     if all(moment.time() == datetime.time() for moment in moments):
@@ -76,14 +82,14 @@ def as_dates(values: Sequence[object]) -> tuple[Edge, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Return a member of a group as a Python object: a number, date or timestamp."""
+    """Return a value (of numpy, or Python's own) as a Python object: text, number or date."""
     if isinstance(value, datetime.date | np.datetime64):
         return as_dates([value])[0]
     return value.item() if hasattr(value, "item") else value
 
 
 def _edge(value: object) -> datetime.datetime | float:
-    """Return an edge as a timestamp without time zone, or as infinity."""
+    """Return one edge as a timestamp without a time zone, or as an infinite number."""
     if isinstance(value, float | np.floating) and math.isinf(value):
         return float(value)
     if isinstance(value, str):
@@ -122,19 +128,20 @@ def _of_numpy(value: np.datetime64) -> datetime.datetime:
 
 
 def is_dated(edges: Sequence[Edge] | None) -> bool:
-    """Return whether edges are dates or timestamps."""
+    """Return whether the edges of bins are dates or timestamps, rather than numbers."""
     return any(isinstance(edge, datetime.date) for edge in edges or ())
 
 
 def is_daily(edges: Sequence[Edge]) -> bool:
-    """Return whether edges are days."""
+    """Return whether the edges of bins are dates without a time of day."""
     return is_dated(edges) and not any(isinstance(edge, datetime.datetime) for edge in edges)
 
 
 def open_bins(edges: Sequence[Edge] | None) -> dict[int, str]:
-    """Return {index: name} of the bins of dates that have an infinite edge.
+    """Return {index of a bin: its name} for the bins of dates with an infinite edge.
 
-    Unexpected dates fall into these bins. One or two bins hold all dates, so they are not included.
+    Unexpected dates fall into these bins. If there are only one or two bins, the result is empty,
+    since they hold all dates.
     """
     last = len(edges or ()) - 2
     if edges is None or last < 2 or not is_dated(edges):
@@ -144,12 +151,12 @@ def open_bins(edges: Sequence[Edge] | None) -> dict[int, str]:
 
 
 def is_open(edge: Edge) -> bool:
-    """Return whether an edge is infinite."""
+    """Return whether the edge of a bin is infinite."""
     return isinstance(edge, float) and math.isinf(edge)
 
 
 def place(edge: Edge) -> float:
-    """Return an edge as a number; for dates, whole microseconds since 1970."""
+    """Return the edge of a bin as a number; a date as microseconds since 1970."""
     if not isinstance(edge, datetime.date):
         return edge
     whole = isinstance(edge, datetime.datetime)
@@ -158,12 +165,15 @@ def place(edge: Edge) -> float:
 
 
 def edge_text(edge: Edge) -> str:
-    """Return an edge as text in labels of queries."""
+    """Return the edge of a bin as text, for labels of queries."""
     return edge.isoformat() if isinstance(edge, datetime.date) else f"{edge:.15g}"
 
 
 def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
-    """Return the index of the edge that a number, date or text stands for; else None."""
+    """Return the index of the edge that is equal to a number, a date, or a text of these.
+
+    Return None if no edge is equal to it.
+    """
     try:
         if is_dated(edges):
             sought = _edge(float(written) if written in ("inf", "-inf") else written)
@@ -176,7 +186,7 @@ def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
 
 
 def shown_places(places: np.ndarray, edges: Sequence[Edge]) -> np.ndarray:
-    """Return numbers between edges in the type of the edges; for dates, they are microseconds.
+    """Return positions between edges as values of the edges' type: numbers, dates or timestamps.
 
     Dates become days, or timestamps of whole seconds (microseconds if the edges have some);
     infinite numbers become NaT.

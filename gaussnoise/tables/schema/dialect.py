@@ -119,12 +119,15 @@ class Dialect:
 
     @property
     def stated(self) -> dict[str, str]:
-        """The parts that differ from the default, by name."""
+        """The parts of the dialect that are not the default, {name of the part: value}."""
         return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) != f.default}
 
     @property
     def grouped(self) -> str | None:
-        """The regular expression, for Python and duckdb, of numbers with marks of thousands."""
+        """The regular expression, for Python and duckdb, of numbers with marks of thousands.
+
+        It is None if the dialect has no such mark.
+        """
         if self.thousands is None:
             return None
         mark, point = re.escape(self.thousands), re.escape(self.decimal)
@@ -132,14 +135,14 @@ class Dialect:
 
     @property
     def characters(self) -> str | None:
-        """A string with the character of each of the 256 byte values; None for UTF-8."""
+        """The 256 characters that the byte values 0 to 255 stand for; None for UTF-8."""
         if self.encoding == "utf-8":
             return None
         found = [bytes([byte]).decode(self.encoding, "ignore") for byte in range(256)]
         return "".join(one or chr(0xF700 + byte) for byte, one in enumerate(found))
 
     def of(self, name: str) -> tuple[str, str]:
-        """Return the delimiter and the quote character of the file with this name."""
+        """Return the delimiter and the quote character for a file; its name may end in ``.tsv``."""
         tabs = name.lower().endswith(".tsv")
         delimiter = ("\t" if tabs else ",") if self.delimiter is None else self.delimiter
         return delimiter, ("" if tabs else '"') if self.quote is None else self.quote
@@ -159,7 +162,10 @@ class Files:
 
 
 def hint(**wanted: str) -> str:
-    """Return a hint that shows how the schema, the shell and Python state one part of a dialect."""
+    """Return a hint for errors: how to state one part of a dialect, like ``decimal=","``.
+
+    It shows the way in a schema, in the shell and in Python.
+    """
     ((name, value),) = wanted.items()
     shown = "tab" if value == "\t" else f"'{value}'" if value != "'" else f'"{value}"'
     toml = '"\\t"' if value == "\t" else f"'{value}'" if value == '"' else f'"{value}"'
@@ -169,7 +175,7 @@ def hint(**wanted: str) -> str:
 
 
 def date_hint(formats: Sequence[str]) -> str:
-    """Return text that names the one or two formats of dates, and a hint how to state one."""
+    """Return words for the formats in which dates seem to be written, and how to state one."""
     said, how = f"dates written {' or '.join(formats)}", hint(date_format=formats[0])
     if len(formats) > 1:
         said += ", which are alike here, as no number of a day or month is beyond 12"
@@ -178,7 +184,7 @@ def date_hint(formats: Sequence[str]) -> str:
 
 
 def _encoding(name: str) -> str:
-    """Return the usual name of an encoding.
+    """Return the name that Python uses for an encoding.
 
     Raises:
         ParameterError: the encoding is unknown, or does not have one byte for each character.

@@ -28,7 +28,10 @@ Asked: TypeAlias = dict[int, AbstractBase]  # bases by attribute index, in the o
 
 
 def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
-    """Return the indices of distinct attributes in the given order, or raise ParameterError."""
+    """Return the indices of the attributes with these names, in the order of the names.
+
+    ``positions`` is {name: index}. ParameterError for unknown or repeated names.
+    """
     try:
         S = tuple(map(positions.__getitem__, names))
     except (KeyError, TypeError):
@@ -43,7 +46,7 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
 
 
 def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """Return the entries with one table each, with the place of each in ``entries``.
+    """Return entries of one table each, with the index in ``entries`` of their origin.
 
     All moments of degree at most two of several numbers are an entry of several tables. Each moment
     is in one of them only, so that it is measured once, and none is of a higher degree.
@@ -67,7 +70,11 @@ def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entr
 
 
 def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
-    """Return an entry, or those of all moments of degree at most two of its joined numbers."""
+    """Return the entries of one table each that together ask what this entry asks.
+
+    An entry like {"income+hours": "moments"} asks for counts, sums, squares and products, in
+    several tables; other entries are returned alone.
+    """
     joined = _joined(schema, entry)
     if joined is None or not isinstance(entry, Mapping):
         return [entry]
@@ -97,7 +104,7 @@ def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
 
 
 def _joined(schema: Schema, entry: Entry) -> str | None:
-    """Return the name under which an entry asks for all moments of numbers; None without one."""
+    """Return the name in the entry that asks for all moments, like "income+hours", or None."""
     for name, base in entry.items() if isinstance(entry, Mapping) else ():
         if name in schema.names:
             own = schema.attributes[schema.names.index(name)]
@@ -113,7 +120,7 @@ def _joined(schema: Schema, entry: Entry) -> str | None:
 
 
 def entry_name(schema: Schema, entry: Entry) -> str:
-    """Return an entry as text; all moments of numbers by the name of these."""
+    """Return an entry of a workload as text, like "sex × income+hours (moments)"."""
     joined = _joined(schema, entry)
     if joined is None or not isinstance(entry, Mapping):
         return term_name(schema, list(entry_term(schema, entry).items()))
@@ -123,7 +130,10 @@ def entry_name(schema: Schema, entry: Entry) -> str:
 
 
 def entry_term(schema: Schema, entry: Entry) -> Asked:
-    """Return {attribute index: base} for an entry of one table."""
+    """Return {attribute index: base} for a workload entry that asks for one table.
+
+    A base is the set of queries about the attribute's cells.
+    """
     if not isinstance(entry, str | tuple | list | Mapping):
         raise ParameterError(
             f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}'
@@ -148,7 +158,10 @@ def _positions(positions: Mapping[str, int], entry: Entry) -> Subset:
 
 
 def _asked(schema: Schema, positions: Mapping[str, int], entry: Entry) -> Asked:
-    """Return the bases that an entry states; they replace the attributes' own bases."""
+    """Return {attribute index: base} for the bases that the entry itself states.
+
+    A base is the set of queries about an attribute's cells; this one replaces the schema's.
+    """
     asked = {}
     for name, base in entry.items() if isinstance(entry, Mapping) else ():
         if base is not None:
@@ -165,9 +178,11 @@ def workload_domain(
     weights: Sequence[float] | None = None,
     scales: Mapping[str, float] | None = None,
 ) -> AbstractTables:
-    """Return the queries of a workload; :class:`Marginals` in entry order if all are cell counts.
+    """Return the queries of a workload, in the order of the entries.
 
-    ``scales``: for numbers with a unit, the scale in which errors of their sums are measured.
+    They are :class:`Marginals` if only counts of cells are asked, else :class:`Products`.
+    ``weights`` are those of the entries' errors. ``scales``: for a number with a unit, the scale in
+    which errors of its sums are measured.
     """
     domain = _domain(schema, workload, weights)
     own = {
@@ -239,7 +254,7 @@ def _domain(
 
 
 def term_name(schema: Schema, term: Sequence[tuple[int, AbstractBase]]) -> str:
-    """Return an entry as text, its attributes with their bases, like ``age (prefix) × sex``."""
+    """Return an entry as text, where queries other than cells are named: ``age (prefix) × sex``."""
     parts = [
         schema.names[i]
         + (

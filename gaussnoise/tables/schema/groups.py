@@ -24,7 +24,10 @@ Level: TypeAlias = tuple[str, tuple[tuple[str, tuple[Plain, ...]], ...]]
 
 
 def settled(value: object) -> tuple[Level, ...]:
-    """Return levels as nested tuples, from mappings or from such tuples."""
+    """Return levels of named groups as nested tuples; SchemaError for other values.
+
+    ``value`` is {level: {group: members}}, or such tuples.
+    """
     levels = _pairs(value)
     listed = tuple((name, tuple((own, _members(m)) for own, m in _pairs(g))) for name, g in levels)
     if not listed or not all(groups for _, groups in listed):
@@ -51,7 +54,7 @@ def _members(value: object) -> tuple[Plain, ...]:
 
 
 def checked(attribute: "Attribute") -> None:
-    """Raise SchemaError for a level or group that does not consist of cells of the attribute."""
+    """Raise SchemaError unless all groups of all levels consist of the attribute's own cells."""
     for level, groups in attribute.groups or ():
         if level in (*named_classes(AbstractBase), "total", HIERARCHY):
             raise SchemaError(f"groups: expected a level of another name than {level!r}")
@@ -73,7 +76,7 @@ def checked(attribute: "Attribute") -> None:
 
 
 def _level(attribute: "Attribute", level: str) -> tuple[tuple[int, ...], ...]:
-    """Return the indices of the cells of each group of a level, in increasing order."""
+    """Return, for each group of a level, the indices of its cells, in increasing order."""
     groups = dict(attribute.groups or ())[level]
     return tuple(_cells(attribute, level, name, members) for name, members in groups)
 
@@ -109,14 +112,20 @@ def _cells(
 
 
 def _ends(edges: Sequence[Edge], members: tuple[Plain, ...]) -> tuple[int | None, int | None]:
-    """Return the indices of the two edges of a group, or (None, None) without edges."""
+    """Return the indices of the lower and the upper edge of a group of bins.
+
+    Return None for an edge that is no edge of the attribute.
+    """
     if len(members) != 2 or (any(isinstance(m, str) for m in members) and not is_dated(edges)):
         return None, None
     return edge_position(members[0], edges), edge_position(members[1], edges)
 
 
 def level_base(attribute: "Attribute", level: str) -> Groups:
-    """Return counts of a level's groups; "hierarchy" counts all levels, cells and the total."""
+    """Return the queries that count the groups of a level.
+
+    The level "hierarchy" has the total, the groups of all levels, and the cells.
+    """
     if level != HIERARCHY:
         return Groups(attribute.size, _level(attribute, level))
     cells = range(attribute.size)
@@ -125,26 +134,26 @@ def level_base(attribute: "Attribute", level: str) -> Groups:
 
 
 def level_names(attribute: "Attribute") -> list[str]:
-    """Return the names of levels that :func:`level_base` accepts."""
+    """Return the names of the attribute's levels of groups, and "hierarchy" if there are any."""
     return [*(level for level, _ in attribute.groups), HIERARCHY] if attribute.groups else []
 
 
 def level_of(base: AbstractBase, attribute: "Attribute") -> str | None:
-    """Return the name of the level whose groups are the queries of ``base``, or None."""
+    """Return the name of the level whose groups these queries count, or None."""
     if not isinstance(base, Groups):
         return None
     return next((x for x in level_names(attribute) if level_base(attribute, x) == base), None)
 
 
 def level_labels(attribute: "Attribute", level: str) -> tuple[str, ...]:
-    """Return the label of each query of :func:`level_base`."""
+    """Return the labels of a level's groups, in the order of the queries of :func:`level_base`."""
     if level == HIERARCHY:
         return hierarchy_labels(attribute)
     return tuple(name for name, _ in dict(attribute.groups or ())[level])
 
 
 def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
-    """Return the labels of a hierarchy: "all", then ``level: group`` for each group, then cells."""
+    """Return the labels of the total, of the groups ("level: group"), and of the cells."""
     cells = tuple(map(str, attribute.labels))
     every = [f"{level}: {name}" for level, groups in attribute.groups or () for name, _ in groups]
     free = ("all" + "_" * k for k in range(len(cells) + len(every) + 1))
@@ -152,7 +161,7 @@ def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
 
 
 def group_record(attribute: "Attribute") -> dict[str, dict[str, list["Category"]]]:
-    """Return {level: {group: labels of its cells}}."""
+    """Return the attribute's groups as plain data, {level: {group: labels of its cells}}."""
     return {
         level: {
             name: [attribute.labels[k] for k in cells]
@@ -163,7 +172,7 @@ def group_record(attribute: "Attribute") -> dict[str, dict[str, list["Category"]
 
 
 def group_texts(attribute: "Attribute") -> list[str]:
-    """Return every text in :func:`group_record`; texts may occur several times."""
+    """Return all texts in :func:`group_record`: levels, groups and labels, perhaps repeated."""
     return [
         str(text)
         for level, groups in group_record(attribute).items()

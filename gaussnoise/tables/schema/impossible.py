@@ -1,4 +1,4 @@
-"""Combinations of categories that cannot occur, as the schema states."""
+"""Rules of a schema: combinations of categories that cannot occur together in a row."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,12 +15,14 @@ EXPECTED = 'expected labels by attribute, like {"age": "[0, 16)", "married": ["y
 
 
 def text_of(label: "Category") -> str:
-    """Return a label as text, a boolean as in TOML and CSV."""
+    """Return the label of a cell as text; a truth value as "true" or "false"."""
     return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def as_rules(given: object, attributes: Sequence["Attribute"]) -> tuple[Rule, ...]:
-    """Return the rules of a schema; the labels of each are sorted as in the schema.
+    """Return the rules on impossible combinations that ``given`` describes.
+
+    Attributes and labels of a rule are in the schema's order.
 
     Raises:
         SchemaError: not a list of mappings from several attributes to some of their labels.
@@ -47,7 +49,10 @@ def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
 
 
 def _labels(attribute: "Attribute", given: object) -> tuple["Category", ...]:
-    """Return ``given``, one label or a list of labels, as a tuple of labels of the attribute."""
+    """Return one label, or a list of labels, as a tuple of the attribute's own labels.
+
+    SchemaError for labels that the attribute does not have.
+    """
     if attribute.is_summed:
         raise SchemaError(
             f"impossible: expected attributes with categories or edges, got {attribute.name!r}, "
@@ -65,5 +70,5 @@ def _labels(attribute: "Attribute", given: object) -> tuple["Category", ...]:
 
 
 def rule_text(rule: Rule) -> str:
-    """Return the text of a rule."""
+    """Return a rule as text, like "age = [0, 16) with married = yes or widowed"."""
     return " with ".join(f"{name} = {' or '.join(map(text_of, labels))}" for name, labels in rule)

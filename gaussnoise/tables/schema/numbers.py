@@ -1,4 +1,4 @@
-"""Clipped numbers, which are attributes that are summed, and sample weights.
+"""Clipped numbers, which are attributes that are summed, and sample weights of records.
 
 The number of a record is kept as an integer number of steps. The interval has :data:`STEPS` steps,
 or fewer if the noise is so large that it hides finer ones. Counts of such tables are integers in
@@ -85,12 +85,15 @@ class Weight:
 
 
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
-    """Return how many integer units one record adds to counts of these attributes, at most."""
+    """Return the most integer units that one record adds to a table of these attributes.
+
+    This is one for plain counts, and :data:`STEPS` with numbers to sum or with weights.
+    """
     return STEPS if weight is not None or any(a.is_summed for a in attributes) else 1
 
 
 def as_clip(name: str, clip: object) -> tuple[float, float]:
-    """Return the lower and upper bound of an interval, or raise SchemaError."""
+    """Return the bounds (low, high) to which numbers are clipped; SchemaError for other values."""
     listed: list[Any] = []
     if isinstance(clip, Iterable) and not isinstance(clip, str | set | frozenset | Mapping):
         given = list(clip)
@@ -115,7 +118,7 @@ def as_clip(name: str, clip: object) -> tuple[float, float]:
 
 
 def as_unit(name: str, unit: object) -> float:
-    """Return the unit of a number without an upper bound, or raise SchemaError."""
+    """Return the unit of a number that is not clipped, like 0.01; SchemaError for other values."""
     unit = unit.item() if isinstance(unit, np.generic) else unit
     if not isinstance(unit, int | float) or isinstance(unit, bool) or not 1e-9 <= unit <= 1e9:
         raise SchemaError(
@@ -126,7 +129,10 @@ def as_unit(name: str, unit: object) -> float:
 
 
 def units_in(name: str, scale: float, unit: float) -> int:
-    """Return the scale of a budget divided by the unit of its number, or raise ParameterError."""
+    """Return ``scale / unit``: the scale of a budget that grows with a number, in its units.
+
+    ``name`` is the number's name. ParameterError if the result is not an integer, or too large.
+    """
     count = Fraction(repr(scale)) / Fraction(repr(unit))  # exact decimal values
     if count.denominator > 1 or count > _MOST_SCALE:
         raise ParameterError(
@@ -137,14 +143,18 @@ def units_in(name: str, scale: float, unit: float) -> int:
 
 
 def unit_for(low: float, high: float) -> float:
-    """Return the unit of a sum's error: the largest number that one record adds to the sum."""
+    """Return the largest amount by which one record changes a sum of numbers in [low, high].
+
+    Errors of the sum are measured in this unit.
+    """
     return max(abs(low), abs(high)) or 1.0
 
 
 def clipped_base(value: object, attribute: "Attribute") -> Clipped:
-    """Return the base of a clipped number that ``value`` describes, or raise SchemaError.
+    """Return the base (count, sum, squares) that ``value`` describes for a clipped number.
 
-    Whether there are virtual cells for squares is decided by the attribute's own base.
+    SchemaError if it describes none. The attribute's own base decides whether there are virtual
+    cells for squares.
     """
     low, high = attribute.ends
     kind = value.get("kind") if isinstance(value, Mapping) else value
@@ -201,21 +211,27 @@ def _listed(degrees: object) -> Sequence[object]:
 
 
 def in_own_unit(base: AbstractBase) -> AbstractBase:
-    """Return the base with sums measured in the number itself; other bases are unchanged."""
+    """Return the queries about a clipped number with sums in the number's own unit.
+
+    Other bases (sets of queries) are returned unchanged.
+    """
     if not isinstance(base, Clipped):
         return base
     return replace(base, unit=1.0)
 
 
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
-    """Return the value of each virtual cell in the sum of a clipped number, shape (size,)."""
+    """Return the weights with which a clipped number's virtual cells add up to its sum.
+
+    They have the shape (size,): a virtual cell holds units of records at one bound of the interval.
+    """
     return Clipped(
         base.low, base.high, degrees=(1,), size=base.size, squares=base.squares
     ).toarray()[0]
 
 
 def clipped_name(base: Clipped, interval: tuple[float, float]) -> str:
-    """Return the short name of the sums of a number in an interval."""
+    """Return a short name of queries about a clipped number, like "count and sum of values …"."""
     names = {0: "count", 1: "sum", 2: "sum of squares"}
     listed = " and ".join(names[degree] for degree in base.degrees)
     listed += f" about {base.about:.15g}" if base.about else ""
@@ -223,7 +239,7 @@ def clipped_name(base: Clipped, interval: tuple[float, float]) -> str:
 
 
 def values_text(interval: tuple[float, float]) -> str:
-    """Return text that says which values are summed: clipped to an interval, or of any size."""
+    """Return words for the values that are summed: clipped to an interval, or of any size."""
     if interval[1] == math.inf:
         return "values of any size, without clipping"
     return f"values clipped to {interval_text(*interval)}"
@@ -235,20 +251,24 @@ def interval_text(low: float, high: float) -> str:
 
 
 def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
-    """Return the labels of the virtual cells of a clipped number."""
+    """Return the labels of the virtual cells of a clipped number.
+
+    A virtual cell holds the units of records that count at a bound of the interval, or, with
+    ``squares``, between the bounds.
+    """
     low, high = attribute.ends
     middle = ("weight between",) if squares else ()
     return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
 
 
 def sets_of_numbers(numbers: Collection[int], subsets: Iterable[Subset]) -> list[Subset]:
-    """Return the sets of numbers that occur in one table, without subsets of another such set."""
+    """Return the largest sets of clipped numbers that some table has together, as indices."""
     found = {tuple(i for i in S if i in numbers) for S in subsets}
     return sorted(J for J in found if J and not any(set(J) < set(K) for K in found))
 
 
 def joined_numbers(sets: Iterable[Subset]) -> list[Subset]:
-    """Return the connected components of these sets: numbers that share a set are connected."""
+    """Return the unions of overlapping sets: numbers that share a set are in one union."""
     joined: list[set[int]] = []
     for J in sets:
         own = [part for part in joined if part & {*J}]
@@ -257,7 +277,10 @@ def joined_numbers(sets: Iterable[Subset]) -> list[Subset]:
 
 
 def check_numbers(schema: "Schema", domain: AbstractDomain) -> None:
-    """Refuse tables of too many numbers, or of a number with a unit and others."""
+    """Refuse a workload that has too many numbers in a table.
+
+    Also refuse tables that have a number with a unit (not clipped) and another number.
+    """
     numbers = {i for i, attribute in enumerate(schema.attributes) if attribute.is_summed}
     subsets = getattr(domain, "subsets", ()) if len(numbers) > 1 else ()
     sets = sets_of_numbers(numbers, subsets)
@@ -282,14 +305,18 @@ def check_numbers(schema: "Schema", domain: AbstractDomain) -> None:
 
 
 def virtual_cells(attribute: "Attribute") -> int:
-    """Return the number of virtual cells of a clipped number: two, or three with squares."""
+    """Return how many cells a clipped number has in tables: two, or three to sum squares too."""
     return 3 if isinstance(attribute.base, Clipped) and attribute.base.squares else 2
 
 
 def check_budgets(
     schema: "Schema", used: Iterable[int], scales: Mapping[str, float], neighbors: object
 ) -> None:
-    """Refuse numbers with a unit but no budget for it, and budgets with unknown names."""
+    """Refuse a budget that grows with an attribute that is no number with a unit.
+
+    Also refuse tables of a number with a unit (a number that is not clipped) if the budget does not
+    grow with it; and neighbours other than "add-remove", if a budget grows.
+    """
     attributes = {a.name: a for a in schema.attributes}
     for name, scale in scales.items():
         if name not in attributes or (unit := attributes[name].unit) is None:
@@ -314,7 +341,7 @@ def check_budgets(
 
 
 def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
-    """Raise ParameterError where weights would break the privacy guarantee, or it has no proof."""
+    """Raise ParameterError if a plan with sample weights would have no proof of privacy."""
     if neighbors != "add-remove":
         raise ParameterError(
             'plan: expected neighbors="add-remove" with weight=: under replacement the number of '
@@ -332,7 +359,7 @@ def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
 
 
 def squared_numbers(domain: AbstractDomain) -> int:
-    """Return the number of attributes in tables that have virtual cells for squares."""
+    """Return how many attributes in tables are clipped numbers of which squares are summed."""
     bases = domain.bases if isinstance(domain, Products) else ()
     asked = {i for S in getattr(domain, "subsets", ()) for i in S}
     return sum(
@@ -341,7 +368,7 @@ def squared_numbers(domain: AbstractDomain) -> int:
 
 
 def records_of(domain: Products) -> Products:
-    """Return the same queries about some records, in place of the virtual cells for squares.
+    """Return the same queries with records in place of the virtual cells for squares.
 
     A number with squares has one of nine values, evenly spaced in its interval. Each of them is a
     record, which the middle virtual cell is not. So a lower bound on noise that protects these

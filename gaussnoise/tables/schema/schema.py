@@ -242,7 +242,7 @@ class Attribute:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether its values are numbers: summed ones, numbers in bins, or integer categories."""
+        """Whether the values are numbers: to be summed, in bins, or integer categories."""
         if self.categories is not None:
             return all(type(category) is int for category in self.categories)
         return self.edges is None or not is_dated(self.edges)
@@ -259,27 +259,34 @@ class Attribute:
 
     @property
     def is_summed(self) -> bool:
-        """Whether it is a number of which sums and means are released, with virtual cells."""
+        """Whether the values are numbers of which sums and means are released."""
         return self.clip is not None or self.unit is not None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of a summed number; it is unbounded above for a number with a unit."""
+        """The interval in which a number to sum is counted; unbounded above with a unit."""
         return (0.0, math.inf) if self.unit is not None else self.clip or (0.0, 1.0)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The values of the first and last virtual cell of a summed number."""
+        """The two values for which a number to sum counts wholly in one virtual cell.
+
+        The first virtual cell is for the lower one, the last for the upper one.
+        """
         return (0.0, STEPS * self.unit) if self.unit is not None else self.clip or (0.0, 1.0)
 
     @property
     def size(self) -> int:
-        """The number of cells along this attribute."""
+        """The number of cells (categories or bins) of this attribute in a table."""
         return len(self.labels)
 
     @property
     def labels(self) -> tuple[Category, ...]:
-        """The label of each cell; with a catch-all, it is the last and all are text."""
+        """The labels of the cells: categories, or intervals as text.
+
+        A catch-all category (for all other values) has the last label, and then all labels are
+        text.
+        """
         if self.other is None:
             return self._own_labels()
         return (*map(_label, self._own_labels()), self.other)
@@ -302,9 +309,10 @@ class Attribute:
 
 
 def with_infinite(attribute: Attribute) -> Attribute:
-    """Return an attribute whose outer bins hold infinite numbers too, to search for a range.
+    """Return a copy of an attribute whose first and last bin hold infinite numbers too.
 
-    Clipped numbers count infinite values at their bounds; other tables have them outside all bins.
+    It is used to search for a range, since clipped numbers count infinite values at their bounds.
+    In other tables, infinite numbers are outside all bins.
     """
     own = copy.copy(attribute)
     object.__setattr__(own, "has_infinite", True)
@@ -418,7 +426,7 @@ class Schema:
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
+        """The column names of the attributes, in the schema's order."""
         return tuple(attribute.name for attribute in self.attributes)
 
     def heading(self, name: str) -> str:
@@ -431,12 +439,12 @@ class Schema:
 
     @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The number of cells of each attribute, in order."""
+        """The number of cells (categories or bins) of each attribute, in the schema's order."""
         return tuple(attribute.size for attribute in self.attributes)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the schema in a TOML file.
+        """Return the schema that a TOML file states.
 
         Args:
             path: a file with one ``[attributes.NAME]`` table per column, holding ``categories``,
@@ -462,7 +470,7 @@ class Schema:
 
     @classmethod
     def loads(cls, text: str, name: str = "schema") -> Self:
-        """Return the schema in a TOML string; ``name`` is the file name in error messages."""
+        """Return the schema that a TOML text states; errors name it as the file ``name``."""
         content = parsed_toml(text, name)
         attributes = []
         for key, entry in content["attributes"].items():
@@ -556,11 +564,14 @@ class Schema:
         return cls(drafted.attributes, file=drafted.file, is_draft=True)
 
     def confirmed(self) -> Self:
-        """Return the schema, no longer a draft: you say that every line is public knowledge."""
+        """Return the schema without its mark as a draft.
+
+        By this call you say that every category and edge is public knowledge.
+        """
         return replace(self, is_draft=False)
 
     def check_confirmed(self, function: str) -> None:
-        """Refuse a draft, before anything else is done.
+        """Raise SchemaError if the schema is a draft; ``function`` is the caller's name.
 
         Raises:
             SchemaError: the schema is a draft.
@@ -573,7 +584,7 @@ class Schema:
             )
 
     def to_toml(self) -> str:
-        """Return the TOML that :meth:`loads` reads back."""
+        """Return the schema as TOML text, from which :meth:`loads` makes it again."""
         blocks = ["draft = true\n"] if self.is_draft else []
         blocks += stated_toml(about=self.about.stated, file=self.file.stated)
         for attribute in self.attributes:
@@ -609,7 +620,10 @@ class Schema:
 
 
 def check_titles(attributes: Sequence[Attribute]) -> None:
-    """Raise SchemaError for a title that is the name or title of another column or a level."""
+    """Raise SchemaError if an attribute's title is the name or title of another column.
+
+    The names of levels of groups are taken too.
+    """
     levels = [level for attribute in attributes for level, _ in attribute.groups or ()]
     taken = {name.casefold() for name in [*levels, *(a.name for a in attributes)]}
     for attribute in attributes:
@@ -625,7 +639,7 @@ def check_titles(attributes: Sequence[Attribute]) -> None:
 
 
 def stated_toml(**tables: Mapping[str, Any]) -> list[str]:
-    """Return TOML tables as text, without empty ones."""
+    """Return tables, given as name={key: value}, as TOML texts; empty tables are left out."""
     return [
         "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in stated.items())]) + "\n"
         for name, stated in tables.items()
@@ -634,7 +648,7 @@ def stated_toml(**tables: Mapping[str, Any]) -> list[str]:
 
 
 def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """Return the text of a schema file, and its name."""
+    """Return the text of a schema file, and the file's name."""
     name = os.fspath(path)
     try:
         with opened(path) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
@@ -646,7 +660,10 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def parsed_toml(text: str, name: str) -> dict[str, Any]:
-    """Return the content of a schema file as a dict, after a check of types and keys."""
+    """Return the content of a schema file as a dict, after checking types and keys.
+
+    ``name`` is the file's name, for error messages.
+    """
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -662,7 +679,7 @@ def parsed_toml(text: str, name: str) -> dict[str, Any]:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether ``value`` is a string that UTF-8 can hold."""
+    """Return whether ``value`` is text that UTF-8 can hold (without lone surrogates)."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:
@@ -670,7 +687,10 @@ def _is_text(value: object) -> bool:
 
 
 def _listed(name: str, field: str, values: Iterable[object]) -> tuple[Any, ...]:
-    """Return values as a tuple of plain Python objects, or raise SchemaError."""
+    """Return the values of an attribute's argument as a tuple of Python objects.
+
+    ``field`` is the argument's name. SchemaError for other values, and for dates.
+    """
     listed = _in_order(name, field, values)
     check_no_dates(name, field, listed)  # item() turns numpy's nanoseconds into integers
     return _plain(listed)
@@ -713,7 +733,10 @@ def _edges(name: str, edges: Iterable[object]) -> tuple[Edge, ...]:
 
 @functools.cache
 def _structure() -> Any:
-    """Return the pydantic model of a schema file; cached, since making it is slow."""
+    """Return the pydantic model of schema files, with the types of all keys.
+
+    It is cached, since making it is slow.
+    """
     import pydantic
 
     class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
@@ -819,7 +842,10 @@ def _structure() -> Any:
 
 
 def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
-    """Check types and keys by pydantic; raise SchemaError for the first problem, with its line."""
+    """Check the types and keys of a schema file's content by pydantic.
+
+    Raise SchemaError for the first problem, with its line.
+    """
     import pydantic
 
     try:
@@ -864,7 +890,7 @@ _BASE = "; hint: base stands in [attributes.NAME]"
 
 
 def _unknown_key(where: Sequence[str]) -> str:
-    """Return the message about a key that a schema file, or a table of it, does not have."""
+    """Return the error message for an unknown key at the path ``where`` of a schema file."""
     if len(where) == 1:
         return f"unknown key; expected {_TABLES}"
     table, *_, key = where
@@ -928,12 +954,12 @@ _STATEMENT = re.compile(r"""\s*(\[|([\w-]+|"([^"\\]|\\.)*"|'[^']*')\s*[.=])""")
 
 
 def toml_line(text: str, path: tuple[str, ...]) -> int:
-    """Return the line at which the TOML entry ``path`` begins, or 1 without such an entry."""
+    """Return the number of the line at which the entry ``path`` of a TOML text begins, or 1."""
     lines = text.replace("\r\n", "\n").split("\n")  # TOML has no other line ends
     ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
 
     def begun(count: int) -> bool:
-        """Return whether the entry begins within the first ``count`` lines.
+        """Return whether the first ``count`` lines have the beginning of the entry.
 
         More lines are read until the text is valid TOML.
         """
@@ -957,12 +983,12 @@ def toml_line(text: str, path: tuple[str, ...]) -> int:
 
 
 def _edge(value: Edge) -> str:
-    """Return an edge as text in labels and TOML."""
+    """Return the edge of a bin as text, for labels and TOML."""
     return value.isoformat() if isinstance(value, datetime.date) else _number(value)
 
 
 def _number(value: float) -> str:
-    """Return the shortest text that TOML reads as the same float."""
+    """Return the shortest text from which TOML reads exactly this float."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
@@ -971,7 +997,7 @@ def _key(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a TOML basic string."""
+    """Return text in quotes, as a TOML basic string."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -979,7 +1005,7 @@ def _quoted(text: str) -> str:
 # with the square of the length of a list. Records of releases and requests in ledgers hold this
 # text, which must stay the same.
 def _toml(value: Toml) -> str:
-    """Return a category or a base in TOML."""
+    """Return plain data (text, numbers, lists, dicts) as a TOML value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -13,9 +13,10 @@ Spelt: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def settled(value: object) -> tuple[Spelt, ...] | None:
-    """Return sorted spellings, from a mapping or from nested tuples; None for others.
+    """Return the spellings of categories as sorted tuples (category, other spellings).
 
-    Sorted, so that their order changes neither a schema nor the digest of a request.
+    They are sorted, so that their order changes neither a schema nor the digest of a request.
+    Return None if ``value`` is no mapping from categories to spellings, and no such tuples.
     """
     pairs = tuple(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, tuple | list):
@@ -35,7 +36,10 @@ def settled(value: object) -> tuple[Spelt, ...] | None:
 def spelling_problems(
     spellings: tuple[Spelt, ...] | None, categories: tuple[object, ...], other: str | None
 ) -> Iterator[str]:
-    """Yield an error message if spellings do not fit the categories of a column."""
+    """Yield an error message if the other spellings do not fit the categories of a column.
+
+    ``other`` is the name of the catch-all category, if there is one.
+    """
     listed = [text for _, own in spellings or () for text in own]
     if spellings is None or not all(isinstance(text, str) for text in listed):
         yield f"spellings: {EXPECTED_SPELLINGS}"
@@ -59,7 +63,9 @@ def spelling_problems(
 
 
 def joined(rows: Mapping[str, int]) -> tuple[Spelt, ...]:
-    """Return texts that differ in case, blanks or Unicode form only: the most frequent, others.
+    """Return groups of texts that differ only in case, blanks or Unicode form.
+
+    Each group is a pair: the most frequent text, and the others.
 
     Args:
         rows: the number of rows of each text.

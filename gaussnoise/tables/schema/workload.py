@@ -1,4 +1,4 @@
-"""The workload in a schema file: its ``[[workload]]`` tables, for the shell."""
+"""The workload that a schema file states in its ``[[workload]]`` tables, for the shell."""
 
 import os
 from collections.abc import Sequence
@@ -58,13 +58,16 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
 
 
 def tables_of(schema: Schema, wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Return the entries with one table each, which all have the accuracy that was stated."""
+    """Return the entries, each split into entries of one table with the same wanted accuracy."""
     tables = one_by_one(schema, [one.entry for one in wanted])
     return [replace(wanted[k], entry=entry) for k, entry in tables]
 
 
 def as_entry(names: list[str], known: tuple[str, ...]) -> Entry:
-    """Return an entry from "name" or "name:base"; ``known`` names may have a colon."""
+    """Return a workload entry from texts like "sex" or "age:prefix" (name and queries).
+
+    Names in ``known`` are taken as they are, even with a colon.
+    """
     if all(name in known or ":" not in name for name in names):
         return tuple(names)
     entry: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""Files made of blocks of bytes; each block can be read and verified alone."""
+"""Files that consist of blocks of bytes, so that each block can be read and verified alone."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _DIGEST = 32  # bytes of a sha256
 
 
 def write_blocks(path: Path, blocks: Iterable[bytes], count: int) -> None:
-    """Write a file: a head with the sha256 of each of ``count`` blocks, then the blocks."""
+    """Write a new file: first a head, the sha256 of each of ``count`` blocks; then the blocks."""
     digests = []
     with open(path, "xb") as file:
         file.seek(count * _DIGEST)
@@ -29,7 +29,10 @@ def write_blocks(path: Path, blocks: Iterable[bytes], count: int) -> None:
 
 
 def head_digest(path: Path, count: int) -> str | None:
-    """Return the sha256 of a file's head, which identifies the whole file; None without a file."""
+    """Return the sha256 of the head of a file of ``count`` blocks; None if there is no such file.
+
+    The head has the sha256 of every block, so its own sha256 identifies the whole file.
+    """
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read(count * _DIGEST)).hexdigest()
@@ -38,7 +41,7 @@ def head_digest(path: Path, count: int) -> str | None:
 
 
 def read_block(path: Path, head: str, lengths: Sequence[int], number: int) -> bytes:
-    """Return one of the blocks, after verifying it.
+    """Return the bytes of one block of a file, after comparing their sha256 with the file's head.
 
     Args:
         path: the file.
@@ -60,12 +63,12 @@ def read_block(path: Path, head: str, lengths: Sequence[int], number: int) -> by
 
 
 def integer_bytes(bound: int) -> int:
-    """Return the number of bytes that :func:`packed` uses per integer of at most ``bound``."""
+    """Return the bytes of one integer in :func:`packed`, if absolute values are <= ``bound``."""
     return 8 if exact_type(bound) is np.int64 else bound.bit_length() // 8 + 1
 
 
 def packed(values: Integers, bound: int) -> bytes:
-    """Return integers whose absolute values are at most ``bound``, as bytes."""
+    """Return integers of absolute values <= ``bound`` as bytes, equally many for each."""
     if exact_type(bound) is np.int64:
         return np.ascontiguousarray(values, dtype="<i8").tobytes()
     size = integer_bytes(bound)
@@ -73,7 +76,10 @@ def packed(values: Integers, bound: int) -> bytes:
 
 
 def unpacked(block: bytes, bound: int) -> Integers:
-    """Return the flat integers of a block: int64 if they provably fit, else Python integers."""
+    """Return the integers that :func:`packed` wrote into a block, flat.
+
+    Their type is int64 if ``bound`` is far enough from overflow, else object with Python integers.
+    """
     if exact_type(bound) is np.int64:
         return np.frombuffer(block, dtype="<i8").astype(np.int64)
     size = integer_bytes(bound)

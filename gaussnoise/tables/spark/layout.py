@@ -1,4 +1,4 @@
-"""The layout: which task of Spark measures and publishes which tables, and in which files."""
+"""The layout of a release by Spark: which task measures and publishes which tables, and where."""
 
 import hashlib
 import json
@@ -98,9 +98,11 @@ class Layout:
 
     @cached_property
     def measured(self) -> tuple[tuple[Key, ...], ...]:
-        """The residuals (False) and public tables (True) of each group, in the order of its file.
+        """For each group of attributes, the measurements in its file, as pairs (T, exact).
 
-        A residual belongs to the first group whose tables need it.
+        T is an attribute set: its residual is measured with noise, or its exact public table is
+        stored if ``exact``. A measurement that several groups need is made by the first of these
+        groups.
         """
         seen: set[Key] = set()
         found = []
@@ -112,7 +114,7 @@ class Layout:
 
     @cached_property
     def matrices(self) -> Mapping[Subset, Matrix]:
-        """The residuals that are too large for one task, cut into pieces.
+        """The residuals that are too large for one task, by attribute set, each cut into pieces.
 
         Raises:
             DomainTooLargeError: a residual cannot be cut into pieces.
@@ -123,21 +125,21 @@ class Layout:
 
     @cached_property
     def large_pieces(self) -> list[tuple[Subset, Box]]:
-        """All pieces of the large tables, as pairs (table, range of cells)."""
+        """All pieces of the tables too large for one task: pairs (attribute set, cells)."""
         return [(S, box) for S in self.large for box in self.boxes(S)]
 
     def boxes(self, S: Subset) -> list[Box]:
-        """Return the pieces of a large table, as ranges of cells."""
+        """Return the pieces of the table of the attributes S, each as a range of cells."""
         sizes = [self.sizes[i] for i in S]
         return boxes(sizes, piece_cells(math.prod(sizes), self.piece))
 
     def piece_file(self, number: int) -> str:
-        """Return the name of the file of ``large_pieces[number]``."""
+        """Return the name of the published file that holds the piece ``large_pieces[number]``."""
         return _file(self.large_pieces[number][0], len(self.groups) + number)
 
     @cached_property
     def places(self) -> Mapping[Key, tuple[int, slice]]:
-        """For each residual or public table: the group whose file holds it, and its slice there."""
+        """The place of each measurement (T, exact): its group and its slice of the group's file."""
         places = {}
         for part, own in enumerate(self.measured):
             start = 0
@@ -148,7 +150,11 @@ class Layout:
         return places
 
     def files(self, part: int) -> dict[str, list[Subset]]:
-        """Return {file: tables} of a group; tables with equally many attributes share a file."""
+        """Return {file: attribute sets of its tables} for the group of attributes with index
+        ``part``.
+
+        Tables with the same number of attributes share a file.
+        """
         files: dict[str, list[Subset]] = {}
         for S in self.tables[part]:
             files.setdefault(_file(S, part), []).append(S)
@@ -156,7 +162,7 @@ class Layout:
 
     @cached_property
     def table_places(self) -> dict[Subset, Place]:
-        """The file and first row of each table in the published dataset."""
+        """The place of each published table: the file, the first row there, and the shape."""
         places = {}
         for part in range(len(self.tables)):
             for file, tables in self.files(part).items():
@@ -172,7 +178,7 @@ class Layout:
 
     @property
     def sha256(self) -> str:
-        """The sha256 of all that determines the measurements.
+        """The sha256 of all parts of the layout and the query that determine the noise.
 
         Another version of this program, or of the libraries that solve for noise, may form other
         groups or measure other queries. The measurements of both versions would together cost more
@@ -200,7 +206,11 @@ class Layout:
 
 
 def keys_of(S: Subset, query: ResidualQuery) -> list[Key]:
-    """Return the public table and the residuals from which the table of S is computed."""
+    """Return the measurements that make up the table of the attributes S, as pairs (T, exact).
+
+    ``exact`` is True for the exact public table of T, and False for the residual of T, which has
+    noise.
+    """
     exact = [] if () in query.multipliers else [(known_part(S, query), True)]
     return [*exact, *((T, False) for T in measured_parts(S, query))]
 
@@ -210,7 +220,10 @@ def _file(S: Subset, part: int) -> str:
 
 
 def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
-    """Return an attribute's size and the sha256 of its contrast matrix, which identify it."""
+    """Return the size of an attribute, and the sha256 of the matrix of its contrasts.
+
+    Together they identify how the attribute is measured.
+    """
     solved = isinstance(strategy, SolvedStrategy)
     own = strategy.contrasts.astype("<i8").tobytes() if solved else b""
     return strategy.size, hashlib.sha256(own).hexdigest()

@@ -34,14 +34,17 @@ _LEAST_COLUMNS = 3  # fewest columns at once, if possible: numpy sums one alone 
 
 
 def piece_cells(cells: int, least: int) -> int:
-    """Return how many cells one piece has, for a table that is too large for one task."""
+    """Return the number of cells in a piece of a table of ``cells`` cells, too large for one task.
+
+    A piece has at least ``least`` cells, and more if there would be too many pieces.
+    """
     return max(least, cells // _MOST_PIECES)
 
 
 @final
 @dataclass(frozen=True)
 class Matrix:
-    """The pieces of rows and columns in which one residual is measured.
+    """The matrix in which one residual is measured, cut into pieces of rows and pieces of columns.
 
     Attributes:
         T: the attributes of the residual.
@@ -59,7 +62,7 @@ class Matrix:
 
     @classmethod
     def of(cls, T: Subset, query: ResidualQuery, least: int) -> "Matrix":
-        """Return pieces of about ``least`` numbers, or larger ones if there would be too many.
+        """Return the matrix of T, in pieces of about ``least`` numbers, or more if T is huge.
 
         Raises:
             DomainTooLargeError: a task cannot hold a whole row or a whole column.
@@ -79,36 +82,45 @@ class Matrix:
         )
 
     def name(self, piece: int) -> str:
-        """Return the name of the file of a piece of rows, or of a piece of columns."""
+        """Return the name of the file with the piece of this index, of rows or of columns."""
         return f"{'-'.join(map(str, self.T))}.{piece:06d}.npy"
 
     @cached_property
     def heights(self) -> list[int]:
-        """The number of rows of each piece of rows."""
+        """The number of matrix rows in each piece of rows."""
         return [math.prod(shape_of(box[: self.lead])) for box in self.boxes]
 
     @property
     def first_cells(self) -> Counts:
-        """The index of the first cell of each piece of rows, in the flat table of T."""
+        """The index of the first cell of each piece of rows, in the flat table of attributes T."""
         inner = math.prod(self.query.strategies[i].size for i in self.T[self.lead :])
         return np.cumsum([0, *self.heights[:-1]], dtype=np.int64) * inner
 
     def bound(self, most: int) -> int:
-        """Return a bound on answers about rows, if absolute counts sum to at most ``most``."""
+        """Return a bound on the absolute values of :meth:`answered_rows`.
+
+        ``most``: a bound on the sum of the absolute counts in the table of T.
+        """
         growths = (self.query.strategies[i].growth for i in self.T[self.lead :])
         return max(most, 1) * math.prod(growths)
 
     def answered_rows(self, piece: int, counts: Counts, most: int) -> Integers:
-        """Return the exact contrasts along the last attributes, shape (rows, columns)."""
+        """Return the contrasts of the last attributes for one piece of rows, as exact integers.
+
+        The result has the shape (matrix rows of the piece, matrix columns). ``counts``: the flat
+        cells of the piece. ``most``: a bound on the sum of the absolute counts in the table of T.
+        """
         last = self.T[self.lead :]
         rows = counts.reshape(-1, *(self.query.strategies[i].size for i in last))
         answers, _ = self.query.contrasted(last, rows, max(most, 1), 1)
         return answers.reshape(self.heights[piece], -1)
 
     def noisy_columns(self, answers: Integers, most: int, draw: Callable[[int], Counts]) -> Array:
-        """Return columns with noise, decoded along the first attributes, shape (rows, columns).
+        """Return some whole columns of the matrix with noise, decoded along the first attributes.
 
-        ``answers``: whole columns of the results of :meth:`answered_rows`.
+        ``answers``: the same columns of the results of :meth:`answered_rows`, shape (all matrix
+        rows, some columns); the result has the same shape. ``most``: as there. ``draw``: a function
+        that returns a number of integers of noise.
         """
         first, query = self.T[: self.lead], self.query
         columns = answers.reshape(*(query.strategies[i].size for i in first), -1)
@@ -119,7 +131,10 @@ class Matrix:
         return query.decoded_along(first, values.reshape(shape)).reshape(answers.shape)
 
     def decoded_rows(self, values: Array) -> Array:
-        """Return the flat cells of the residual, from whole rows of :meth:`noisy_columns`."""
+        """Return the cells of the noisy residual in one piece of rows, flat.
+
+        ``values``: the same matrix rows of all results of :meth:`noisy_columns`, side by side.
+        """
         last = self.T[self.lead :]
         rows = values.reshape(-1, *(self.query.strategies[i].rows for i in last))
         return self.query.decoded_along(last, rows, 1).reshape(-1)

@@ -1,8 +1,8 @@
-"""The steps of Spark's tasks for a residual T that is too large for one task.
+"""The steps in which Spark's tasks measure a residual that is too large for one task.
 
-T is a matrix, in pieces of rows and of columns (:mod:`.matrix`): rows are counted and answered,
-columns get their noise, rows are decoded. Each step writes files for the next one; such a file has
-one block for each piece that the next step reads.
+The residual of the attributes T is a matrix, in pieces of rows and columns (:mod:`.matrix`): rows
+are counted and answered, columns get their noise, rows are decoded. Each step writes files for the
+next one; such a file has one block for each piece that the next step reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,9 @@ _SUM = 16  # bytes of the first block of rows, which holds the sum of their coun
 
 
 def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: Parts) -> Batches:
-    """Commit the exact answers about pieces of rows, in blocks, one for each piece of columns.
+    """Commit the exact answers, still without noise, of pieces of rows: a file for each.
+
+    A file has one block for each piece of columns.
 
     Args:
         layout: the assignment of work to tasks.
@@ -47,13 +49,20 @@ def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: P
 
 
 def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """Return {file: sha256 of its head} of the exact answers; None for files not committed."""
+    """Return {file: sha256 of its head} for the files of exact answers of :func:`answer_rows`.
+
+    The value is None for a file that is not committed yet.
+    """
     names = [matrix.name(k) for k in range(len(matrix.boxes))]
     return {name: head_digest(commits.folder / name, 1 + len(matrix.columns)) for name in names}
 
 
 def rows_counted(matrix: Matrix, most: int, commits: Commits, heads: Mapping[str, str]) -> int:
-    """Return the sum of the counts of all pieces of rows, from their committed files."""
+    """Return the sum of all counts in the residual's table, from the files of :func:`answer_rows`.
+
+    ``heads`` has the sha256 of each file's head when it was committed; OutputError if a file
+    changed.
+    """
     found = 0
     for k in range(len(matrix.boxes)):
         name, lengths = matrix.name(k), _row_lengths(matrix, k, most)
@@ -71,7 +80,7 @@ def draw_columns(
     commits: Commits,
     pieces: Iterable[int],
 ) -> Batches:
-    """Commit pieces of columns with noise, in blocks, one for each piece of rows.
+    """Draw noise for pieces of columns, and commit each in a file with one block per piece of rows.
 
     Args:
         layout: the assignment of work to tasks.
@@ -101,7 +110,10 @@ def draw_columns(
 
 
 def column_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """Return {file: sha256 of its head} of the noisy columns; None for files not committed."""
+    """Return {file: sha256 of its head} for the files of noisy columns of :func:`draw_columns`.
+
+    The value is None for a file that is not committed yet.
+    """
     names = [matrix.name(j) for j in range(len(matrix.columns))]
     return {name: head_digest(commits.folder / name, len(matrix.boxes)) for name in names}
 
@@ -114,7 +126,7 @@ def decode_rows(
     commits: Commits,
     pieces: Iterable[int],
 ) -> Batches:
-    """Commit pieces of rows of the noisy residual, from columns with noise.
+    """Decode pieces of rows of the residual from the noisy columns, and commit each in a file.
 
     Args:
         layout: the assignment of work to tasks.
@@ -143,7 +155,11 @@ def decode_rows(
 
 
 def _row_lengths(matrix: Matrix, piece: int, most: int) -> list[int]:
-    """Return the length in bytes of each block in the file of a piece of rows."""
+    """Return the length in bytes of each block in the file of one piece of rows.
+
+    The first block holds the sum of the counts, and each further one the answers of a piece of
+    columns.
+    """
     size = matrix.heights[piece] * integer_bytes(matrix.bound(most))
     return [_SUM, *((columns.stop - columns.start) * size for columns in matrix.columns)]
 
@@ -151,7 +167,7 @@ def _row_lengths(matrix: Matrix, piece: int, most: int) -> list[int]:
 def _committed(
     commits: Commits, name: str, count: int, blocks: Callable[[], Iterator[bytes]]
 ) -> str | None:
-    """Commit a file of blocks unless one is committed; return the sha256 of its head."""
+    """Commit a file of ``count`` blocks, unless that is done; return the sha256 of its head."""
     path = commits.folder / name
     if head_digest(path, count) is None:
         commits.commit(name, lambda path: write_blocks(path, blocks(), count))

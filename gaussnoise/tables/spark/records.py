@@ -1,4 +1,4 @@
-"""Records that Spark's tasks count, group by group; no process holds all counts."""
+"""Records that Spark's tasks count, by groups of attributes; no process holds all counts."""
 
 import contextlib
 import math
@@ -41,7 +41,10 @@ COMMITTED = "part int, name string, digest string"  # columns of a task's report
 
 
 def check_spark(table: object) -> "DataFrame":
-    """Return the table if it is a Spark dataframe that has the same rows at every computation."""
+    """Return the table, after checking that it is a Spark dataframe with rows that never change.
+
+    ParameterError for other objects, for Spark Connect, and for dataframes with random values.
+    """
     frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
         raise ParameterError(
@@ -65,12 +68,12 @@ def check_spark(table: object) -> "DataFrame":
 
 
 def in_spark(task: str, action: Callable[[], T]) -> T:
-    """Return ``action()``, with its errors replaced by ones that reveal nothing about records."""
+    """Return ``action()``; replace an error of Spark by one that reveals nothing about records."""
     return guarded(task, action, engine=nw.Implementation.PYSPARK)
 
 
 def shuffled_tasks(table: "DataFrame") -> int:
-    """Return the number of tasks into which Spark shuffles rows."""
+    """Return the number of tasks that Spark's configuration has for shuffled rows."""
     return int(str(table.sparkSession.conf.get("spark.sql.shuffle.partitions")))
 
 
@@ -102,7 +105,7 @@ class SparkRecords:
 
     @cached_property
     def coded(self) -> "DataFrame":
-        """The coded records, cached in Spark.
+        """The dataframe with each record coded as integers, cached in Spark.
 
         Raises:
             DataError: the table breaks the schema; the message names column and rule, never a
@@ -122,7 +125,7 @@ class SparkRecords:
         Raises:
             DataError: some row has no cell.
         """
-        return self._looked_at[0]
+        return self._total_and_hashes[0]
 
     @property
     def fingerprint(self) -> str:
@@ -133,11 +136,14 @@ class SparkRecords:
         Raises:
             DataError: some row has no cell.
         """
-        return " ".join(map(str, self._looked_at))
+        return " ".join(map(str, self._total_and_hashes))
 
     @cached_property
-    def _looked_at(self) -> tuple[int, int]:
-        """The total, and the sum of all rows' hashes; both are computed in one pass."""
+    def _total_and_hashes(self) -> tuple[int, int]:
+        """The number of rows in units (see :attr:`total`), and the sum of the hashes of all rows.
+
+        Both are computed in one pass over the rows.
+        """
         from pyspark.sql import functions
 
         strict = [i for i, a in enumerate(self.attributes) if a.other is None]
@@ -160,9 +166,10 @@ class SparkRecords:
         return total, int(row["hashes"] or 0)
 
     def largest(self, S: Subset) -> int:
-        """Return a bound on the sum of the absolute counts of the table of S. NOT private.
+        """Return a bound on the sum of the absolute counts in the table of S. NOT private.
 
-        A row of m units adds m − v and v to the cells of a number v: at most m + 2 v.
+        A row counts as m units. It adds m − v and v units to the two cells of a clipped number,
+        where v is the number in units: at most m + 2 v.
         """
         grows = any(self.attributes[i].unit is not None for i in S)
         return self.total * (1 + 2 * int(MOST_UNITS) if grows else 1)
@@ -208,7 +215,12 @@ class SparkRecords:
         total: int | None,
         finish: Finish,
     ) -> "DataFrame":
-        """Return the results of ``finish``; all counts of a group or piece are in one task."""
+        """Return a dataframe with the rows that ``finish`` yields from the counts, in tasks.
+
+        All counts of a group or piece come to one task. ``count`` counts batches of records,
+        ``cells`` has the number of cells by group or piece, and ``total`` is the sum of each
+        group's counts (None: not checked).
+        """
         from pyspark.sql import functions
 
         session = self.coded.sparkSession
@@ -233,7 +245,7 @@ class SparkRecords:
         )
 
     def close(self) -> None:
-        """Release the records that Spark has cached."""
+        """Remove the coded records from Spark's cache."""
         if "coded" in self.__dict__:
             with contextlib.suppress(Exception):
                 self.coded.unpersist()
@@ -243,7 +255,10 @@ _TASK = "count the table's rows"
 
 
 def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
-    """Yield the counts of a task's records by group and cell, for one block after another."""
+    """Yield the nonzero counts of one task's records, as rows (group, cell, count, high digits).
+
+    A cell may come several times, since the records are counted block by block.
+    """
     for rows in _blocks(batches):
         for part, S in groups.items():
             cells, counts, high = _cells(placing, S, rows)
@@ -251,7 +266,11 @@ def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
 
 
 def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Batches) -> Batches:
-    """Yield the counts of a task's records by piece and cell of one table."""
+    """Yield the nonzero counts of the records in one task for the table of the attributes S.
+
+    They are rows (piece, cell within the piece, count, high digits); ``starts`` has the first cell
+    of each piece.
+    """
     for rows in _blocks(batches):
         cells, counts, high = _cells(placing, S, rows)
         parts = np.searchsorted(starts, cells, side="right") - 1
@@ -259,7 +278,7 @@ def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Bat
 
 
 def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts, Counts]:
-    """Return the nonempty cells of the table of S, and low and high digits of their counts."""
+    """Return the cells of the table of S with these rows, and the low and high digits of counts."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums_of(S)}
     codes = [columns[f"c{i}"] for i in S]
@@ -284,7 +303,7 @@ def _counts(
 
 
 def _blocks(batches: Batches) -> Iterator["pa.Table"]:
-    """Yield Arrow tables, each of many batches of rows."""
+    """Yield Arrow tables of at least ``_ROWS_AT_ONCE`` rows, each joined from small batches."""
     import pyarrow as pa
 
     waiting: list[pa.RecordBatch] = []
@@ -303,12 +322,16 @@ def _finished(
     finish: Finish,
     batches: Batches,
 ) -> Batches:
-    """Return the results of ``finish`` on the counts that arrive in one Spark task."""
-    return finish(_whole(_by_part(batches), cells, total))
+    """Return the rows that ``finish`` yields from the counts that Spark sends to this task.
+
+    ``cells`` has the number of cells of each group or piece, and ``total`` is the sum of the counts
+    of a group (None: not checked).
+    """
+    return finish(_complete_groups(_by_part(batches), cells, total))
 
 
 def _by_part(batches: Batches) -> Iterator[Piece]:
-    """Yield (group, cells, low digits, high digits) of batches that are sorted by group."""
+    """Yield (group, cells, low digits, high digits of counts) from rows sorted by group."""
     for batch in batches:
         if not len(batch):
             continue
@@ -321,8 +344,11 @@ def _by_part(batches: Batches) -> Iterator[Piece]:
             yield int(parts[start]), cells, counts, high
 
 
-def _whole(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None) -> Parts:
-    """Yield each group with its counts, once the extra row that ends it has arrived."""
+def _complete_groups(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None) -> Parts:
+    """Yield (group, all its counts, flat), once the extra row that ends the group has arrived.
+
+    ``sizes`` has the number of cells of each group.
+    """
     current, counts, high = -1, *np.zeros((2, 0), dtype=np.int64)
     for part, cells, masses, more in pieces:
         if part != current:
@@ -331,11 +357,11 @@ def _whole(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None)
         if more.any():  # zeros that are never written take no memory
             np.add.at(high, cells, more)
         if cells[-1] == sizes[part]:
-            yield part, joined(_checked(counts[:-1], total), high[:-1])
+            yield part, joined(_checked_total(counts[:-1], total), high[:-1])
 
 
-def _checked(counts: Counts, total: int | None) -> Counts:
-    """Return the low digits of counts; DataError if they do not add up to all records."""
+def _checked_total(counts: Counts, total: int | None) -> Counts:
+    """Return the low digits of counts; DataError unless ``total`` is their sum, or None."""
     if total is not None and int(counts.sum()) != total:
         raise DataError(CHANGED)
     return counts

@@ -1,4 +1,4 @@
-"""Releases by Spark's executors in steps that can be repeated after any interruption."""
+"""Releases by Spark's executors, in steps that can be repeated after any interruption."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> "Dat
 
 
 def check_total(function: str, plan: Plan) -> None:
-    """Refuse a plan of the total alone.
+    """Refuse a plan whose only table is the total number of rows.
 
     Raises:
         ParameterError: the plan has no table but the total.
@@ -81,7 +81,7 @@ def released(
     columns: Sequence[str | None],
     verifier: bool,
 ) -> TableRelease:
-    """Return the release of :meth:`Plan.release`, after :func:`check_executors`.
+    """Return the release of a plan, made by Spark's executors. Call :func:`check_executors` before.
 
     Args:
         blank: the release with tables of zeros.
@@ -136,7 +136,7 @@ def released(
 @final
 @dataclass(frozen=True, eq=False)
 class _Unfinished:
-    """A release whose work may be begun already, by this program or an earlier one.
+    """A release that is not complete; this program or an earlier one may have begun its work.
 
     Attributes:
         blank: the release with tables of zeros.
@@ -156,37 +156,37 @@ class _Unfinished:
 
     @cached_property
     def layout(self) -> Layout:
-        """The assignment of work to tasks."""
+        """The layout: which task of Spark measures and publishes which tables."""
         return Layout.of(self.blank.plan)
 
     @property
     def work(self) -> Work:
-        """The private folder of this release's unfinished work."""
+        """The private folder with the unfinished work of this release."""
         return Work.beside(self.out, self.token)
 
     @cached_property
     def run(self) -> Run:
-        """The rows, and the steps that count them in tasks."""
+        """The rows of the dataframe, with the operations that count them in tasks of Spark."""
         return Run(self.blank.plan, self.layout, self.table, self.blank.on_outside)
 
     @cached_property
     def records(self) -> SparkRecords:
-        """The records, coded in Spark."""
+        """The rows of the dataframe, coded as integers in Spark."""
         return self.run.records(self.work)
 
     def close(self) -> None:
-        """Release the rows that Spark has cached, and the work's lock."""
+        """Remove the coded rows from Spark's cache, and release the lock of the work folder."""
         with self._alone:
             if "records" in self.__dict__:
                 self.records.close()
 
     def check_file_system(self) -> None:
-        """Refuse a file system that executors do not share: see :meth:`.Run.check_file_system`."""
+        """Refuse a folder that the executors do not share: see :meth:`.Run.check_file_system`."""
         folder = self.out.with_name(f".{self.out.name}.{self.token}.probe")
         self.run.check_file_system(folder, self.token)
 
     def enter(self) -> None:
-        """Hold the work's lock until :meth:`close`.
+        """Hold the lock of the work folder until :meth:`close`.
 
         Raises:
             OutputError: another program holds it.
@@ -194,7 +194,9 @@ class _Unfinished:
         self._alone.enter_context(self.work.alone())
 
     def begin(self) -> None:
-        """Make the private folder with its key; keep it only if the table fits the schema.
+        """Make the private work folder, with the key and the fingerprint of the table's rows.
+
+        The folder is removed again if the table does not fit the schema.
 
         Raises:
             DataError: the table does not fit.
@@ -211,14 +213,17 @@ class _Unfinished:
             raise
 
     def write_start(self, path: Path) -> None:
-        """Write the token of the run that was charged, for the ledger to keep."""
+        """Begin the work, and write a record of it to ``path``, which the ledger keeps.
+
+        By this record, a later call finds the work of the run that was charged.
+        """
         Work.clear(self.out, self.charge)  # no start was recorded: leftovers have no noise
         self.begin()
         start = {"format": _FORMAT, "token": self.token, "layout_sha256": self.layout.sha256}
         path.write_text(json.dumps(start | {"out": str(self.out)}), encoding="utf-8")
 
     def read_start(self, path: Path) -> str:
-        """Return the token of the run that was charged.
+        """Return the token of the run that was charged, which :meth:`write_start` wrote.
 
         Raises:
             LedgerError: that run has another ``out``, or another version of the program began it.
@@ -236,19 +241,19 @@ class _Unfinished:
         return start["token"]
 
     def complete(self, document: Document, id: str | None = None) -> TableRelease:
-        """Return the complete release; load it if it is published already.
+        """Return the complete release: make it, or load it if it is published already.
 
         Raises:
             DataError: the table changed since the run was begun.
             LedgerError: files with noise that was drawn under ``id`` are lost.
             OutputError: a file cannot be written.
         """
-        release = self._loaded() if os.path.lexists(self.out) else self._made(document, id)
+        release = self._loaded() if os.path.lexists(self.out) else self._finished(document, id)
         remove_at_once(self.work.folder)
         return release
 
-    def _made(self, document: Document, id: str | None) -> TableRelease:
-        """Make measurements, tables, answers and record; then rename the folder to ``out``."""
+    def _finished(self, document: Document, id: str | None) -> TableRelease:
+        """Return the release, after making missing files and renaming their folder to ``out``."""
         if not self.work.result.is_dir():
             raise LedgerError(
                 f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
@@ -283,7 +288,7 @@ class _Unfinished:
         return replace(release, tables=StoredTables(self.out, self.layout.table_places))
 
     def _measured(self) -> Mapping[str, str]:
-        """Return {file: sha256} of all measurements; count only groups that are not committed."""
+        """Return {file: sha256} of all measurements, after making those that are missing."""
         names = [tasks.measured_name(part) for part in range(len(self.layout.groups))]
         found = {name: self.work.measured.digest(name) for name in names}
         measure = partial(tasks.measure, self.layout, self.work.measured)
@@ -294,7 +299,7 @@ class _Unfinished:
         return digests
 
     def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return {file: sha256} of a residual too large for one task; use committed files.
+        """Return {file: sha256} of a residual that is measured in pieces; make the missing files.
 
         Raises:
             DataError: the pieces together do not count all rows.
@@ -317,7 +322,7 @@ class _Unfinished:
         return complete(found)
 
     def _drawn_columns(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return {file: sha256 of its head} of all columns with noise; draw the missing ones.
+        """Return {file: sha256 of its head} of all columns with noise; draw the missing columns.
 
         Raises:
             DataError: the pieces together do not count all rows.
@@ -347,7 +352,7 @@ class _Unfinished:
         return complete(columns)
 
     def _loaded(self) -> TableRelease:
-        """Return the published release, if this run published it.
+        """Return the release that is published at ``out``, if this run published it.
 
         Raises:
             OutputError: something else is there, or it was changed.
@@ -362,7 +367,7 @@ class _Unfinished:
 
 
 def _check_present(names: Iterable[str], folder: Path) -> None:
-    """Raise LedgerError if a file with noise that was drawn earlier is missing."""
+    """Raise LedgerError if a folder lacks one of these files, which hold noise drawn earlier."""
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     lost = sorted(set(names) - there)
     if lost:

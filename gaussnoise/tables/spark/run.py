@@ -1,4 +1,4 @@
-"""The repeatable steps that releases and ticks by Spark's executors have in common."""
+"""The repeatable steps that releases and streams of releases by Spark's executors share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _PROBES = 16
 @final
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The rows of a Spark dataframe, and the steps that count them in tasks.
+    """The rows of a Spark dataframe, and the operations that count them in tasks of Spark.
 
     Attributes:
         plan: the plan of the tables.
@@ -53,7 +53,7 @@ class Run:
         *more: Attribute,
         admission: AbstractAdmission | None = None,
     ) -> SparkRecords:
-        """Return the rows, coded in Spark.
+        """Return the rows of the dataframe, coded as integers by Spark when they are first needed.
 
         Args:
             work: the folder with the key by which each person's rows are chosen; None for all rows.
@@ -82,7 +82,7 @@ class Run:
         name: Callable[[int], str],
         measure: Finish,
     ) -> dict[str, str]:
-        """Return the sha256 of all files; count only the groups whose files are missing.
+        """Return {file: sha256} of all groups' measurements; count groups whose files are missing.
 
         Args:
             work: the private folder of work on these rows.
@@ -106,11 +106,11 @@ class Run:
         return complete({**found, **{row["name"]: row["digest"] for row in rows}})
 
     def places(self, S: Subset) -> Subset:
-        """Return the indices of attributes of the schema among the columns of the records."""
+        """Return where the attributes S of the schema are among the columns of :meth:`records`."""
         return tuple([self.plan.asked.used.index(i) for i in S])
 
     def in_tasks(self, numbers: Sequence[int], work: tasks.Step) -> list[tuple[str, str]]:
-        """Run ``work`` on these numbers in tasks; return names and sha256 of the files it makes."""
+        """Run ``work`` on these numbers in tasks; return (name, sha256) of each file it makes."""
 
         def rows() -> "list[Row]":
             count = max(min(len(numbers), shuffled_tasks(self.table)), 1)
@@ -156,7 +156,7 @@ class Run:
 
 
 def complete(found: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the committed sha256 of every file.
+    """Return ``found``, {file: sha256}, after checking that no sha256 is None (a missing file).
 
     Raises:
         DataError: a file is missing.

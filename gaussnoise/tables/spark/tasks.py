@@ -40,12 +40,16 @@ _MOST_OPEN = 2**12  # most open files of measurements; Linux allows about 2^16 i
 
 
 def measured_name(part: int) -> str:
-    """Return the name of the file of a group's measurements."""
+    """Return the name of the file with the measurements of the group ``part`` of attributes."""
     return f"{part:06d}.npy"
 
 
 def measure(layout: Layout, commits: Commits, parts: Parts) -> Batches:
-    """Commit each group's residuals with noise, and public tables, made from its counts."""
+    """Measure groups of attributes, and commit a file of measurements for each.
+
+    A file holds residuals with noise, and exact tables of public attributes. ``parts`` has pairs
+    (index of a group, its counts). Yields a row about each committed file.
+    """
     query, draw = layout.query, partial(noise, layout.query)
     for part, counts in parts:
         group = layout.groups[part]
@@ -69,7 +73,7 @@ def measure(layout: Layout, commits: Commits, parts: Parts) -> Batches:
 
 
 def noise(query: ResidualQuery, count: int) -> Counts:
-    """Return ``count`` integers of fresh noise."""
+    """Return ``count`` integers of newly drawn noise; zeros if the query needs no noise."""
     return np.zeros(count, dtype=np.int64) if query.query is None else drawn(query.query, count)
 
 
@@ -81,7 +85,11 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Batches:
-    """Commit the tables of the groups with these numbers."""
+    """Compute the tables of the groups ``parts`` from the measurements, and commit their files.
+
+    ``measured`` is the folder of measurements, ``digests`` has the sha256 of each file in it, and
+    ``blank`` is the release with tables of zeros. Yields a row about each committed file.
+    """
     open_files = Measured(layout, measured.folder, digests)
     for part in parts:
         write = partial(_write_group, blank, layout, open_files, part)
@@ -96,7 +104,11 @@ def write_pieces(
     commits: Commits,
     numbers: Iterable[int],
 ) -> Batches:
-    """Commit the pieces of large tables with these numbers."""
+    """Compute pieces of large tables from the measurements, and commit a file for each piece.
+
+    ``numbers`` are indices in ``layout.large_pieces``; other arguments are as for
+    :func:`write_tables`.
+    """
     open_files = Measured(layout, measured.folder, digests)
     for number in numbers:
         write = partial(_write_piece, blank, layout, open_files, number)
@@ -106,9 +118,10 @@ def write_pieces(
 def committed_group(
     part: int, names: Sequence[str], commits: Commits, write: Callable[[Path], None]
 ) -> Batches:
-    """Commit the files of a group once, after ``write`` has made them in a temporary folder.
+    """Commit the files ``names`` once, after ``write`` has made them in a temporary folder.
 
-    There, ``tables/2-way/part-000001.parquet`` has the name ``tables/2-way.parquet``.
+    In that folder, ``tables/2-way/part-000001.parquet`` has the name ``tables/2-way.parquet``.
+    Files that are all committed already are not made again. Yields a row about each file.
     """
     found = {name: commits.digest(name) for name in names}
     if not all(found.values()):
@@ -128,7 +141,7 @@ def committed_group(
 def _write_group(
     blank: TableRelease, layout: Layout, files: "Measured", part: int, folder: Path
 ) -> None:
-    """Write a group's tables to a folder, one file for each number of attributes."""
+    """Write the tables of a group of attributes to a folder, a file per number of attributes."""
     plan = blank.plan
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, blank.deviation) as writer:
         for tables in layout.files(part).values():
@@ -140,7 +153,7 @@ def _write_group(
 def _write_piece(
     blank: TableRelease, layout: Layout, files: "Measured", number: int, folder: Path
 ) -> None:
-    """Write one piece of a large table to a file."""
+    """Write the piece ``layout.large_pieces[number]`` of a large table to a file in a folder."""
     plan, (S, box) = blank.plan, layout.large_pieces[number]
     deviation = partial(blank.deviation, box=box)
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, deviation) as writer:
@@ -148,14 +161,14 @@ def _write_piece(
 
 
 class Measured:
-    """Measurements in files; the sha256 of each file is checked before it is read."""
+    """The measurements that tasks committed; the sha256 of a file is checked before it is read."""
 
     def __init__(self, layout: Layout, folder: Path, digests: Mapping[str, str]) -> None:
         self._layout, self._folder, self._digests = layout, folder, digests
         self._files: dict[str, Array] = {}
 
     def table(self, S: Subset, box: Box) -> Array:
-        """Return the estimates of a range of cells of the table of S."""
+        """Return the estimated counts in a range of cells of the table of the attributes S."""
         query = self._layout.query
         parts = {
             key: self.values(*key, tuple([box[S.index(i)] for i in key[0]]))
@@ -166,7 +179,7 @@ class Measured:
         return table_of(S, exact, residuals, query, box)
 
     def values(self, T: Subset, exact: bool, box: Box) -> Array:
-        """Return a range of cells of residual T, or of the public table T if ``exact``."""
+        """Return some cells of the residual of T, or of the public table of T if ``exact``."""
         if (T, exact) in self._layout.places:
             part, place = self._layout.places[T, exact]
             shape = [self._layout.sizes[i] for i in T]
@@ -193,7 +206,11 @@ class Measured:
 def write_answers(
     release: TableRelease, answers: Mapping[int, str], commits: Commits, entries: Iterable[int]
 ) -> Batches:
-    """Commit the answers to workload entries; a negative number means the picture."""
+    """Compute the answers to some entries of the workload, and commit a file for each.
+
+    ``entries`` are indices of entries, and ``answers`` has the file of each; a negative index
+    stands for the picture of the release. Yields a row about each committed file.
+    """
     for k in entries:
         name = answers[k] if k >= 0 else PICTURE
 
@@ -213,7 +230,10 @@ def write_answers(
 
 
 def probe(commits: Commits, numbers: Iterable[int]) -> Batches:
-    """Yield rows that show which shared files this process sees, and its library versions."""
+    """Yield rows with the shared files that this task can read, and with its versions of libraries.
+
+    The driver compares the rows of all tasks, to see whether they share one file system.
+    """
     for number in numbers:
         own = secrets.token_hex(8)
         commits.commit("first", lambda path, own=own: path.write_text(own, encoding="utf-8"))
@@ -223,12 +243,12 @@ def probe(commits: Commits, numbers: Iterable[int]) -> Batches:
 
 
 def numbered(numbers: Sequence[int], work: Step, batches: Batches) -> Batches:
-    """Return the results of ``work`` on the numbers whose indices are in ``batches``."""
+    """Return ``work`` of the ``numbers`` whose indices Spark sends to this task in ``batches``."""
     return work(numbers[place] for batch in batches for place in batch["id"].to_pylist())
 
 
 def committed_row(part: int, name: str, digest: str | None) -> "pa.RecordBatch":
-    """Return a row that reports a committed file and its sha256 to the driver."""
+    """Return a row, as a batch of Arrow, that reports a committed file to the driver."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict(

@@ -35,14 +35,15 @@ class Work:
 
     @classmethod
     def beside(cls, out: Path, token: str) -> "Work":
-        """Return the work folder of the run with this token, beside the directory ``out``."""
+        """Return the private work folder of the run named ``token``, in the folder of ``out``."""
         return cls(out.with_name(f".{out.name}.{token}.work"))
 
     @staticmethod
     def clear(out: Path, charge: str | None = None) -> None:
-        """Remove the work folders beside ``out`` that killed drivers left, and whose lock is free.
+        """Remove work folders that drivers of earlier runs for ``out`` left when they were killed.
 
-        Work that a ledger may have charged stays, to be continued, unless its charge is ``charge``.
+        A folder whose lock is held stays. So does work that a ledger may have charged, to be
+        continued, unless ``charge`` identifies that charge.
         """
         left = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.work(\.[0-9a-f]{16})?")
         with contextlib.suppress(OSError):  # the next run tries again
@@ -53,7 +54,7 @@ class Work:
                     remove(path)
 
     def _clear(self, charge: str | None) -> None:
-        """Remove the folder, unless its driver is running or a ledger may have charged it."""
+        """Remove this folder, unless its driver is running or a ledger may have charged it."""
 
         def unknown() -> bool:
             charged = {path.name for path in self.folder.glob(f"{_CHARGED}*")}
@@ -69,14 +70,14 @@ class Work:
                     remove_at_once(self.folder)
 
     def make(self) -> None:
-        """Create the folder, with empty folders in it."""
+        """Create the private folder, with its inner folders and the file of its lock."""
         self.folder.mkdir(mode=0o700)
         for inner in (self.result, self._measured, self.aside):
             inner.mkdir()
         self._lock.touch()
 
     def make_key(self) -> None:
-        """Draw and store the random key by which each person's rows are chosen."""
+        """Draw and store the random key, by which the counted rows of each person are chosen."""
         with open(self.key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
@@ -84,7 +85,7 @@ class Work:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the work's lock in the ``with`` block, if the file system has locks.
+        """Hold the lock of this work folder in the ``with`` block, if the file system has locks.
 
         Raises:
             OutputError: another program holds the lock.
@@ -102,22 +103,25 @@ class Work:
 
     @property
     def result(self) -> Path:
-        """The folder that becomes the release."""
+        """The inner folder that becomes the directory of the release when it is complete."""
         return self.folder / "result"
 
     @property
     def measured(self) -> Commits:
-        """The committed residuals with noise and public tables, a file for each group or piece."""
+        """The committed measurements: residuals with noise, and public tables.
+
+        There is one file for each group of attributes, or for each piece of a large residual.
+        """
         return Commits(self._measured, self.aside)
 
     @property
     def exact(self) -> Commits:
-        """The committed exact answers about rows of large residuals: NOT public."""
+        """The committed exact answers of pieces of rows of large residuals: NOT public."""
         return Commits(self._exact, self.aside)
 
     @property
     def noisy(self) -> Commits:
-        """The committed columns of large residuals with noise."""
+        """The committed columns with noise, for residuals too large for one task."""
         return Commits(self._noisy, self.aside)
 
     @property
@@ -126,16 +130,16 @@ class Work:
         return Commits(self.result, self.aside)
 
     def again(self, limit: PersonLimit | None) -> PersonLimit | None:
-        """Return the limit with the stored key, so that a restart chooses the same rows."""
+        """Return the limit on rows per person with the stored key: restarts count the same rows."""
         return None if limit is None else replace(limit, key=self.key.read_bytes())
 
     def keep_charge(self, charge: str) -> None:
-        """Store which charge of a ledger, if any, pays for the noise drawn here."""
+        """Store ``charge``, a hash that identifies the ledger's charge for this work's noise."""
         (self.folder / f"{_CHARGED}{charge}").touch()
         sync(self.folder, deep=False)
 
     def keep_records(self, fingerprint: str) -> None:
-        """Store the fingerprint of the rows, which marks the work as begun."""
+        """Store the fingerprint of the table's rows. From then on, :attr:`begun` is True."""
         with open(self._records, "x", encoding="utf-8") as file:
             file.write(fingerprint)
             file.flush()
@@ -143,15 +147,15 @@ class Work:
 
     @property
     def begun(self) -> bool:
-        """Whether the fingerprint of the rows is stored."""
+        """Whether this work was begun: whether the fingerprint of the table's rows is stored."""
         return self._records.exists()
 
     def is_of(self, records: SparkRecords) -> bool:
-        """Return whether the work was begun with these rows."""
+        """Return whether the work was begun with these rows, by comparing fingerprints."""
         return self._records.read_text(encoding="utf-8") == records.fingerprint
 
     def check_rows(self, records: SparkRecords) -> None:
-        """Refuse other rows than those with which the work was begun.
+        """Refuse rows that differ from the rows with which the work was begun.
 
         Raises:
             DataError: the table has other rows now.
@@ -160,14 +164,17 @@ class Work:
             raise DataError(CHANGED)
 
     def digests(self, what: str) -> Mapping[str, str] | None:
-        """Return the sha256 values that :meth:`keep_digests` stored; None if it did not."""
+        """Return {file: sha256} that :meth:`keep_digests` stored as ``what``, or None."""
         try:
             return read_json(self.folder / f"{what}.json", _MOST_BYTES)
         except FileNotFoundError:
             return None
 
     def keep_digests(self, what: str, digests: Mapping[str, str]) -> None:
-        """Store the sha256 of all files of a kind: they are complete and never made again."""
+        """Store {file: sha256} of a complete set of files under the name ``what``.
+
+        The files of this set are never made again: a missing one is an error.
+        """
         for folder in (self._noisy, self._measured):
             if folder.is_dir():
                 sync(folder, deep=False)
@@ -190,7 +197,7 @@ class Work:
 
     @property
     def aside(self) -> Path:
-        """The folder of incomplete files, and of files that another task committed first."""
+        """The folder for incomplete files, and for files that another task had committed first."""
         return self.folder / "aside"
 
     @property
@@ -203,5 +210,5 @@ class Work:
 
     @property
     def key(self) -> Path:
-        """The file of the key by which each person's rows are chosen."""
+        """The file of the random key by which the counted rows of each person are chosen."""
         return self.folder / "person.key"
