@@ -84,12 +84,12 @@ class AbstractEstimates(abc.ABC):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the largest value that the true numbers can have."""
+        """The smallest and the largest value that the true numbers (without noise) can have."""
         return -math.inf, math.inf
 
     @property
     def is_linear(self) -> bool:
-        """Whether the numbers are linear forms of released cells."""
+        """Whether each number is a linear combination of released cells."""
         return self.forms is None or self.forms.bottom is None
 
     def unlimited(self, squared: float) -> ConfidenceInterval:
@@ -101,7 +101,7 @@ class AbstractEstimates(abc.ABC):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def at(self, places: Sequence[Place]) -> Function:
-        """Return cells at these indices as a function of linear forms of releases.
+        """Return some cells, by index, as a function of linear combinations of released cells.
 
         Raises:
             NotAvailableError: it is unknown how the table's cells were computed.
@@ -369,7 +369,7 @@ class AbstractEstimates(abc.ABC):
         )
 
     def closing_at(self, level: float) -> str:
-        """Return :attr:`closing` for intervals of this level."""
+        """Return the line below the printed numbers, for intervals of this level."""
         return self.closing.replace(level_text(LEVEL), level_text(level))
 
 

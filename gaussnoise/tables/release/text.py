@@ -41,7 +41,7 @@ def release_text(release: AbstractRelease) -> str:
 
 
 def numbers_text(release: AbstractRelease) -> list[str]:
-    """Return sentences about the values and the rounding of sums, and about weights."""
+    """Return sentences for readers on how sums are clipped and rounded, and on weights."""
     plan = release.plan
     used = {name for marginal in release for name in marginal}
     clipped = [a for a in plan.schema.attributes if a.is_summed and a.name in used]

@@ -47,7 +47,7 @@ class Check(NamedTuple):
     reason: str
 
     def held(self, page: str) -> str:
-        """Return a page with the checked files in it, unless they would more than double its length."""
+        """Return a page with the checked files in it, unless this more than doubles its length."""
         if self.files is None or len(self.files) > len(page):
             return page
         own = f'<script type="application/json" id="held">{self.files}</script>\n<script>'

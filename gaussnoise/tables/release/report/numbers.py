@@ -142,7 +142,7 @@ class Numbers:
             words = f"All {size:,} numbers side by side, in their order, in a band of intervals."
             names = list(map(str, table.labels[0]))
             estimate = np.ravel(table.estimate)
-            return [profile_chart(estimate, low, high, names, self.anchor, self._picture_title, words)]
+            return [profile_chart(estimate, low, high, names, self.anchor, self._headline, words)]
         order = _order(table.estimate).tolist()
         ends = cells_of(table, [*order[:_ENDS], *order[-_ENDS:]])
         words = f"The {_ENDS} largest and the {_ENDS} smallest of {size:,} numbers."
@@ -150,12 +150,15 @@ class Numbers:
         return [picture._replace(caption=f"{words} {picture.caption}".rstrip())]
 
     @property
-    def _picture_title(self) -> str:
+    def _headline(self) -> str:
         what = "changes" if self.kind == "changes" else "estimates"
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
-        """Return a picture with a line for each cell; the text only counts the ``hidden`` others."""
+        """Return a picture with a line for each cell.
+
+        ``hidden`` is the number of other cells, which only the picture's description mentions.
+        """
         others = self.table.others if isinstance(self.table, ComparisonTable) else {}
         pairs = others.items()
         aside = [
@@ -173,7 +176,7 @@ class Numbers:
         if hidden:
             rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
         from_zero = self.kind != "mean"
-        return interval_chart(rows, self.anchor, self._picture_title, words, from_zero=from_zero)
+        return interval_chart(rows, self.anchor, self._headline, words, from_zero=from_zero)
 
     def _colours(self) -> list[Picture]:
         """Return pictures of two attributes in colours.
@@ -210,7 +213,7 @@ class Numbers:
                 (names[0], names[1]),
                 most,
                 f"{self.anchor}-{k}",
-                f"{self._picture_title}{'; ' * bool(title)}{title}",
+                f"{self._headline}{'; ' * bool(title)}{title}",
                 words,
                 digits,
             )._replace(caption=f"{title}. {words}" if title else words)
@@ -276,7 +279,7 @@ class Numbers:
 
     @property
     def cells_beside(self) -> list[Cell]:
-        """The cells of the second column of numbers, from the table ``beside``; empty without it."""
+        """The cells of the second column of numbers, from the table ``beside``; empty if None."""
         return [] if self.beside is None else cells_of(self.beside, self._places)
 
     @property

@@ -57,7 +57,7 @@ class OverTime:
 
     @property
     def columns(self) -> list[str]:
-        """The headings of the table's columns: the names of the last ticks (releases of a stream)."""
+        """The headings of the columns: the last ticks (each tick is one release of a stream)."""
         return [f"tick {tick}" for tick in self.series.labels[0][-_MOST_TICKS:]]
 
     @property

@@ -239,7 +239,7 @@ def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object
 
 
 def _size(row: Likeness) -> float:
-    """Return the largest number in a row of a comparison, by which to choose decimals; 0 for dates."""
+    """Return the largest absolute number in a row of a comparison; 0 for dates."""
     return max((abs(x) for x in row[2:6] if isinstance(x, float)), default=0.0)
 
 
@@ -317,7 +317,7 @@ def _page(
 
 
 def _risks(facts: Facts, rho: float) -> tuple[float, str]:
-    """Return (ε at the δ that pages show, the largest posterior belief that a row is in the data).
+    """Return (ε at the δ that pages show, the largest belief about one row after the release).
 
     ``rho``: the privacy cost of the noise in zCDP.
     """
@@ -371,7 +371,7 @@ def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
 
 
 def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
-    """Return facts on the half-widths of intervals, with those that independent noise would give."""
+    """Return facts about the half-widths of intervals, beside those under independent noise."""
     ours = half_widths(plan)
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
     order = np.argsort(ours, kind="stable")
