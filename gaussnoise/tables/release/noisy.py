@@ -58,7 +58,7 @@ class AbstractRelease(PickledByArguments):
 
     @property
     def times(self) -> str | None:
-        """In words, the ticks (releases of a stream) that these tables are about; else None."""
+        """The ticks (releases of a stream) that these tables are about, in words; None for no stream."""
         return None if self.over is None else self.over.times
 
     @property

@@ -475,7 +475,7 @@ def asked_population(
     others: Sequence[Mapping[str, object]],
     level: float,
 ) -> Population | None:
-    """Return a column's means by group, or the difference of two groups' means.
+    """Return the means of a column by group, or the mean of one group minus that of another.
 
     None is returned if the release does not tell them.
 

@@ -320,7 +320,7 @@ def _covariances(release: AbstractRelease, parts: _Within) -> Array:
 
 
 def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool) -> Array:
-    """Return the factor of attribute i in the covariance of a part and its group, for each part.
+    """Return, for each part, the factor of attribute i in the covariance of part and group.
 
     ``measured`` tells whether the measured set of attributes, whose noise is meant, contains i.
     """

@@ -124,7 +124,7 @@ class MeanTable(AbstractEstimates):
 
     @property
     def cut(self) -> NDArray[np.bool_]:
-        """For each mean, whether noise moved it outside the clipping interval, so that it is cut."""
+        """For each mean, whether noise moved it outside the clipping interval, so it is cut."""
         above = np.abs(self.above) if self.is_bounded else -self.above
         return (self.counts > 0) & (above > self.counts)
 
@@ -412,7 +412,10 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
 
 
 def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict:
-    """Return arguments for a table: what tells the number, or product of numbers, and groups."""
+    """Return arguments for a table of sums: the name and interval of the number, and the groups.
+
+    Several numbers stand for their product.
+    """
     schema, weight = release.plan.schema, release.plan.weight
     ends = schema.attributes[numbers[0]].interval
     for i in numbers[1:]:

@@ -204,7 +204,7 @@ class _Rows:
         self.filtered = self.count
 
     def write_totals(self, rows: Any) -> None:
-        """Write rows of totals in bold; their row style tells readers of numbers to skip them."""
+        """Write rows of totals in bold; readers of numbers skip the rows that have this style."""
         self._write(self._cells(rows), [_IN_TOTALS[style] for style in self._styles], _IN_TOTALS[0])
 
     def _cells(self, rows: Any) -> Iterable[Sequence[object]]:

@@ -32,7 +32,7 @@ _TOO_LONG = (
 
 
 class Check(NamedTuple):
-    """What a page needs so that a reader's browser can verify its numbers.
+    """The script and the files with which the browser of a reader can verify a page.
 
     Attributes:
         script: JavaScript, the content of one element.
