@@ -58,7 +58,7 @@ class AbstractRelease(PickledByArguments):
 
     @property
     def times(self) -> str | None:
-        """The ticks (releases of a stream) that these tables are about, in words; None for no stream."""
+        """The ticks (releases of a stream) that the tables are about, in words; else None."""
         return None if self.over is None else self.over.times
 
     @property

@@ -244,7 +244,7 @@ def _write(
 
 
 def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
-    """Return a colour scale for cells.
+    """Return the colours, and the scale that maps counts to them, for a heat map of cells.
 
     Zero is in the middle if negative cells matter; else the scale starts at the lowest cell or 0.
     """

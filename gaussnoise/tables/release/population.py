@@ -91,7 +91,7 @@ class Grid(NamedTuple):
 
 
 class Population(NamedTuple):
-    """Means of a population, or differences of two groups, that answer a question.
+    """The answer to a question about a population: means, or differences between two groups.
 
     Attributes:
         parts: each mean or difference.
@@ -390,7 +390,7 @@ class ColumnMeans:
 
 
 def shown_parts(found: Any, estimate: float) -> list[str]:
-    """Return an estimate, its interval, and the components of the interval as text."""
+    """Return the texts of an estimate, of its interval, and of the components of the interval."""
     if found.reason:
         return ["none", *["—"] * len(PARTS)]
     half = (found.high - found.low) / 2
@@ -475,7 +475,7 @@ def asked_population(
     others: Sequence[Mapping[str, object]],
     level: float,
 ) -> Population | None:
-    """Return the means of a column by group, or the mean of one group minus that of another.
+    """Return the means of a column by group, or the difference between the means of two groups.
 
     None is returned if the release does not tell them.
 
@@ -611,7 +611,10 @@ def means_in(
 def _weighted(
     release: AbstractRelease, own: FoundRange, groups: Any, level: float
 ) -> Iterator[ColumnMean]:
-    """Yield the weighted means of the counted rows, with intervals for noise only."""
+    """Yield the weighted mean of a column in every group.
+
+    Intervals are for the mean of the counted rows, so they are due to noise only.
+    """
     table = means(release, own.column, tuple(a.name for a in groups))
     lows, highs = table.confidence_interval(level)
     ends = (own.low or 0.0, own.high or 0.0)
@@ -649,7 +652,10 @@ def _mean(
     unit: int,
     rows: int,
 ) -> ColumnMean:
-    """Return the mean as a ratio of noisy sums, with deviations to first order.
+    """Return the mean of a column in one group: the ratio of a noisy sum and a noisy count.
+
+    ``sums`` and ``variances`` have the noisy sums of this group and the variances of their noise.
+    Standard deviations of the ratio are to first order.
 
     Counts must be far above noise. The rows of one person may depend on each other, so that
     sampling has up to ``rows`` times the variance.

@@ -169,7 +169,7 @@ class Support(NamedTuple):
         return shown_places(places, self.edges)
 
     def numbers(self, shown: NDArray[Any]) -> Array:
-        """Return values as numbers, the inverse of :meth:`shown`; NaN for NaT."""
+        """Return numbers, days or timestamps as plain numbers, the inverse of :meth:`shown`."""
         if not is_dated(self.edges):
             return shown
         numbers = shown.astype("datetime64[us]").astype(np.int64).astype(np.float64)

@@ -275,6 +275,6 @@ def conditions_text(schema: Schema, where: Conditions, *, titled: bool = False) 
 
 
 def quoted(text: str) -> str:
-    """Return a name or label as questions need it: in quotes if it has special characters."""
+    """Return a name or label as questions write it: in quotes if it has special characters."""
     plain = INTERVAL.fullmatch(text) or not re.search(r'[\s,|()=<>"]', text)
     return text if plain else '"' + text.replace('"', '""') + '"'

@@ -438,7 +438,10 @@ def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]
 
 
 def _bias(moments: Moments, beta: Array) -> Array:
-    """Return the bias of least squares to first order, from products of noise in two moments."""
+    """Return the leading term of the bias of least-squares coefficients due to noise.
+
+    It comes from products of the noise in two moments.
+    """
     inverse = np.linalg.inv(moments.gram)
     both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # axes (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

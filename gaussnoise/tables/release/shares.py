@@ -268,12 +268,12 @@ class _Within(NamedTuple):
 
     @property
     def parts(self) -> Term:
-        """The queries that count the parts."""
+        """The queries that count the parts, as pairs (attribute index, queries)."""
         return tuple((i, self.asked[i]) for i in self.subset)
 
     @property
     def wholes(self) -> Term:
-        """The queries that count the groups."""
+        """The queries that count the groups, as pairs (attribute index, queries)."""
         return tuple((i, self.given[i]) for i in sorted(self.given))
 
     def spread(self, values: Array) -> Array:
@@ -303,7 +303,7 @@ def _has_levels(release: AbstractRelease, names: Names) -> bool:
 
 
 def _covariances(release: AbstractRelease, parts: _Within) -> Array:
-    """Return the covariance of every part's count with its group's count.
+    """Return the covariance of noise between the count of every part and the count of its group.
 
     It is the variance of the noise that both counts share. A group sums over all categories of
     attributes that are not in ``given``; along these, all noise except that of totals sums to zero.
@@ -320,7 +320,7 @@ def _covariances(release: AbstractRelease, parts: _Within) -> Array:
 
 
 def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool) -> Array:
-    """Return, for each part, the factor of attribute i in the covariance of part and group.
+    """Return, for each part, the factor that attribute i adds to its covariance with the group.
 
     ``measured`` tells whether the measured set of attributes, whose noise is meant, contains i.
     """

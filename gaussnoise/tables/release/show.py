@@ -27,7 +27,7 @@ def table_text(
     private: bool,
     headings: Sequence[str] = (),
 ) -> str:
-    """Return cells in C order as text, one per line.
+    """Return the text of a table, with one line for each of its first cells in C order.
 
     Args:
         title: the first line.
@@ -61,7 +61,7 @@ def rows_text(
     private: bool,
     headings: Sequence[str] = (),
 ) -> str:
-    """Return rows of labels and numbers in columns, with column names; drop empty closing lines.
+    """Return the text of a table: title, column names, rows, and closing lines that are not empty.
 
     ``headings`` replace the names of attributes if that fits a terminal.
     """
@@ -138,13 +138,15 @@ def ends_text(
 
 
 def missing_text(estimate: np.ndarray, ends: Sequence[np.ndarray]) -> list[str]:
-    """Return a line that explains missing numbers and bounds; nothing if none is missing."""
+    """Return a list with one line that explains missing numbers and bounds; [] if all are there."""
     missing = any(not np.isfinite(values).all() for values in (estimate, *ends))
     return [_MISSING] * missing
 
 
 def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
-    """Return the first numbers as text, with decimals that show the smallest deviation.
+    """Return the first numbers as text, rounded to decimals that suit their noise.
+
+    The smallest standard deviation among them would have three digits with these decimals.
 
     Three digits of the smallest standard deviation are shown.
 

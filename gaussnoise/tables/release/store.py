@@ -42,7 +42,7 @@ _BYTES_OF_A_CHARACTER = 7  # if it is escaped
 
 @dataclass(frozen=True)
 class Place:
-    """The location of a table: a file inside the folder, and its first row there.
+    """The location of a table: a file in the release's folder, its first row there, its shape.
 
     A table that is longer than its file continues in the next numbered file, and so on.
     """
@@ -53,7 +53,7 @@ class Place:
 
 
 class Answers(NamedTuple):
-    """A table of the answers to an entry of a workload, in a format of one file.
+    """A table of the answers to one entry of the workload, to be added to the common workbook.
 
     If ``is_brief``, the table is a shorter one, with means.
     """
@@ -67,7 +67,7 @@ class Answers(NamedTuple):
 @final
 @dataclass(frozen=True)
 class ZeroTables(Mapping[Subset, Array]):
-    """Tables of zeros, by sorted attribute indices, for a release before its data are read."""
+    """A mapping {sorted attribute indices: table of zeros}, before the data are read."""
 
     shapes: Mapping[Subset, tuple[int, ...]]
 
@@ -84,7 +84,7 @@ class ZeroTables(Mapping[Subset, Array]):
 @final
 @dataclass(frozen=True, eq=False)
 class StoredTables(Mapping[Subset, Array]):
-    """Estimates in files that :func:`table_writer` wrote, by sorted attribute indices."""
+    """A mapping {sorted attribute indices: estimates}, which reads each table from its file."""
 
     folder: Path
     places: Mapping[Subset, Place]
@@ -137,7 +137,7 @@ class StoredTables(Mapping[Subset, Array]):
         return None
 
     def _runs(self) -> Iterator[list[Subset]]:
-        """Yield lists of consecutive tables of a file, small enough to be read together."""
+        """Yield lists of tables that follow each other in a file and are read together."""
         run: list[Subset] = []
         cells, end = 0, ("", 0)
         placed = sorted(self.places.items(), key=lambda item: (item[1].file, item[1].first_row))
@@ -173,13 +173,13 @@ def read_numbers(path: Path, names: Sequence[str], first_row: int, rows: int) ->
 
 
 def with_intervals(estimate: Array, deviation: Array) -> dict[str, Array]:
-    """Return {column: numbers}: estimate, deviation and bounds of the interval of each cell."""
+    """Return {column: numbers} with estimate, standard deviation, low and high of each cell."""
     ends = confidence_interval(estimate, deviation, LEVEL, False)
     return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
 
 
 def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) -> str | None:
-    """Return the first column that differs by more than rounding errors, or None."""
+    """Return the first column whose numbers differ by more than rounding errors; or None."""
     first, second = [*expected][:2]
     size = np.abs(expected[first]) + np.abs(expected[second])
     for name in (second, *expected):
@@ -194,7 +194,7 @@ def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) ->
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Replace pyarrow's errors, whose messages show the content of files."""
+    """Turn pyarrow's errors inside the block, which show the content of files, into OutputError."""
     try:
         yield
     except (
@@ -482,7 +482,7 @@ def table_writer(
     notes: Notes = UNSAID,
     answers: Sequence[Answers] = (),
 ) -> AbstractTableWriter:
-    """Return a writer of separate files for up to 1000 marginals, else of one dataset.
+    """Return a writer of tables: one file each for up to 1000 marginals, else a Parquet dataset.
 
     ``notes`` are sentences about the tables, for formats that can hold them. ``answers`` are tables
     that a format of one file gets later: see :class:`AbstractBook`.
@@ -525,7 +525,7 @@ def _slices(size: int) -> Iterator[slice]:
 def file_names(
     marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables"
 ) -> list[str]:
-    """Return one path per marginal.
+    """Return the path of the file of each marginal, inside the release's folder.
 
     Paths have numbers, so that they differ even if special characters are dropped.
     """

@@ -49,7 +49,7 @@ _RUN = re.compile(r"[0-9a-f]{16}")
 
 
 def is_versions(value: Any) -> bool:
-    """Return whether a value is {library: version}."""
+    """Return whether a value from a record has the form {library: version}."""
     return type(value) is dict and all(
         type(own) is str and _VERSION.fullmatch(own) for own in value.values()
     )
@@ -197,7 +197,9 @@ def difference(
     file: str = "release.json",
     as_matrix: bool = False,
 ) -> str | None:
-    """Return the first disagreement of a record, or of a text beside it, in words; or None.
+    """Return in words where a record, or a text beside it, first differs from what is expected.
+
+    None is returned if nothing differs.
 
     If another version wrote the record, only the :data:`_NUMBERS` are compared, and whether the
     summary is that of a simulation. If a base is stored as its matrix, all is compared except texts
@@ -238,7 +240,9 @@ def difference(
 def list_difference(
     plan: "Plan", folder: Path, record: Mapping[str, Any], **lists: Sequence[Mapping[str, object]]
 ) -> str | None:
-    """Return the first entry of a list in a file that disagrees with the plan, in words; or None.
+    """Return in words the first entry of a list, kept in a file, that disagrees with the plan.
+
+    None is returned if all entries agree.
 
     ``lists``: the entries that are expected of each list of the record.
     """

@@ -58,7 +58,7 @@ class ZeroSumQuery:
     """
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
-        """Return the projection, flattened in C order."""
+        """Return the projection of a marginal, as a vector in C order."""
         # a jax array; the projection uses only its methods
         values: Any = marginal.datavector(flatten=False)
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
@@ -82,12 +82,12 @@ class ContrastQuery:
     matrices: tuple[NDArray[np.float64] | None, ...]
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
-        """Return the answer, flattened in C order."""
+        """Return the answer to the query, given a marginal, as a vector in C order."""
         values: Any = marginal.datavector(flatten=False)
         return self.of(values).reshape(-1)
 
     def of(self, values: Any) -> Any:
-        """Return the answer for an array of numpy or jax."""
+        """Return the answer to the query, given the marginal as an array of numpy or jax."""
         for axis, matrix in enumerate(self.matrices):
             if matrix is None:
                 values = project_zero_sum(values, [axis])

@@ -65,7 +65,7 @@ def numbers_text(release: AbstractRelease) -> list[str]:
 
 
 def dropped_text(release: AbstractRelease) -> list[str]:
-    """Return sentences about rows that no table counts."""
+    """Return sentences for readers about the rows that no table counts."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     clipped = [a.name for a in release.plan.schema.attributes if a.name in strict and a.is_summed]

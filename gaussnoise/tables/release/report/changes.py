@@ -47,7 +47,7 @@ _ENDS = 10  # rows of largest and of smallest changes, for a longer table
 @final
 @dataclass(frozen=True)
 class _Section:
-    """A table of changes on the page, with the anchor of its section."""
+    """A section of the page, with one table of changes."""
 
     one: ShownChanges
     anchor: str

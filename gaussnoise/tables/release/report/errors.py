@@ -87,7 +87,7 @@ def error_text(errors: Errors) -> str:
 
 
 def typical_error(errors: list[Errors], noun: str) -> str:
-    """Return the range of the half-widths of all counts as text, like "± 4 to ± 9 rows".
+    """Return the smallest and largest half-width of counts as text, like "± 4 to ± 9 rows".
 
     If nothing is counted, it is the range for sums. ``noun`` says what is counted.
     """

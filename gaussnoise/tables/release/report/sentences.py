@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 def gap_text(
     first: str, second: str, gap: float, ends: tuple[float, float], sd: float, noun: str = ""
 ) -> str:
-    """Return a sentence about the difference of two means, or of two counts."""
+    """Return a sentence about the difference of two means, or of two counts, with its interval."""
     sign, digits = 1 if gap > 0 else -1, digits_of(sd)
     low, high = sorted((sign * ends[0], sign * ends[1]))
     size = number(sign * gap, digits)
