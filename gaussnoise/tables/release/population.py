@@ -475,9 +475,9 @@ def asked_population(
     others: Sequence[Mapping[str, object]],
     level: float,
 ) -> Population | None:
-    """Return the means of a column by group, or the difference between the means of two groups.
+    """Return the means of a column by group, or the difference between two groups.
 
-    None is returned if the release does not tell them.
+    None is returned if the release has no answer.
 
     Args:
         release: a release of :func:`column_means`, without weights.

@@ -62,7 +62,10 @@ class RefusedError(ParameterError):
 @final
 @dataclass(frozen=True)
 class Level:
-    """A condition that asks for one answer for each group of categories at a level."""
+    """A condition that asks for one answer for each group of a level.
+
+    A level is a named grouping of the categories of an attribute, such as ages in decades.
+    """
 
     name: str
     labels: tuple[Category, ...]
@@ -77,7 +80,7 @@ class Level:
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """A condition on the whole of a share: for each part, the group of the level that holds it."""
+    """A condition that defines the whole of a share: the group of a level that has the part."""
 
     name: str
     cells: tuple[Cells, ...]

@@ -320,9 +320,9 @@ def _covariances(release: AbstractRelease, parts: _Within) -> Array:
 
 
 def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool) -> Array:
-    """Return, for each part, the factor that attribute i adds to its covariance with the group.
+    """Return the factor of attribute i in the covariance of a part with its group, for each part.
 
-    ``measured`` tells whether the measured set of attributes, whose noise is meant, contains i.
+    ``measured`` says whether the measured set of attributes, whose noise is meant, contains i.
     """
     strategy = release.query.strategies[i]
     seen = strategy.root if measured else strategy.profile[:, None]

@@ -197,7 +197,7 @@ def difference(
     file: str = "release.json",
     as_matrix: bool = False,
 ) -> str | None:
-    """Return in words where a record, or a text beside it, first differs from what is expected.
+    """Return the first difference between a record or a text in a folder and the expected ones.
 
     None is returned if nothing differs.
 

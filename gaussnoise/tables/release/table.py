@@ -435,7 +435,7 @@ class QueryTable(AbstractEstimates):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ProportionTable(AbstractEstimates):
-    """Shares of groups: released counts divided by the released counts of their groups.
+    """Shares: the released count of each cell divided by the released count of its group.
 
     A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. Its intervals are
     still exact (Fieller 1954), since the noise of counts is Gaussian with known covariance.

@@ -18,7 +18,7 @@ INTERVALS = (
 
 
 def release_text(release: AbstractRelease) -> str:
-    """Return the summary of a release for readers."""
+    """Return the summary of a release as text: size, privacy, plan and accuracy."""
     plan = release.plan
     charged = f"rho = {release.rho_charged:.10g}" if release.private else "nothing"
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"

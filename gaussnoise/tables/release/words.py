@@ -497,7 +497,9 @@ class Reader:
         self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
-        """Return the question with a noun that fits what the tables count; [] if there is no other.
+        """Return a list with the question in which a fitting noun replaces a part; or [].
+
+        A noun fits if it names what the tables count.
 
         The noun replaces the text from ``start`` to ``end``.
         """

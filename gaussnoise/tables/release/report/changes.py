@@ -152,7 +152,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
 
 
 def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
-    """Return the facts about one of the two releases, for the template of the page."""
+    """Return the facts about the earlier or later release (``when``), for the page's template."""
     plan, (total,) = release.plan, cells_of(release[()], [0])
     return {
         "when": when,

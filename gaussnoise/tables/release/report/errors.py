@@ -87,9 +87,9 @@ def error_text(errors: Errors) -> str:
 
 
 def typical_error(errors: list[Errors], noun: str) -> str:
-    """Return the smallest and largest half-width of counts as text, like "± 4 to ± 9 rows".
+    """Return the range of half-widths for counts as text, like "± 4 to ± 9 rows".
 
-    If nothing is counted, it is the range for sums. ``noun`` says what is counted.
+    If nothing is counted, it is the range for sums. ``noun`` names the counted things.
     """
     counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
     widths = counts or [w for entry in errors for w in entry.values()]

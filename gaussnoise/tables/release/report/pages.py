@@ -155,7 +155,7 @@ def release_page(
 def tables_facts(
     release: AbstractRelease, errors: Sequence[Errors], counted: str, synthetic: Any
 ) -> dict[str, object]:
-    """Return facts about the tables of a release, or of a combination, for a page's template."""
+    """Return {name in a page's template: value}, about the tables of a release or a combination."""
     plan, entries = release.plan, entries_of(release)
     (total,) = cells_of(release[()], [0])
     used = [name for name in plan.schema.names if any(name in own for own in release)]
