@@ -135,7 +135,7 @@ def _form(
         fields: dict[str, Any] = {
             "id": ui.input("Name of the release", value=proposed),
             "format": ui.select(formats, value=own["format"], label="Format of the tables"),
-            "purpose": ui.input("Purpose, one public line (may be empty)", value=own["purpose"]),
+            "purpose": ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"]),
             "requested_by": ui.input("Requested by (may be empty)", value=own["requested_by"]),
         }
         fields["format"].classes("w-48")

@@ -150,7 +150,7 @@ class Form:
                 "Title of its public pages (if empty, the one on the page Release)",
                 value=own["title"],
             )
-            purpose = ui.input("Purpose, one public line (may be empty)", value=own["purpose"])
+            purpose = ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"])
             by = ui.input("Requested by (may be empty)", value=own["requested_by"])
             for field in (title, purpose, by):
                 field.classes("w-full")

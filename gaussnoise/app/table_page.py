@@ -76,7 +76,10 @@ def _file(state: State, schema: Schema | None) -> None:
             said = f" ({written(own)})" if own else ""
             ui.label(f"Chosen: {', '.join(chosen)}{said}")
         if not names:
-            ui.label("There is no table in the folder yet: put a CSV, Parquet or Excel file there.")
+            ui.label(
+                f"There is no table in {project.folder} yet: put a CSV, Parquet or Excel file "
+                "there."
+            )
             ui.button("Look again", on_click=lambda: go("/"))
             return
         start = chosen[0] if chosen and chosen[0] in names else names[0] if not names[1:] else None
