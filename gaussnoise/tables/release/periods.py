@@ -116,7 +116,7 @@ class Times(NamedTuple):
     plain: tuple[Period | None, ...] = ()
 
     def cells(self, first: Period, last: Period) -> Cells:
-        """Return the indices of the cells between the start of one period and the end of another.
+        """Return the indices of the cells from the start of ``first`` to the end of ``last``.
 
         Raises:
             InexactError: no labels or bins represent this time, or it occurs in several years.

@@ -85,7 +85,7 @@ class Grid(NamedTuple):
         return self if max(map(len, self.lines)) <= WIDTH else self.short
 
     def of_column(self, column: str) -> "Grid":
-        """Return the rows for one column of the data, without its name."""
+        """Return the table with only the rows about one data column, without the column's name."""
         rows = [row[1:] for row in self.rows if row[0] == column]
         return self._replace(words=self.words[1:], rows=rows)
 
@@ -289,7 +289,7 @@ class ColumnMeans:
 
     @property
     def count_of(self) -> str:
-        """The meaning of ``count``, in words: an estimate that leaves out part of the group.
+        """The meaning of ``count`` in words: which rows or persons of a group it counts.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -333,7 +333,7 @@ class ColumnMeans:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about the intervals, and about groups without a mean."""
+        """Sentences for readers about the intervals, and about groups without a mean."""
         plan: Any = self.release.plan
         return [
             PARTS_TEXT
@@ -400,7 +400,7 @@ def shown_parts(found: Any, estimate: float) -> list[str]:
 
 
 def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDifference]) -> Grid:
-    """Return differences between groups as text, for these grouping columns."""
+    """Return a table of texts with differences between groups and their intervals."""
     rows = [
         [g.column, *(_compared(g, name) for name in names), *shown_parts(g, g.difference)]
         for g in gaps

@@ -136,7 +136,7 @@ def simulated(
     on_outside: OnOutside,
     progress: bool | Counted | None,
 ) -> TableRelease:
-    """Return tables with the noise that ``draw(count)`` returns, without privacy."""
+    """Return a release that is NOT private: its noise is drawn by ``draw(count)``."""
     check_size("simulate", plan)
     check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)

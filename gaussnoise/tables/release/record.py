@@ -118,7 +118,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
 
 
 def _witness_record(plan: "Plan") -> dict[str, object]:
-    """Return for the record the measure that proves the bound ``gamma_lower``; or {}.
+    """Return the proof of the bound ``gamma_lower`` for the record; or {} if too long.
 
     Under replacement of rows, it weights the sets of attributes in which two rows differ.
     """
@@ -138,7 +138,10 @@ def _witness_record(plan: "Plan") -> dict[str, object]:
 
 
 def _unit_record(plan: "Plan") -> dict[str, object]:
-    """Return for the record how many integer units a row adds to the counts, and what they mean."""
+    """Return the record's field on the integer units in which the counts of tables are computed.
+
+    A row adds several units if tables have clipped numbers, or if rows have weights.
+    """
     meaning = (
         "a row adds so many units to the integer counts of every table, spread over the virtual "
         "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
@@ -151,7 +154,7 @@ def _unit_record(plan: "Plan") -> dict[str, object]:
 
 
 def _entries(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[str, object]]:
-    """Return for the record each entry of the workload: bases, weight and accuracy."""
+    """Return the record's list of workload entries, each with queries, weight and accuracy."""
     plan = release.plan
     entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
     return [
@@ -171,7 +174,7 @@ def _entries(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[
 
 
 def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return for the record one entry for every released table, without the table's file."""
+    """Return the record's list of released tables, without the file of each table."""
     plan = release.plan
     return [
         {
@@ -185,7 +188,7 @@ def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
 
 
 def _deviation_record(release: AbstractRelease, S: Subset) -> dict[str, object]:
-    """Return for the record the standard deviation of a table's cells.
+    """Return the record's field on the standard deviation of noise in a table's cells.
 
     If cells differ in it, these are the smallest and the largest one.
     """
@@ -200,12 +203,12 @@ def _deviation_record(release: AbstractRelease, S: Subset) -> dict[str, object]:
 
 
 def measurement_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return for the record one entry for every noisy measurement of a release."""
+    """Return the record's list of noisy measurements of a release."""
     return measurements_of(release.plan.schema.names, release.query)
 
 
 def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[str, object]]:
-    """Return for the record one entry for every set of attributes whose residual is measured."""
+    """Return the record's list of noisy measurements, one for each set of attributes measured."""
     return [
         # as text, since multipliers exceed 64 bits for extreme budgets
         {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}

@@ -108,7 +108,7 @@ class _LeastSquares:
 
 
 def law_of(moments: Moments, variance: float) -> Law:
-    """Return the distribution of the least-squares coefficients.
+    """Return what tests and intervals of least squares need: equations and estimated coefficients.
 
     ``variance`` is the variance of the number about its expectation in a row.
     """

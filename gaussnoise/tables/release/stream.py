@@ -20,7 +20,9 @@ def noisy_tables(
     query: ResidualQuery,
     noise: NoiseStream,
 ) -> Iterator[tuple[Subset, Array]]:
-    """Yield each planned marginal with noise, as soon as it is counted.
+    """Yield (attribute indices, noisy table) for each planned marginal, as soon as it is counted.
+
+    The residual of a set of attributes is the part of its table that its margins do not determine.
 
     Each residual is measured once, from the first marginal that contains it, and kept until the
     last marginal that needs it: memory is that of the largest table and of shared residuals.

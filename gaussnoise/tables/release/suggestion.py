@@ -239,7 +239,7 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def _known_texts(text: str, known: Collection[str]) -> Iterator[str]:
-    """Yield the names and labels that a text contains, the longest possible at every word."""
+    """Yield the ``known`` names and labels in a text; at each word, the longest that fits."""
     words = [match[0].strip('"').lower() for match in _WORD.finditer(text)]
     at = 0
     while at < len(words):

@@ -186,7 +186,7 @@ class SummaryTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for all statistics; for means, as in :class:`MeanTable`."""
+        """Return intervals for all statistics; intervals of means are like those of MeanTable."""
         if simultaneous:  # for all numbers together, the level that each one needs
             level = level ** (1 / self.estimate.size)
         first, second = (part.confidence_interval(level) for part in self.parts)

@@ -114,7 +114,7 @@ class AbstractEstimates(abc.ABC):
         return self.forms.at(places)
 
     def part(self, axis: int, k: int) -> Self:
-        """Return the cells of one label of an attribute, along the remaining axes."""
+        """Return the part of the table for the k-th label along an axis, without this axis."""
         shape, own = self.estimate.shape, {}
         for one in fields(self):
             value = getattr(self, one.name)

@@ -67,7 +67,7 @@ def as_pandas(rows: "pa.Table") -> "pd.DataFrame":
 
 
 def _recorded(rows: "pa.Table") -> dict[str, Any]:
-    """Return what the metadata of an arrow table say about its intervals, from with_level."""
+    """Return the record of intervals that :func:`with_level` added to an arrow table's metadata."""
     record = (rows.schema.metadata or {}).get(b"gaussnoise")
     return {} if record is None else json.loads(record)
 

@@ -57,7 +57,10 @@ class Row(NamedTuple):
 def interval_chart(
     rows: Sequence[Row], name: str, title: str, description: str, *, from_zero: bool = True
 ) -> Picture:
-    """Draw a line for each interval and a dot for each estimate; headings have their own lines."""
+    """Draw a picture with a line for each interval and a dot for each estimate.
+
+    Headings have their own lines.
+    """
     from matplotlib.transforms import blended_transform_factory
 
     names, *columns = zip(*rows, strict=True)

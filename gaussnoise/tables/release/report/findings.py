@@ -15,7 +15,7 @@ from .sentences import MOST_NAME, NONE, SAME, gap_text, highest, labels_text, ra
 
 
 def finding_of(numbers: Numbers) -> str | None:
-    """Return a sentence that is true with the probability of intervals; None if there is none.
+    """Return a sentence about a table, true with the confidence level of intervals; or None.
 
     It is about one number, the difference of two, or the largest of several. Intervals of several
     are simultaneous, since the largest is selected by its estimate. For means of several groups of
