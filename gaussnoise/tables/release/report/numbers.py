@@ -109,7 +109,7 @@ class Numbers:
 
     @property
     def note(self) -> str:
-        """A sentence for readers if all numbers are exact, or if noise hides some or all; else ""."""
+        """A sentence if all numbers are exact, or if noise hides some or all of them; else ""."""
         deviation, (least, most) = self.table.standard_deviation, self.table.limits
         known = np.isfinite(deviation) & (deviation <= most - least)
         if not known.any():
