@@ -1,4 +1,4 @@
-"""All tables of a release, replaced by the nearest tables of any data set: biased."""
+"""All tables of a release, replaced by the nearest tables that a data set can have: biased."""
 
 from collections.abc import Mapping
 

@@ -38,7 +38,9 @@ Names = str | tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class AbstractRelease(PickledByArguments):
-    """The tables of a release with their covariance: what functions of releases use.
+    """The tables of a release, with the covariance of their noise.
+
+    Functions that compute answers from a release take this class.
 
     :class:`TableRelease` describes its attributes.
     """
@@ -56,7 +58,7 @@ class AbstractRelease(PickledByArguments):
 
     @property
     def times(self) -> str | None:
-        """The ticks of a stream that these tables are about, in words; None without a stream."""
+        """The ticks (releases of a stream) that the tables are about, in words; else None."""
         return None if self.over is None else self.over.times
 
     @property
@@ -71,7 +73,7 @@ class AbstractRelease(PickledByArguments):
         return len(self.plan.marginals)
 
     def kept(self) -> Self:
-        """Return the same release, with tables kept in memory after they are read once."""
+        """Return the same release, but each table stays in memory once it was read."""
         return replace(self, tables=KeptTables(self.tables))
 
     def __getitem__(self, names: Names) -> MarginalTable:
@@ -92,11 +94,18 @@ class AbstractRelease(PickledByArguments):
 
     @cached_property
     def public_rows(self) -> float | None:
-        """The number of rows if it is public, as under replacement; otherwise None."""
+        """The number of rows of the data if it is public; otherwise None.
+
+        It is public where the guarantee hides the replacement of a row.
+        """
         return None if () in self.query.multipliers else float(estimate_of(self, ())[2])
 
     def deviation(self, S: Subset, box: Box | None = None) -> Array:
-        """Return standard deviations of the table of S, or of a box; one number if equal."""
+        """Return the standard deviations of the noise in the table of the attributes S.
+
+        If a box of cells is given, they are those of its cells; if all are equal, they are one
+        number.
+        """
         return np.sqrt(np.asarray(self.covariance.table_variance(S, box)))
 
     def answers(self, entry: Entry) -> QueryTable:
@@ -148,14 +157,20 @@ class AbstractRelease(PickledByArguments):
         )
 
     def _forms(self, term: Mapping[int, AbstractBase]) -> CellForms:
-        """Return the cells of a table as linear forms, with one axis for each attribute."""
+        """Return each answer about a table as a linear combination of released cells.
+
+        ``term`` is {attribute index: its queries}; there is one axis for each attribute.
+        """
         names = self.plan.schema.names
         own = {names[i]: Rows(base, axis) for axis, (i, base) in enumerate(term.items())}
         return CellForms(self, own)
 
 
 def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset, Array]:
-    """Return the attributes' indices as asked and sorted, and the estimates in sorted order."""
+    """Return (attribute indices as asked, the same sorted, the released table of them).
+
+    The axes of the table are in sorted order.
+    """
     asked = release.plan.subset((names,) if isinstance(names, str) else names)
     S = tuple(sorted(asked))
     if S in release.tables:
@@ -170,12 +185,19 @@ def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset,
 
 
 def _is_exact(release: AbstractRelease, S: Subset) -> bool:
-    """Return whether the table of S has no noise: public attributes, or the number of rows."""
+    """Return whether the table of the attributes S has no noise.
+
+    This is so if the number of rows is public, and all attributes of S are public (or there are
+    none).
+    """
     return () not in release.query.multipliers and set(S) <= set(release.query.public)
 
 
 def ordered(values: Array, S: Subset, asked: Subset) -> Array:
-    """Return the axes permuted from the order of S to that of ``asked``; a scalar unchanged."""
+    """Return a table with its axes moved from the order of S to that of ``asked``.
+
+    A scalar is returned unchanged.
+    """
     return values.transpose([S.index(i) for i in asked]) if values.ndim else values
 
 

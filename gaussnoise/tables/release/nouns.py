@@ -45,7 +45,9 @@ class Noun(NamedTuple):
 
 
 def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
-    """Return {noun: its properties} for nouns that may name what the tables count, the best first.
+    """Return {noun: its properties} for all nouns that questions may use, the best noun first.
+
+    Such a noun names what the tables count, like rows or persons.
 
     Args:
         plan: the plan of a release, of a stream, or of combined releases.
@@ -77,7 +79,10 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
 
 
 def _of_persons(plan: Any, several: Noun, title: str | None) -> dict[str, Noun]:
-    """Return the nouns for persons, whom the column of persons may name more precisely."""
+    """Return {noun: its properties} for persons.
+
+    The name of the column of persons may be one of these nouns, like "patients".
+    """
     unit = plan.about.unit
     if plan.person is None:
         other = f"the tables count {unit}"
@@ -97,7 +102,7 @@ def _of_persons(plan: Any, several: Noun, title: str | None) -> dict[str, Noun]:
 
 
 def _groups_of(plan: Any) -> tuple[str, ...]:
-    """Return the attributes that define the groups; persons have one record in each group."""
+    """Return the attributes that define the groups in each of which a person has one record."""
     used = {name for marginal in plan.marginals for name in marginal}
     attributes = [a for a in plan.schema.attributes if a.name in used]
     return tuple([a.name for a in attributes if not a.is_summed])

@@ -39,11 +39,11 @@ _PARTS = tuple(re.compile(one, re.IGNORECASE) for one in _WRITTEN)
 
 
 class InexactError(ValueError):
-    """A time that no labels or bins represent exactly."""
+    """The error for a time that no labels or bins of an attribute represent exactly."""
 
 
 class Period(NamedTuple):
-    """A year, quarter, month, week or day, as written; ``year`` is None if none is written."""
+    """A year, quarter, month, week or day in a question; without a year, ``year`` is None."""
 
     text: str
     year: int | None
@@ -51,7 +51,11 @@ class Period(NamedTuple):
     number: int = 0  # number within the year; for a day, its ordinal
 
     def days(self, year: int) -> tuple[int, int]:
-        """Return the ordinal of the first day, and of the day after the last."""
+        """Return the ordinals of the first day of the period, and of the day after its last day.
+
+        An ordinal counts days, as in :meth:`datetime.date.toordinal`. ``year`` is for periods
+        without one.
+        """
         if self.kind == "day":
             return self.number, self.number + 1
         if self.kind == "week":
@@ -67,7 +71,7 @@ class Period(NamedTuple):
 
 
 def period_of(text: str) -> Period | None:
-    """Return the time that a text means; None for other texts, and for days that do not exist."""
+    """Return the period that a text names, like "March 2024"; None if it names none that exists."""
     match = next(filter(None, (part.fullmatch(text.strip()) for part in _PARTS)), None)
     if match is None:
         return None
@@ -96,7 +100,7 @@ def _quarter(said: str) -> int:
 
 
 class Times(NamedTuple):
-    """The time of each cell of an attribute.
+    """The period of time that each cell of an attribute stands for.
 
     Attributes:
         name: the name of the attribute.
@@ -112,7 +116,7 @@ class Times(NamedTuple):
     plain: tuple[Period | None, ...] = ()
 
     def cells(self, first: Period, last: Period) -> Cells:
-        """Return the cells of a time, from the start of one period to the end of another.
+        """Return the indices of the cells from the start of ``first`` to the end of ``last``.
 
         Raises:
             InexactError: no labels or bins represent this time, or it occurs in several years.
@@ -133,7 +137,7 @@ class Times(NamedTuple):
         return self._between(*found.popitem()[1])
 
     def beyond(self, period: Period, word: str) -> Cells:
-        """Return the cells "before" a period, "since" its start, or "after" its end.
+        """Return the indices of the cells "before" a period, "since" its start, or "after" its end.
 
         Raises:
             InexactError: no labels or bins represent this time exactly.
@@ -152,7 +156,10 @@ class Times(NamedTuple):
         return self._between(end if word == "after" else start, math.inf)
 
     def _between(self, start: float, end: float) -> Cells:
-        """Return the cells that fill the time between two moments; one of them may be infinite."""
+        """Return the indices of the cells that exactly fill the time from ``start`` to ``end``.
+
+        Both are in microseconds since 1970; either may be infinite.
+        """
         chosen, covered = list[int](), 0.0
         for k, span in enumerate(self.spans):
             if span is None or span[1] <= start or span[0] >= end:
@@ -184,7 +191,7 @@ class Times(NamedTuple):
 
 
 def times_of(attribute: Attribute) -> Times | None:
-    """Return the times of the cells of an attribute; None if they are no times."""
+    """Return the period of each cell of an attribute; None if its cells are no periods of time."""
     name, labels = attribute.name, attribute.labels
     if attribute.edges is not None and is_dated(attribute.edges):
         starts, ends = attribute.edges[:-1], attribute.edges[1:]
@@ -217,7 +224,7 @@ def times_of(attribute: Attribute) -> Times | None:
 
 
 def kind_of(attribute: Attribute) -> str | None:
-    """Return the word for the times of an attribute's cells, as "month"; None if they differ."""
+    """Return the kind of period of an attribute's cells, like "month"; None if kinds differ."""
     times = times_of(attribute)
     if times is None:
         return None
@@ -234,7 +241,10 @@ def kind_of(attribute: Attribute) -> str | None:
 
 
 def _end(kind: str, start: float) -> float:
-    """Return the end of the day, week, month … that begins at a moment; NaN if none does."""
+    """Return the end of the period of this kind that begins at ``start``; NaN if none does.
+
+    Both are in microseconds since 1970; the kind is "day", "week", "month", "quarter" or "year".
+    """
     day, rest = divmod(start, _DAY)
     if rest:
         return math.nan
@@ -257,7 +267,7 @@ def _place(day: int) -> float:
 
 
 def _years(spans: Sequence[tuple[float, float]]) -> tuple[int, int]:
-    """Return the first year of these times, and the year after the last."""
+    """Return (first year, last year + 1) of spans of time in microseconds since 1970."""
     ends = [end for span in spans for end in span if math.isfinite(end)]
     first, last = (
         datetime.date.fromordinal(_EPOCH + int(end // _DAY)).year for end in (min(ends), max(ends))

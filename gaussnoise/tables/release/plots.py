@@ -185,7 +185,7 @@ def _draw_image(
 
 
 def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[np.bool_]:
-    """Return which cells have 0 in their 95 % interval, each alone."""
+    """Return for each cell whether its own 95 % interval contains 0."""
     if isinstance(table, BiasedTable):
         return np.zeros(table.estimate.shape, dtype=bool)
     low, high = table.confidence_interval(0.95)
@@ -204,7 +204,7 @@ def _grey_text(shown: "np.ma.MaskedArray") -> str:
 def _numbers(
     table: MarginalTable | QueryTable | BiasedTable, cells: Array, abreast: int, stacked: int
 ) -> NDArray[np.str_]:
-    """Return cells as text with the digits that exceed the noise; "" if the text does not fit."""
+    """Return cells as text, with the digits that noise does not hide; "" if text does not fit."""
     _, rows, columns = cells.shape
     if cells.size > _MOST_NUMBERS:
         return np.full(cells.shape, "")
@@ -244,7 +244,7 @@ def _write(
 
 
 def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
-    """Return a colour scale for cells.
+    """Return the colours, and the scale that maps counts to them, for a heat map of cells.
 
     Zero is in the middle if negative cells matter; else the scale starts at the lowest cell or 0.
     """
@@ -296,7 +296,7 @@ def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | Non
 
 
 def warning_text(private: bool) -> str:
-    """Return the warning in every picture of a simulation, or ""."""
+    """Return the warning that simulations are not private; "" if the release is private."""
     return "" if private else "SIMULATION, NOT PRIVATE — "
 
 

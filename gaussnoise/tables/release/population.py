@@ -41,7 +41,9 @@ _OF_COUNTED = "Means of the counted"
 
 
 class Grid(NamedTuple):
-    """A table of texts for the terminal and for pages: words first in each row, then numbers.
+    """A table of texts for the terminal and for pages.
+
+    Each row has words first, such as names of groups, and then numbers.
 
     Attributes:
         title: a title that says what the numbers are.
@@ -79,17 +81,17 @@ class Grid(NamedTuple):
 
     @property
     def narrow(self) -> "Grid":
-        """This table, or :attr:`short` if the terminal is too narrow."""
+        """This table, or the shorter one of :attr:`short` if the terminal is too narrow."""
         return self if max(map(len, self.lines)) <= WIDTH else self.short
 
     def of_column(self, column: str) -> "Grid":
-        """Return the rows for one column of the data, without its name."""
+        """Return the table with only the rows about one data column, without the column's name."""
         rows = [row[1:] for row in self.rows if row[0] == column]
         return self._replace(words=self.words[1:], rows=rows)
 
 
 class Population(NamedTuple):
-    """Means of a population, or differences of two groups, that answer a question.
+    """The answer to a question about a population: means, or differences between two groups.
 
     Attributes:
         parts: each mean or difference.
@@ -266,7 +268,7 @@ class ColumnMeans:
 
     @property
     def of_two(self) -> tuple[MeanDifference, ...]:
-        """The difference of means for each grouping column with two categories, first minus second.
+        """For each grouping column with two categories: mean of the first minus that of the second.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -287,7 +289,7 @@ class ColumnMeans:
 
     @property
     def count_of(self) -> str:
-        """The meaning of ``count``, in words: an estimate that leaves out part of the group.
+        """The meaning of ``count`` in words: which rows or persons of a group it counts.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -306,7 +308,7 @@ class ColumnMeans:
 
     @property
     def grids(self) -> list[Grid]:
-        """The means as text; and the differences if there are two groups."""
+        """The means as tables of text; with the differences of means if there are two groups."""
         weight, names = self.release.plan.weight, tuple(self.means[0].group)
         rows = [
             [
@@ -331,7 +333,7 @@ class ColumnMeans:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about the intervals, and about groups without a mean."""
+        """Sentences for readers about the intervals, and about groups without a mean."""
         plan: Any = self.release.plan
         return [
             PARTS_TEXT
@@ -388,7 +390,7 @@ class ColumnMeans:
 
 
 def shown_parts(found: Any, estimate: float) -> list[str]:
-    """Return an estimate, its interval, and the components of the interval as text."""
+    """Return the texts of an estimate, of its interval, and of the components of the interval."""
     if found.reason:
         return ["none", *["—"] * len(PARTS)]
     half = (found.high - found.low) / 2
@@ -398,7 +400,7 @@ def shown_parts(found: Any, estimate: float) -> list[str]:
 
 
 def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDifference]) -> Grid:
-    """Return differences between groups as text, for these grouping columns."""
+    """Return a table of texts with differences between groups and their intervals."""
     rows = [
         [g.column, *(_compared(g, name) for name in names), *shown_parts(g, g.difference)]
         for g in gaps
@@ -407,13 +409,13 @@ def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDiff
 
 
 def _compared(gap: MeanDifference, name: str) -> str:
-    """Return the category of a grouping column, or the two categories that are compared."""
+    """Return in words the category of a grouping column, or the two categories compared there."""
     both = f"{gap.first} less {gap.second}"
     return both if name == gap.attribute else str(gap.group[name])
 
 
 def _few_text(means: Sequence[ColumnMean]) -> str:
-    """Return a sentence about the groups without a mean, for a column with a range."""
+    """Return a sentence about the groups in which a column has no mean, although it has a range."""
     first = means[0]
     if len(means) == 1:
         group = "".join(f", {name}={category}" for name, category in first.group.items())
@@ -448,13 +450,16 @@ def population_of(
         )
     ranges = [own for own in plan.ranges if column in (None, own.column)]
     found = [mean for own in ranges for mean in means_in(release, own, level, by)]
-    over = _over(plan, [own.column for own in ranges])
+    over = _units_text(plan, [own.column for own in ranges])
     over += "" if plan.weight is None else f", weighted by {plan.weight.column!r}"
     return ColumnMeans(tuple(found), over, level, release)
 
 
-def _over(plan: Any, columns: Sequence[str]) -> str:
-    """Return the units over which means are taken, for each way in which persons are counted."""
+def _units_text(plan: Any, columns: Sequence[str]) -> str:
+    """Return in words what the means are over: rows, or persons with one number each.
+
+    If columns differ in how persons are counted, each of the ways is followed by its columns.
+    """
     known: dict[str, list[str]] = {}
     for column in [c for c in columns if c in plan.per_person] or columns[:1]:
         known.setdefault(mean_of(plan, column), []).append(column)
@@ -470,7 +475,9 @@ def asked_population(
     others: Sequence[Mapping[str, object]],
     level: float,
 ) -> Population | None:
-    """Return means of a column by group, or the first minus that of another; None if unknown.
+    """Return the means of a column by group, or the difference between two groups.
+
+    None is returned if the release has no answer.
 
     Args:
         release: a release of :func:`column_means`, without weights.
@@ -507,7 +514,10 @@ def asked_population(
 
 
 def left_over(own: FoundRange, level: float) -> float:
-    """Return the error probability that remains for noise and sampling, after the range checks."""
+    """Return the error probability left for noise and sampling.
+
+    It is that of the interval's level, less what the search for the column's range may use.
+    """
     left = 1 - level - own.wrong if isinstance(level, int | float) else math.nan
     if not 0 < left < 1:
         raise ParameterError(
@@ -520,7 +530,7 @@ def left_over(own: FoundRange, level: float) -> float:
 def _differences(
     found: ColumnMeans, own: FoundRange, pair: tuple[str, Any, Any]
 ) -> Iterator[MeanDifference]:
-    """Yield the means of a column in groups of one category minus those of another."""
+    """Yield each difference between a column's means in groups that differ in one category."""
     plan, left, (attribute, first, second) = found.release.plan, left_over(own, found.level), pair
     own_means = [mean for mean in found.means if mean.column == own.column]
     firsts, seconds = (
@@ -557,7 +567,10 @@ def _differences(
 
 
 def reaches(mean: ColumnMean, z: float) -> tuple[float, float]:
-    """Return the distances from a mean to the bounds of its interval for sampling only."""
+    """Return the distances from a mean down and up to the bounds of its interval.
+
+    This interval is for the error of sampling alone.
+    """
     low, high = mean.clipped
     shift = z**2 * (low / 2 + high / 2 - mean.mean) / mean.count  # Wilson's correction
     return mean.sampling - shift, mean.sampling + shift
@@ -598,7 +611,10 @@ def means_in(
 def _weighted(
     release: AbstractRelease, own: FoundRange, groups: Any, level: float
 ) -> Iterator[ColumnMean]:
-    """Yield the weighted means of the counted rows, with intervals for noise only."""
+    """Yield the weighted mean of a column in every group.
+
+    Intervals are for the mean of the counted rows, so they are due to noise only.
+    """
     table = means(release, own.column, tuple(a.name for a in groups))
     lows, highs = table.confidence_interval(level)
     ends = (own.low or 0.0, own.high or 0.0)
@@ -616,7 +632,10 @@ def _weighted(
 
 
 def _named(groups: Any) -> Iterator[tuple[tuple[int, ...], Mapping[str, object]]]:
-    """Yield the index and the name of every group, without catch-alls."""
+    """Yield (index of cells, {grouping column: category}) for every group.
+
+    Groups with a catch-all category (the category for all other values) are left out.
+    """
     labels = [list(enumerate(a.labels))[: a.size - (a.other is not None)] for a in groups]
     for chosen in product(*labels):
         names = {a.name: label for a, (_, label) in zip(groups, chosen, strict=True)}
@@ -633,7 +652,10 @@ def _mean(
     unit: int,
     rows: int,
 ) -> ColumnMean:
-    """Return the mean as a ratio of noisy sums, with deviations to first order.
+    """Return the mean of a column in one group: the ratio of a noisy sum and a noisy count.
+
+    ``sums`` and ``variances`` have the noisy sums of this group and the variances of their noise.
+    Standard deviations of the ratio are to first order.
 
     Counts must be far above noise. The rows of one person may depend on each other, so that
     sampling has up to ``rows`` times the variance.

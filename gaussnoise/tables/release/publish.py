@@ -136,7 +136,7 @@ def simulated(
     on_outside: OnOutside,
     progress: bool | Counted | None,
 ) -> TableRelease:
-    """Return tables with the noise that ``draw(count)`` returns, without privacy."""
+    """Return a release that is NOT private: its noise is drawn by ``draw(count)``."""
     check_size("simulate", plan)
     check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)
@@ -144,7 +144,7 @@ def simulated(
 
 
 def checked(plan: Plan, table: object, more: Sequence[Attribute] = ()) -> CheckResult:
-    """Return the result of :meth:`Plan.check`; ``more`` columns of the table are read too."""
+    """Return what :meth:`Plan.check` found in the table, reading the columns ``more``, too."""
     used, table = plan.asked.used, written_in(table, plan.schema.file)
     attributes = [*(plan.schema.attributes[i] for i in used), *more]
     rules = excluded(plan.schema, used)
@@ -169,13 +169,16 @@ def check_size(function: str, plan: Plan) -> None:
 
 
 def columns_of(plan: Plan) -> list[str | None]:
-    """Return the columns that a plan reads; None replaces a person or weight it lacks."""
+    """Return the columns that a plan reads: attributes, persons, weights.
+
+    The last two are None if the plan has no column of persons, or of weights.
+    """
     own = [plan.schema.names[i] for i in plan.asked.used]
     return [*own, plan.person, None if plan.weight is None else plan.weight.column]
 
 
 def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLimit | None:
-    """Return a limit on each person's rows, with a new key; None without a column of persons."""
+    """Return the limit on the rows of a person, with a new secret key; None without persons."""
     if plan.person is None:
         return None
     used = [plan.schema.attributes[i] for i in plan.asked.used]
@@ -185,12 +188,15 @@ def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLi
 
 
 def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
-    """Return the request, by which a ledger recognises releases with the same id."""
+    """Return the request of a release, which a ledger compares for releases with the same id."""
     return plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside})
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:
-    """Refuse an unknown rule for rows outside the schema, or one that reveals their number."""
+    """Raise ParameterError for an unknown rule on rows outside the schema.
+
+    A rule that would reveal the number of such rows is refused, too.
+    """
     check_on_outside(function, on_outside, bodies=False)
     without = [
         plan.schema.names[i] for i in plan.asked.used if plan.schema.attributes[i].other is None
@@ -213,7 +219,7 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
 def _count(
     plan: Plan, table: object, on_outside: OnOutside
 ) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
-    """Return the exact counts of every planned marginal."""
+    """Yield (attribute indices, exact counts) for every planned marginal. NOT private."""
     used = plan.asked.used
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
@@ -233,7 +239,10 @@ def _noisy(
     threads: int,
     progress: bool | Counted | None,
 ) -> Generator[tuple[Subset, Array]]:
-    """Yield every planned table with noise, in the order of counting."""
+    """Yield (attribute indices, noisy table) for every planned marginal, as soon as counted.
+
+    ``draw(k)`` returns k numbers of noise.
+    """
     done, cells = 0, plan.tables.dim
     with (
         noise_stream(draw, plan.query.count, threads) as noise,
@@ -250,13 +259,13 @@ def _noisy(
 def _private(
     plan: Plan, table: object, on_outside: OnOutside, progress: bool | Counted | None
 ) -> Generator[tuple[Subset, Array]]:
-    """Yield every planned table with noise that protects it."""
+    """Yield (attribute indices, noisy table) for every planned marginal, with the plan's noise."""
     query = plan.query.query
-    draw = query.draw if query is not None else _nothing
+    draw = query.draw if query is not None else _zero_noise
     return _noisy(plan, table, on_outside, draw, sampling_threads(), progress)
 
 
-def _nothing(count: int) -> list[int]:
+def _zero_noise(count: int) -> list[int]:
     """Return zero noise, for plans in which no row can change a count."""
     return [0] * count
 
@@ -285,7 +294,10 @@ def _write(
 
 
 def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -> TableRelease:
-    """Return a release with tables of zeros; everything else is final, and needs no data."""
+    """Return the release with zeros instead of estimates; all other fields are final.
+
+    No values of the data enter it.
+    """
     zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
     backend = frame_backend(table)
     if plan.person is not None:

@@ -153,7 +153,7 @@ class QuantileTable:
 
 
 class Support(NamedTuple):
-    """The ranges of the cells of an attribute.
+    """The lowest and highest value of each cell of a numeric attribute.
 
     A cell's values are between ``low`` and ``high``, evenly if ``interpolate``; for dates,
     ``edges`` are the edges of the attribute.
@@ -165,11 +165,11 @@ class Support(NamedTuple):
     edges: tuple[Edge, ...] = ()
 
     def shown(self, places: Array) -> NDArray[Any]:
-        """Return numbers in the type of the attribute: numbers, days or timestamps."""
+        """Return numbers converted to the type of the attribute: numbers, days or timestamps."""
         return shown_places(places, self.edges)
 
     def numbers(self, shown: NDArray[Any]) -> Array:
-        """Return values as numbers, the inverse of :meth:`shown`; NaN for NaT."""
+        """Return numbers, days or timestamps as plain numbers, the inverse of :meth:`shown`."""
         if not is_dated(self.edges):
             return shown
         numbers = shown.astype("datetime64[us]").astype(np.int64).astype(np.float64)
@@ -177,7 +177,10 @@ class Support(NamedTuple):
 
 
 def support(attribute: Attribute) -> Support:
-    """Return the ranges of the cells of a numeric attribute, without the catch-all."""
+    """Return the lowest and highest value of each cell of a numeric attribute.
+
+    The catch-all category (the category for all other values) is left out.
+    """
     if attribute.edges is not None:
         ends = np.array([place(edge) for edge in attribute.edges], dtype=np.float64)
         return Support(ends[:-1], ends[1:], True, attribute.edges)

@@ -43,7 +43,7 @@ INTERVAL = re.compile(rf"([\[(])\s*({ENDPOINT})\s*,\s*({ENDPOINT})\s*([\])])")
 
 
 class RefusedError(ParameterError):
-    """A refused question, with suggested questions, the most probable first.
+    """The error for a refused question, with questions to ask instead, the likeliest first.
 
     ``same`` are the same question in other words; ``others`` are questions that have answers.
     """
@@ -62,7 +62,10 @@ class RefusedError(ParameterError):
 @final
 @dataclass(frozen=True)
 class Level:
-    """A condition: one answer for each group of a level of an attribute."""
+    """A condition that asks for one answer for each group of a level.
+
+    A level is a named grouping of the categories of an attribute, such as ages in decades.
+    """
 
     name: str
     labels: tuple[Category, ...]
@@ -70,14 +73,14 @@ class Level:
 
     @classmethod
     def of(cls, attribute: Attribute, name: str) -> "Level":
-        """Return the level with this name."""
+        """Return the condition for the level with this name, of an attribute with groups."""
         return cls(name, level_labels(attribute, name), level_base(attribute, name).members)
 
 
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """A condition: for each part of an attribute, the group of a level that contains it."""
+    """A condition that defines the whole of a share: the group of a level that has the part."""
 
     name: str
     cells: tuple[Cells, ...]
@@ -86,7 +89,10 @@ class Wholes:
 @final
 @dataclass(frozen=True)
 class Summed:
-    """A condition: the sum of a clipped number, as a weighted sum of its virtual cells."""
+    """A condition that asks for the sum of a number clipped to a public interval.
+
+    The sum is a weighted sum of virtual cells: the few cells over which a row spreads its number.
+    """
 
     weights: tuple[float, ...]
     is_nonnegative: bool
@@ -98,21 +104,21 @@ Conditions = Mapping[int, Condition]
 
 
 class Count(NamedTuple):
-    """The number of rows that meet the conditions, or the sum of a number over these rows.
+    """A question about the number of rows that meet conditions, or a number's sum over them.
 
-    With several numbers, it is the sum of their product.
+    With several numbers, it is the sum of the products of their values in each row.
     """
 
     where: Conditions
 
     @property
     def summed(self) -> dict[int, Summed]:
-        """{attribute index: number} of the numbers whose sum this is; empty for counts."""
+        """{attribute index: condition} for the numbers that are summed; {} for counts."""
         return {i: cells for i, cells in self.where.items() if isinstance(cells, Summed)}
 
 
 class Share(NamedTuple):
-    """The share of the rows of a group that meet the conditions."""
+    """A question about the share of a group's rows that meet conditions."""
 
     of: Conditions
     given: Conditions
@@ -120,7 +126,7 @@ class Share(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """The mean of a clipped number within groups."""
+    """A question about the mean of a clipped number within groups."""
 
     attribute: int
     given: Conditions
@@ -130,28 +136,28 @@ Amount: TypeAlias = Count | Share | Mean
 
 
 class Ratio(NamedTuple):
-    """One quantity divided by another."""
+    """A question about one quantity divided by another."""
 
     first: Amount
     second: Amount
 
 
 class Difference(NamedTuple):
-    """One quantity minus another."""
+    """A question about one quantity minus another."""
 
     first: Amount
     second: Amount
 
 
 class Cdf(NamedTuple):
-    """Cumulative shares of groups."""
+    """A question about the cumulative shares of an attribute within groups."""
 
     attribute: int
     given: Conditions
 
 
 class Quantile(NamedTuple):
-    """Quantiles within groups."""
+    """A question about quantiles of an attribute within groups."""
 
     attribute: int
     probabilities: tuple[float, ...]
@@ -159,7 +165,7 @@ class Quantile(NamedTuple):
 
 
 class Indicator(NamedTuple):
-    """An indicator of :mod:`gaussnoise.indicators` for the counts of some cells, within groups."""
+    """A question about an indicator of :mod:`gaussnoise.indicators`, of counts within groups."""
 
     name: str
     of: Conditions
@@ -167,14 +173,14 @@ class Indicator(NamedTuple):
 
 
 class Variance(NamedTuple):
-    """The variance of a clipped number within groups."""
+    """A question about the variance of a clipped number within groups."""
 
     attribute: int
     given: Conditions
 
 
 class Between(NamedTuple):
-    """The covariance or the correlation of two clipped numbers within groups."""
+    """A question about the covariance or correlation of two clipped numbers within groups."""
 
     name: str
     first: int
@@ -183,7 +189,10 @@ class Between(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """The coefficients of a regression of a number, or of a category, on terms of attributes."""
+    """A question about the coefficients of a regression on terms of attributes.
+
+    A number is regressed, or, if ``category`` is given, the probability of this category.
+    """
 
     attribute: int
     on: tuple[tuple[int, ...], ...]
@@ -191,7 +200,7 @@ class Regressed(NamedTuple):
 
 
 class Independence(NamedTuple):
-    """A test that two attributes are independent, within groups."""
+    """A question for a test of whether two attributes are independent within groups."""
 
     first: int
     second: int
@@ -199,7 +208,7 @@ class Independence(NamedTuple):
 
 
 class Top(NamedTuple):
-    """The largest, or smallest, answers to a question."""
+    """A question about the ``many`` largest, or smallest, answers to another question."""
 
     of: Amount
     many: int
@@ -207,7 +216,7 @@ class Top(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A quantity at one tick of a stream minus the same quantity at another tick."""
+    """A question about a quantity at one tick (release) of a stream minus that at another tick."""
 
     of: Amount
     ticks: tuple[int, int]  # the tick whose number is subtracted is the first
@@ -218,13 +227,13 @@ AtOnce: TypeAlias = Amount | Ratio | Difference | Cdf | Quantile | Top | OfFunct
 
 
 class Trend(NamedTuple):
-    """The slope of a quantity over the ticks of a stream."""
+    """A question about the slope of a quantity over the ticks (releases) of a stream."""
 
     of: Amount
 
 
 class ByTick(NamedTuple):
-    """One answer for each tick of a stream, or for the rows of some ticks together."""
+    """A question for one answer at each tick (release) of a stream, or for some ticks together."""
 
     of: AtOnce
     only: tuple[int | None, int | None] | None = None  # first and last; None for the latest
@@ -234,7 +243,7 @@ Question: TypeAlias = AtOnce | Change | Trend | ByTick
 
 
 def is_within(asked: Question, groups: Iterable[int]) -> bool:
-    """Return whether each quantity is about a single label of each of these attributes.
+    """Return whether a question's quantities are each about one label of each given attribute.
 
     One answer for each label counts too.
     """
@@ -250,7 +259,7 @@ def is_within(asked: Question, groups: Iterable[int]) -> bool:
 
 
 def conditions_text(schema: Schema, where: Conditions, *, titled: bool = False) -> str:
-    """Return conditions in the words of questions, with titles of attributes if ``titled``."""
+    """Return conditions as questions write them, like "sex=F, age"; ``titled``: with titles."""
     names = [quoted(a.title if titled and a.title else a.name) for a in schema.attributes]
     parts: list[str] = []
     numbers = [i for i, cells in where.items() if isinstance(cells, Summed)]
@@ -269,6 +278,6 @@ def conditions_text(schema: Schema, where: Conditions, *, titled: bool = False) 
 
 
 def quoted(text: str) -> str:
-    """Return a name or label as questions need it: in quotes if it has special characters."""
+    """Return a name or label as questions write it: in quotes if it has special characters."""
     plain = INTERVAL.fullmatch(text) or not re.search(r'[\s,|()=<>"]', text)
     return text if plain else '"' + text.replace('"', '""') + '"'

@@ -53,7 +53,9 @@ def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
 
 
 def difference_of_ratios(first: Ratios, second: Ratios, covariance: Array) -> Ratios:
-    """Return ``first - second``, whose estimates have ``covariance`` to first order.
+    """Return the differences ``first - second`` of ratios, with intervals.
+
+    ``covariance`` is the covariance of the two estimates, to first order.
 
     Its bounds are computed from the distances between estimates and bounds of both intervals,
     instead of multiples of deviations (Zou & Donner 2008, "Construction of confidence limits about

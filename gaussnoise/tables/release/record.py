@@ -39,7 +39,7 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict[str, object]:
-    """Return the record for machines and auditors; nothing in it depends on the data."""
+    """Return the content of ``release.json``; nothing in it depends on the data."""
     plan, query = release.plan, release.query
     facts, contrasts = facts_of(plan), contrasts_of(plan)
     entries = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
@@ -89,7 +89,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
             "certified_gap": plan.gap,
             "lower_bound": None if plan.public else plan.bound.as_dict(plan.error),
             "method": plan.noise.method,
-            **_witness(plan),
+            **_witness_record(plan),
         },
         "noise": {
             "query": (
@@ -100,7 +100,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
                 + "; discrete Gaussian noise on every integer"
             ),
             **({"contrasts": contrasts} if contrasts else {}),
-            **({} if query.unit == 1 else {"unit": _unit(plan)}),
+            **({} if query.unit == 1 else {"unit": _unit_record(plan)}),
             "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
             "sigma": query.query.scale if query.query else 0.0,
             "rho_of_one_row": query.query.rho if query.query else 0.0,
@@ -108,7 +108,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
         "plan": plan.asked.record(),
         "request_sha256": plan.request_sha256,
         "intervals": interval_record(),
-        **({} if plan.domain.is_cells else {"workload": _workload(release, answers)}),
+        **({} if plan.domain.is_cells else {"workload": _entries(release, answers)}),
         "marginals": None,  # filled in after the tables are written
         "measurements": None,
         "files": None,
@@ -117,8 +117,11 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
     }
 
 
-def _witness(plan: "Plan") -> dict[str, object]:
-    """Return the measure on pairs of rows that proves ``gamma_lower`` under replacement; or {}."""
+def _witness_record(plan: "Plan") -> dict[str, object]:
+    """Return the proof of the bound ``gamma_lower`` for the record; or {} if too long.
+
+    Under replacement of rows, it weights the sets of attributes in which two rows differ.
+    """
     proof = plan.noise.certificate
     if not isinstance(proof, MarginalCertificate) or proof.protected != "replace":
         return {}
@@ -134,8 +137,11 @@ def _witness(plan: "Plan") -> dict[str, object]:
     return {"witness": differing}
 
 
-def _unit(plan: "Plan") -> dict[str, object]:
-    """Return the meaning of the integer units of counts, if a row adds more than one unit."""
+def _unit_record(plan: "Plan") -> dict[str, object]:
+    """Return the record's field on the integer units in which the counts of tables are computed.
+
+    A row adds several units if tables have clipped numbers, or if rows have weights.
+    """
     meaning = (
         "a row adds so many units to the integer counts of every table, spread over the virtual "
         "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
@@ -147,8 +153,8 @@ def _unit(plan: "Plan") -> dict[str, object]:
     return {"units_of_a_row": plan.unit, "meaning": meaning, **weight}
 
 
-def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[str, object]]:
-    """Return the entries of the workload, if it asks for more than cells."""
+def _entries(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[str, object]]:
+    """Return the record's list of workload entries, each with queries, weight and accuracy."""
     plan = release.plan
     entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
     return [
@@ -168,21 +174,24 @@ def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict
 
 
 def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return the entry of every table in the record, without its location."""
+    """Return the record's list of released tables, without the file of each table."""
     plan = release.plan
     return [
         {
             "attributes": list(marginal),
             "cells": plan.tables.cells(S),
             **({"weight": plan.domain.weights[k]} if plan.domain.is_cells else {}),
-            **_deviation(release, S),
+            **_deviation_record(release, S),
         }
         for k, (marginal, S) in enumerate(zip(release, plan.tables.subsets, strict=True))
     ]
 
 
-def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
-    """Return the deviation of all cells, or the smallest and largest; the tables have all."""
+def _deviation_record(release: AbstractRelease, S: Subset) -> dict[str, object]:
+    """Return the record's field on the standard deviation of noise in a table's cells.
+
+    If cells differ in it, these are the smallest and the largest one.
+    """
     pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
     if not (one := release.deviation(S, pieces[0])).ndim:
         return {"standard_deviation": float(one)}
@@ -194,12 +203,12 @@ def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
 
 
 def measurement_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return the entry of every noisy measurement in the record."""
+    """Return the record's list of noisy measurements of a release."""
     return measurements_of(release.plan.schema.names, release.query)
 
 
 def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[str, object]]:
-    """Return the record's entry for every set of attributes that is measured."""
+    """Return the record's list of noisy measurements, one for each set of attributes measured."""
     return [
         # as text, since multipliers exceed 64 bits for extreme budgets
         {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}

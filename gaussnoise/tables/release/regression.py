@@ -66,11 +66,17 @@ class Moments(NamedTuple):
     places: NDArray[np.intp]
 
     def residual(self, beta: Array) -> Array:
-        """Return ``X'y − X'X β``, which is 0 in expectation at the least squares of the data."""
+        """Return ``X'y − X'X β`` for the coefficients β.
+
+        At the least-squares coefficients of the data, its expectation is 0.
+        """
         return self.products - self.gram @ beta
 
     def weights(self, beta: Array) -> Array:
-        """Return the weights of moments in :meth:`residual`, shape (d, number of moments)."""
+        """Return the matrix A, for which ``X'y − X'X β = A m`` with the vector m of moments.
+
+        Its shape is (number of coefficients d, number of moments).
+        """
         d = len(beta)
         linear = np.zeros((d, len(self.covariance)))
         for k in range(d):
@@ -81,7 +87,7 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class _LeastSquares:
-    """The normal equations of least squares, from released moments."""
+    """The equations ``X'y − X'X β = 0`` of least squares, from released moments."""
 
     moments: Moments
     variance: float  # the number's, about its expectation; 0 if only the counted rows matter
@@ -102,7 +108,10 @@ class _LeastSquares:
 
 
 def law_of(moments: Moments, variance: float) -> Law:
-    """Return the law of least squares; ``variance`` is that of rows about their expectations."""
+    """Return what tests and intervals of least squares need: equations and estimated coefficients.
+
+    ``variance`` is the variance of the number about its expectation in a row.
+    """
     center = np.linalg.solve(moments.gram, moments.products)
     return Law(_LeastSquares(moments, variance), np.asarray(center, dtype=np.float64))
 
@@ -287,7 +296,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
 
 
 def _terms(release: AbstractRelease, name: str, on: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the attributes of each term, the intercept first."""
+    """Return, for each term of the regression, its attributes; the intercept () comes first."""
     schema, terms = release.plan.schema, terms_of(release, "regress", name, on)
     for number in filter(partial(_is_number, release), {a for term in terms for a in term}):
         base: Any = schema.attributes[schema.names.index(number)].base
@@ -340,7 +349,7 @@ def _moments(
     places = np.zeros((d, d), dtype=np.intp)
     for i, one in enumerate(columns):
         for j, other in enumerate(columns[: i + 1]):
-            both, numbers = _both(one.cell, other.cell), Counter([*one.numbers, *other.numbers])
+            both, numbers = _common(one.cell, other.cell), Counter([*one.numbers, *other.numbers])
             key = None if both is None else (frozenset(both.items()), frozenset(numbers.items()))
             if key not in known:
                 known[key] = len(asked)
@@ -357,7 +366,7 @@ def _moments(
 
 
 def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]]) -> Array:
-    """Return the matrix from coefficients of scaled numbers (0 … 1) to those of the numbers.
+    """Return the matrix that turns coefficients of scaled numbers into those of the numbers.
 
     The scaled number is (x − low) / (high − low). So its coefficient adds to that of the column
     with x, and to that of the column without x, which :func:`_terms` requires.
@@ -374,8 +383,11 @@ def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]])
     return matrix
 
 
-def _both(one: Cell, other: Cell) -> Cell | None:
-    """Return the categories of rows in which both columns are 1; None if there are none."""
+def _common(one: Cell, other: Cell) -> Cell | None:
+    """Return {attribute: category} of rows in which both indicator columns are 1.
+
+    None is returned if no row can be such.
+    """
     if any(other.get(a, k) != k for a, k in one.items()):
         return None
     return {**one, **other}
@@ -384,7 +396,7 @@ def _both(one: Cell, other: Cell) -> Cell | None:
 def _check_clear(
     release: AbstractRelease, moments: Moments, labels: Labels, columns: Sequence[Column]
 ) -> None:
-    """Refuse moments if some combination of columns may be noise only."""
+    """Raise ParameterError if some linear combination of columns may consist of noise only."""
     values, axes = np.linalg.eigh(moments.gram)
     forms = np.zeros((len(values), len(moments.covariance)))
     for form, v in zip(forms, axes.T, strict=True):
@@ -405,7 +417,7 @@ def _check_clear(
 
 
 def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]) -> list[str]:
-    """Return the categories of terms, like "sex=F", whose numbers of rows the noise hides."""
+    """Return the categories, like "sex=F", whose numbers of rows are not clear of the noise."""
     places = {tuple(own.cell.items()): k for k, own in enumerate(columns) if not own.numbers}
     counts = {cell: {k: 1.0} for cell, k in places.items() if cell}
     for name, own in labels.items():
@@ -426,7 +438,10 @@ def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]
 
 
 def _bias(moments: Moments, beta: Array) -> Array:
-    """Return the bias of least squares to first order, from products of noise in two moments."""
+    """Return the leading term of the bias of least-squares coefficients due to noise.
+
+    It comes from products of the noise in two moments.
+    """
     inverse = np.linalg.inv(moments.gram)
     both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # axes (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

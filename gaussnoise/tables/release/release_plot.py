@@ -72,7 +72,10 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
 
 
 def _first_table(release: AbstractRelease) -> tuple[str, ...] | None:
-    """Return the first small table of two attributes, or else the first small table; or None."""
+    """Return the attributes of the table to draw; None if every table is too large.
+
+    It is the first small table of two attributes, or else the first small table.
+    """
     tables = release.plan.tables
     few = [
         marginal
@@ -83,7 +86,10 @@ def _first_table(release: AbstractRelease) -> tuple[str, ...] | None:
 
 
 def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
-    """Draw standard deviations of all marginals and of independent noise with equal budget."""
+    """Draw the standard deviations of all marginals, beside those of independent noise.
+
+    Both have the same privacy budget.
+    """
     order = np.argsort(plan.deviations, kind="stable")
     shown = order[:: max(1, -(-len(order) // _MOST_ROWS))]
     ours, theirs = plan.deviations[shown], plan.independent_deviations[shown]

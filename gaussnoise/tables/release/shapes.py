@@ -18,7 +18,7 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 6
 
 
 def even_shares(n: int, column: int) -> Array:
-    r"""Return n numbers in (0, 1) with every run of them evenly spread: multiples of a square root.
+    r"""Return n numbers in (0, 1), of which all consecutive ones are evenly spread.
 
     They are the fractional parts of :math:`k \sqrt p`, with another prime p for each of 20 columns,
     so that several columns are jointly evenly spread, too.
@@ -32,7 +32,9 @@ def even_shares(n: int, column: int) -> Array:
 
 
 def exponential(means: Array, shares: Array) -> Array:
-    r"""Return quantiles of the distributions on [0, 1] of largest entropy with these means.
+    r"""Return quantiles of the distributions of largest entropy on [0, 1] that have these means.
+
+    For each mean, the quantile at the probability in ``shares`` is returned.
 
     A density is proportional to :math:`e^{λt}`: flat for a mean of 1/2, and the steeper the nearer
     the mean is to 0 or 1. A mean of 0 or 1 gives this number itself.
@@ -61,7 +63,9 @@ def exponential(means: Array, shares: Array) -> Array:
 
 
 def falling_rates(means: Array) -> Array:
-    """Return the rates r ≥ 0 at which densities like exp(−rt) on [0, 1] have these means.
+    """Return the rates r ≥ 0 for which densities proportional to exp(−rt) have these means.
+
+    The densities are on [0, 1].
 
     Args:
         means: in [0, 1/2], any shape; a mean of 0 has an infinite rate.

@@ -70,7 +70,7 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
 
 
 def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> ProportionTable:
-    """Return :func:`proportions` for groups of cells."""
+    """Return shares like :func:`proportions`, where the table or its groups join several cells."""
     found = _within(release, names, given)
     plain = release.plan.schema.names
     counts = estimate_of(release, tuple([plain[i] for i in found.subset]))[2]
@@ -155,7 +155,10 @@ def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTab
 
 
 def _groups(release: AbstractRelease, counts: Array, axes: tuple[int, ...]) -> Array:
-    """Return counts summed along axes; a public number of rows is rounded to an integer."""
+    """Return the counts of groups: counts summed along axes, which keep length 1.
+
+    A public number of rows is rounded to an integer.
+    """
     groups = counts.sum(axis=axes, keepdims=True)
     return np.rint(groups) if groups.size == 1 and release.public_rows is not None else groups
 
@@ -169,7 +172,7 @@ def _shares(
     parts: tuple[Array, Array, Array, Array],
     forms: CellForms,
 ) -> ProportionTable:
-    """Return sums divided by the counts of their groups.
+    """Return the table of shares: counts of parts divided by the counts of their groups.
 
     ``parts``: sums, group counts, variances and shares, with axes in the order of S.
     """
@@ -186,7 +189,10 @@ def _shares(
 def _forms_of(
     release: AbstractRelease, asked: Mapping[int, AbstractBase], groups: Mapping[int, AbstractBase]
 ) -> CellForms:
-    """Return shares as ratios of two linear forms, each with one query for each label."""
+    """Return each share as the ratio of two linear combinations of released cells.
+
+    ``asked`` and ``groups`` are {attribute index: its queries}.
+    """
     axes, names = {i: axis for axis, i in enumerate(asked)}, release.plan.schema.names
     top, bottom = (
         {names[i]: Rows(base, axes[i]) for i, base in term.items()} for term in (asked, groups)
@@ -203,7 +209,11 @@ def _ratio_table(
     parts: tuple[Array, Array, Array, Array, Array],
     forms: CellForms,
 ) -> ProportionTable:
-    """Return shares from counts, group counts and covariances, with axes in the order of S."""
+    """Return the table of shares, given the counts and variances of parts and groups.
+
+    ``parts``: counts, group counts, variances, shares and variances of group counts; their axes are
+    in the order of S.
+    """
     names, shape = release.plan.schema.names, parts[0].shape
     counts, groups, variance, share, group_variance = (
         ordered(np.broadcast_to(part, shape), S, asked) for part in parts
@@ -237,7 +247,9 @@ def _ratio_table(
 
 
 class _Within(NamedTuple):
-    """Parts, and the groups that contain them, with axes in the order of sorted attributes.
+    """The parts whose shares are asked, and the groups that contain them.
+
+    Axes are in the order of sorted attributes.
 
     Attributes:
         asked: {attribute of the table: its queries}, in the given order.
@@ -251,21 +263,21 @@ class _Within(NamedTuple):
 
     @property
     def subset(self) -> Subset:
-        """All attributes, sorted."""
+        """The indices of all attributes of the table, sorted."""
         return tuple(sorted(self.asked))
 
     @property
     def parts(self) -> Term:
-        """The queries that count the parts."""
+        """The queries that count the parts, as pairs (attribute index, queries)."""
         return tuple((i, self.asked[i]) for i in self.subset)
 
     @property
     def wholes(self) -> Term:
-        """The queries that count the groups."""
+        """The queries that count the groups, as pairs (attribute index, queries)."""
         return tuple((i, self.given[i]) for i in sorted(self.given))
 
     def spread(self, values: Array) -> Array:
-        """Return values of groups, repeated for each part in the group."""
+        """Return an array with a value for each part: the value of the group that contains it."""
         for axis, i in enumerate(sorted(self.given)):
             values = np.take(values, self.groups[i], axis=axis)
         shape = [self.asked[i].queries if i in self.given else 1 for i in self.subset]
@@ -273,12 +285,12 @@ class _Within(NamedTuple):
 
 
 def _within(release: AbstractRelease, names: Entry, given: Entry) -> _Within:
-    """Return the group that contains each part; raise ParameterError if there is none."""
+    """Return the parts and groups of shares; raise ParameterError if a part is in no group."""
     asked, group = _term(release, names), _term(release, given)
     if missing := [i for i in group if i not in asked]:
         name = release.plan.schema.names[missing[0]]
         raise ParameterError(
-            f"proportions: expected groups by some of {_said(names)}, got given={given!r}; "
+            f"proportions: expected groups by some of {_names_text(names)}, got given={given!r}; "
             f"hint: add {name!r} to the table"
         )
     places = {i: _places(release, i, asked[i], group[i]) for i in group}
@@ -286,12 +298,12 @@ def _within(release: AbstractRelease, names: Entry, given: Entry) -> _Within:
 
 
 def _has_levels(release: AbstractRelease, names: Names) -> bool:
-    """Return whether a name is that of a level."""
+    """Return whether some of the names are names of levels (named groupings of categories)."""
     return any(name in _levels(release) for name in ((names,) if isinstance(names, str) else names))
 
 
 def _covariances(release: AbstractRelease, parts: _Within) -> Array:
-    """Return the covariance of every part's count with its group's count.
+    """Return the covariance of noise between the count of every part and the count of its group.
 
     It is the variance of the noise that both counts share. A group sums over all categories of
     attributes that are not in ``given``; along these, all noise except that of totals sums to zero.
@@ -308,7 +320,10 @@ def _covariances(release: AbstractRelease, parts: _Within) -> Array:
 
 
 def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool) -> Array:
-    """Return the factor of one attribute in the covariance of each of its parts."""
+    """Return the factor of attribute i in the covariance of a part with its group, for each part.
+
+    ``measured`` says whether the measured set of attributes, whose noise is meant, contains i.
+    """
     strategy = release.query.strategies[i]
     seen = strategy.root if measured else strategy.profile[:, None]
     part = parts.asked[i].toarray() @ seen
@@ -318,14 +333,18 @@ def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool)
 
 
 def _levels(release: AbstractRelease) -> dict[str, str]:
-    """Return {level: attribute}; names that several attributes use for levels are left out."""
+    """Return {name of a level: its attribute}.
+
+    A level is a named grouping of an attribute's categories. Names that several attributes share
+    are left out.
+    """
     listed = [(n, a.name) for a in release.plan.schema.attributes for n, _ in a.groups or ()]
     named = [name for name, _ in listed]
     return {name: attribute for name, attribute in listed if named.count(name) == 1}
 
 
 def _term(release: AbstractRelease, entry: Entry) -> Asked:
-    """Return {attribute index: base} for an entry: cells, or groups of cells."""
+    """Return {attribute index: its queries} for an entry; they are its cells, or groups of them."""
     schema = release.plan.schema
     if isinstance(entry, Mapping):
         term = entry_term(schema, entry)
@@ -349,7 +368,7 @@ def _term(release: AbstractRelease, entry: Entry) -> Asked:
 def _places(
     release: AbstractRelease, i: int, parts: AbstractBase, groups: AbstractBase
 ) -> NDArray[np.intp]:
-    """Return the index of the group that contains each part."""
+    """Return for each part of attribute i the index of the group that contains the part."""
     within = [frozenset(cells) for cells in _cells(groups)]
     places = []
     for cells in _cells(parts):
@@ -370,5 +389,5 @@ def _cells(base: AbstractBase) -> list[tuple[int, ...]]:
     return [(k,) for k in range(Identity(base.size).queries)]
 
 
-def _said(names: Entry) -> str:
+def _names_text(names: Entry) -> str:
     return repr(dict(names) if isinstance(names, Mapping) else names)

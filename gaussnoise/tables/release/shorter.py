@@ -34,7 +34,7 @@ _MOST = 60  # most questions with fewer conditions
 
 
 def shorter(asked: Question) -> Iterator[Question]:
-    """Yield the question without one condition, the last first; then without two, and so on."""
+    """Yield shorter questions: without one condition (the last first), then two, and so on."""
     waiting, seen = [asked], [asked]
     while waiting and len(seen) < _MOST:
         one = waiting.pop(0)
@@ -47,7 +47,7 @@ def shorter(asked: Question) -> Iterator[Question]:
 
 
 def _conditions(asked: Any) -> Iterator[tuple[int, Condition]]:
-    """Yield pairs of an attribute and a condition on it, for a question and its parts."""
+    """Yield (attribute index, condition) for all conditions in a question."""
     if isinstance(asked, Ratio | Difference):
         yield from _conditions(asked.first)
         yield from _conditions(asked.second)
@@ -59,7 +59,7 @@ def _conditions(asked: Any) -> Iterator[tuple[int, Condition]]:
 
 
 def _without(asked: Any, i: int) -> Any:
-    """Return a question without the condition on an attribute; None if this is no question."""
+    """Return a question without its condition on attribute i; None if no question remains."""
     if isinstance(asked, Ratio | Difference):
         one, other = (_without(part, i) for part in (asked.first, asked.second))
         return None if one is None or other is None or one == other else type(asked)(one, other)
@@ -77,7 +77,7 @@ def _without(asked: Any, i: int) -> Any:
 
 
 def question_text(schema: Schema, asked: Any) -> str:
-    """Return a question as text, which has the same meaning when it is asked."""
+    """Return a question as text; the text, when it is asked, has the same meaning."""
     if isinstance(asked, Top):
         word = "top" if asked.is_largest else "bottom"
         return f"{word} {asked.many} of ({question_text(schema, asked.of)})"

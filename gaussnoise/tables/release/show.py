@@ -27,7 +27,7 @@ def table_text(
     private: bool,
     headings: Sequence[str] = (),
 ) -> str:
-    """Return cells in C order as text, one per line.
+    """Return the text of a table, with one line for each of its first cells in C order.
 
     Args:
         title: the first line.
@@ -61,7 +61,7 @@ def rows_text(
     private: bool,
     headings: Sequence[str] = (),
 ) -> str:
-    """Return rows of labels and numbers in columns, with column names; drop empty closing lines.
+    """Return the text of a table: title, column names, rows, and closing lines that are not empty.
 
     ``headings`` replace the names of attributes if that fits a terminal.
     """
@@ -99,7 +99,9 @@ def pvalue_text(p: float) -> str:
 
 
 def first(values: np.ndarray, digits: int, most: int = _SHOWN) -> list[str]:
-    """Return the first ``most`` numbers as text of ``digits`` digits; dates, and words if missing.
+    """Return the first ``most`` values as text: numbers have ``digits`` significant digits.
+
+    Dates are written as dates, and missing numbers as words.
 
     Thousands are separated by commas, as on pages and in workbooks.
     """
@@ -110,13 +112,13 @@ def first(values: np.ndarray, digits: int, most: int = _SHOWN) -> list[str]:
 
 
 def deviations(values: np.ndarray, digits: int = 4, most: int = _SHOWN) -> list[str]:
-    """Return the first standard deviations as text, with ± before each, or a dash for NaN."""
+    """Return the first standard deviations as text, like "± 3.5"; a dash stands for NaN."""
     texts = first(values, digits, most)
     return [_NOTHING if text == NO_NUMBER else f"± {text}" for text in texts]
 
 
 def _words(value: float) -> str:
-    """Return words for a number that is not finite, or ""."""
+    """Return a word for a number that is infinite or NaN; "" for other numbers."""
     return NO_NUMBER if math.isnan(value) else NO_LIMIT if math.isinf(value) else ""
 
 
@@ -125,7 +127,7 @@ def ends_text(
     ends: Sequence[np.ndarray],
     write: Callable[[np.ndarray], list[str]],
 ) -> list[list[str]]:
-    """Return the first bounds of intervals as text by ``write``; dashes if there is no interval."""
+    """Return the first low and high bounds as text, written by ``write``; dashes if missing."""
     low, high = (write(end) for end in ends)
     known = np.ravel(has_interval(estimate, *ends))[: len(low)].tolist()
 
@@ -136,13 +138,17 @@ def ends_text(
 
 
 def missing_text(estimate: np.ndarray, ends: Sequence[np.ndarray]) -> list[str]:
-    """Return a line that explains missing numbers and bounds; nothing if none is missing."""
+    """Return a list with one line that explains missing numbers and bounds; [] if all are there."""
     missing = any(not np.isfinite(values).all() for values in (estimate, *ends))
     return [_MISSING] * missing
 
 
 def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
-    """Return the first numbers, with the decimals for three digits of their least deviation.
+    """Return the first numbers as text, rounded to decimals that suit their noise.
+
+    The smallest standard deviation among them would have three digits with these decimals.
+
+    Three digits of the smallest standard deviation are shown.
 
     Numbers that would have fewer than four digits get four.
 

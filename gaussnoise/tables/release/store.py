@@ -42,7 +42,7 @@ _BYTES_OF_A_CHARACTER = 7  # if it is escaped
 
 @dataclass(frozen=True)
 class Place:
-    """The location of a table: a file inside the folder, and its first row there.
+    """The location of a table: a file in the release's folder, its first row there, its shape.
 
     A table that is longer than its file continues in the next numbered file, and so on.
     """
@@ -53,7 +53,10 @@ class Place:
 
 
 class Answers(NamedTuple):
-    """A table of the answers to an entry of a workload, or a shorter one of its means."""
+    """A table of the answers to one entry of the workload, to be added to the common workbook.
+
+    If ``is_brief``, the table is a shorter one, with means.
+    """
 
     entry: int
     subset: Subset
@@ -64,7 +67,7 @@ class Answers(NamedTuple):
 @final
 @dataclass(frozen=True)
 class ZeroTables(Mapping[Subset, Array]):
-    """Tables of zeros, by sorted attribute indices, for a release before its data are read."""
+    """A mapping {sorted attribute indices: table of zeros}, before the data are read."""
 
     shapes: Mapping[Subset, tuple[int, ...]]
 
@@ -81,13 +84,13 @@ class ZeroTables(Mapping[Subset, Array]):
 @final
 @dataclass(frozen=True, eq=False)
 class StoredTables(Mapping[Subset, Array]):
-    """Estimates in files that :func:`table_writer` wrote, by sorted attribute indices."""
+    """A mapping {sorted attribute indices: estimates}, which reads each table from its file."""
 
     folder: Path
     places: Mapping[Subset, Place]
 
     def __getitem__(self, S: Subset) -> Array:
-        """Return the table of S.
+        """Return the estimates in the table of the attributes S, read from its file.
 
         Raises:
             DomainTooLargeError: the table has more cells than one machine reads.
@@ -104,7 +107,7 @@ class StoredTables(Mapping[Subset, Array]):
         return estimate.reshape(place.shape)
 
     def fault(self, deviation: Deviation) -> str | None:
-        """Return which number in the files disagrees with the plan first, in words; or None.
+        """Return in words the first number in the files that disagrees with the plan; or None.
 
         Tables of more than 2^22 cells are not read. ``deviation``: the function used for writing.
         Where tables share files, rows must name the table that is stated for them.
@@ -134,7 +137,7 @@ class StoredTables(Mapping[Subset, Array]):
         return None
 
     def _runs(self) -> Iterator[list[Subset]]:
-        """Yield lists of consecutive tables of a file, small enough to be read together."""
+        """Yield lists of tables that follow each other in a file and are read together."""
         run: list[Subset] = []
         cells, end = 0, ("", 0)
         placed = sorted(self.places.items(), key=lambda item: (item[1].file, item[1].first_row))
@@ -158,7 +161,9 @@ class StoredTables(Mapping[Subset, Array]):
 
 
 def read_numbers(path: Path, names: Sequence[str], first_row: int, rows: int) -> Array:
-    """Return columns of numbers of a file, from ``rows`` rows after ``first_row``.
+    """Return the columns ``names`` of a file, shape (columns, rows).
+
+    They have ``rows`` rows, beginning with ``first_row``.
 
     Raises:
         OutputError: the file has no such table.
@@ -168,13 +173,13 @@ def read_numbers(path: Path, names: Sequence[str], first_row: int, rows: int) ->
 
 
 def with_intervals(estimate: Array, deviation: Array) -> dict[str, Array]:
-    """Return {column: numbers}: estimate, deviation and bounds of the interval of each cell."""
+    """Return {column: numbers} with estimate, standard deviation, low and high of each cell."""
     ends = confidence_interval(estimate, deviation, LEVEL, False)
     return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
 
 
 def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) -> str | None:
-    """Return the first column that differs by more than rounding errors, or None."""
+    """Return the first column whose numbers differ by more than rounding errors; or None."""
     first, second = [*expected][:2]
     size = np.abs(expected[first]) + np.abs(expected[second])
     for name in (second, *expected):
@@ -189,7 +194,7 @@ def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) ->
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Replace pyarrow's errors, whose messages show the content of files."""
+    """Turn pyarrow's errors inside the block, which show the content of files, into OutputError."""
     try:
         yield
     except (
@@ -250,7 +255,7 @@ class AbstractTableWriter(abc.ABC):
 
     @abc.abstractmethod
     def write(self, S: Subset, estimate: Array) -> None:
-        """Add the table of S."""
+        """Write the table of the attributes S, with its intervals."""
 
     @property
     def tables(self) -> StoredTables:
@@ -258,7 +263,7 @@ class AbstractTableWriter(abc.ABC):
         return StoredTables(self._folder, {S: self._places[S] for S in self._subsets})
 
     def _numbers(self, S: Subset, cells: slice, estimate: Array) -> dict[str, Array]:
-        """Return {column: numbers} for some cells of the table of S."""
+        """Return {column: numbers} for some cells of the table of the attributes S."""
         if self._last[0] != S:
             self._last = S, np.asarray(self._deviation(S))
         every = self._last[1]
@@ -271,7 +276,10 @@ class AbstractTableWriter(abc.ABC):
         estimate: Array,
         opened_writer: Callable[[Any], contextlib.AbstractContextManager[Any]],
     ) -> None:
-        """Write the table of S to a writer of rows, opened when their schema is known."""
+        """Write the table of the attributes S, with totals, in blocks of rows.
+
+        ``opened_writer`` returns the writer, given the arrow schema of the rows.
+        """
         attributes = [self._schema.attributes[i] for i in S]
         with contextlib.ExitStack() as stack:
             writer: Any = None
@@ -287,7 +295,7 @@ class AbstractTableWriter(abc.ABC):
                 writer.write_totals(rows)
 
     def _totals(self, S: Subset, estimate: Array) -> Iterator[Any]:
-        """Yield the rows of totals below the table of S, if the format has them."""
+        """Yield rows of totals to write below the table of the attributes S; here none."""
         yield from ()
 
 
@@ -358,7 +366,7 @@ class BookWriter(AbstractTableWriter):
         self._fill(S, estimate, lambda schema: self._book.sheet(k, schema, row * cells))
 
     def _totals(self, S: Subset, estimate: Array) -> Iterator[Any]:
-        """Yield the totals of counts of one or two attributes, like those of a page."""
+        """Yield rows of totals to write below a table of counts of one or two attributes."""
         attributes = [self._schema.attributes[i] for i in S]
         cells = math.prod(size + 1 for size in estimate.shape)
         if (
@@ -412,7 +420,7 @@ class DatasetWriter(AbstractTableWriter):
                 writer.close()
 
     def write(self, S: Subset, estimate: Array, box: Box | None = None) -> None:
-        """Add the table of S, or a box of it; deviations are then those of the box."""
+        """Write the table of the attributes S, or only a box of its cells."""
         order = len(S)
         box = box or tuple([slice(0, self._schema.sizes[i]) for i in S])
         self._places[S] = Place(f"tables/{order}-way.parquet", self._rows[order], estimate.shape)
@@ -474,7 +482,7 @@ def table_writer(
     notes: Notes = UNSAID,
     answers: Sequence[Answers] = (),
 ) -> AbstractTableWriter:
-    """Return a writer of separate files for up to 1000 marginals, else of one dataset.
+    """Return a writer of tables: one file each for up to 1000 marginals, else a Parquet dataset.
 
     ``notes`` are sentences about the tables, for formats that can hold them. ``answers`` are tables
     that a format of one file gets later: see :class:`AbstractBook`.
@@ -489,7 +497,7 @@ def table_writer(
 def planned_places(
     schema: Schema, subsets: Sequence[Subset], format: FileFormat
 ) -> dict[Subset, Place]:
-    """Return where each table is: in a file of its own, or in the workbook of all tables."""
+    """Return the planned location of each table: a file of its own, or the common workbook."""
     own, shapes = FORMATS[format], [tuple(schema.sizes[i] for i in S) for S in subsets]
     files = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
     rows = [0] * len(subsets)
@@ -499,12 +507,12 @@ def planned_places(
 
 
 def is_part(file: str) -> bool:
-    """Return whether a file is a part of a dataset that executors wrote, by its folder."""
+    """Return from a file's path whether Spark's executors wrote it, as a part of a dataset."""
     return file.count("/") > 1
 
 
 def book_file(format: AbstractBook) -> str:
-    """Return the path in a folder of the workbook with all tables."""
+    """Return the path, inside a release's folder, of the workbook with all tables."""
     return f"tables/tables{format.ending}"
 
 
@@ -517,7 +525,7 @@ def _slices(size: int) -> Iterator[slice]:
 def file_names(
     marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables"
 ) -> list[str]:
-    """Return one path per marginal.
+    """Return the path of the file of each marginal, inside the release's folder.
 
     Paths have numbers, so that they differ even if special characters are dropped.
     """

@@ -49,14 +49,17 @@ _RUN = re.compile(r"[0-9a-f]{16}")
 
 
 def is_versions(value: Any) -> bool:
-    """Return whether a value is {library: version}."""
+    """Return whether a value from a record has the form {library: version}."""
     return type(value) is dict and all(
         type(own) is str and _VERSION.fullmatch(own) for own in value.values()
     )
 
 
 def is_witness(value: Any) -> bool:
-    """Return whether a value is a measure on sets of attributes, for a verifier to check."""
+    """Return whether a value from a record has the form of a lower bound's proof.
+
+    The proof is a measure: a list of sets of attributes in which two rows differ, with weights.
+    """
     return type(value) is list and all(
         own.keys() == {"differing", "weight"}
         and all(type(name) is str for name in own["differing"])
@@ -149,14 +152,14 @@ def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
 
 
 def faulty(folder: Path, fault: str) -> OutputError:
-    """Return the error for a folder with this fault."""
+    """Return the error to raise for a release's folder that has this fault."""
     return OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
 
 
 def _disagreement(
     release: AbstractRelease, tables: StoredTables, record: Mapping[str, Any]
 ) -> str | None:
-    """Return the first thing that disagrees with the plan, in words; None if all agrees."""
+    """Return in words the first thing in a release that disagrees with its plan; or None."""
     files = record["files"]
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
     if "executors" in record:  # these write no answers from huge tables
@@ -179,7 +182,7 @@ def _disagreement(
 
 
 def executors_in(record: Mapping[str, Any]) -> dict[str, object]:
-    """Return what the record must have about Spark's executors, if they made the tables."""
+    """Return the fields that a record must have if Spark's executors made the tables; else {}."""
     if "executors" not in record:
         return {}
     run = {"run": record["executors"]["run"]} if "run" in record["executors"] else {}
@@ -194,7 +197,9 @@ def difference(
     file: str = "release.json",
     as_matrix: bool = False,
 ) -> str | None:
-    """Return the first disagreement of a record, or of a text beside it, in words; or None.
+    """Return the first difference between a record or a text in a folder and the expected ones.
+
+    None is returned if nothing differs.
 
     If another version wrote the record, only the :data:`_NUMBERS` are compared, and whether the
     summary is that of a simulation. If a base is stored as its matrix, all is compared except texts
@@ -235,7 +240,9 @@ def difference(
 def list_difference(
     plan: "Plan", folder: Path, record: Mapping[str, Any], **lists: Sequence[Mapping[str, object]]
 ) -> str | None:
-    """Return the first entry of a list in a file that disagrees with the plan, in words; or None.
+    """Return in words the first entry of a list, kept in a file, that disagrees with the plan.
+
+    None is returned if all entries agree.
 
     ``lists``: the entries that are expected of each list of the record.
     """
@@ -249,18 +256,18 @@ def list_difference(
 
 
 def _longest(plan: "Plan") -> int:
-    """Return the most bytes of an entry of a list."""
+    """Return an upper bound on the bytes of one entry in a record's lists."""
     return len(json.dumps(plan.schema.names)) + MOST_OF_AN_ENTRY
 
 
 def _nameless(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record in which the entries of the workload have no names."""
+    """Return a copy of a record without the names of the workload's entries."""
     named = record["workload"]
     return {**record, "workload": [{k: x for k, x in of.items() if k != "name"} for of in named]}
 
 
 def _text_in(path: Path, length: int) -> str:
-    """Return the text of a file, cut somewhat above this length."""
+    """Return the text of a file; a text much longer than ``length`` characters is cut."""
     with opened(path) as file:
         return file.read(_MOST_BYTES * (length + 1)).decode()
 
@@ -295,7 +302,7 @@ def format_of_tables(tables: StoredTables) -> FileFormat:
 
 
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
-    """Return the location of each table: the planned one, with which the record is compared.
+    """Return {attribute indices: location of the table}: as planned, then compared to the record.
 
     Only the record knows the rows of files that hold many tables, in the order of their writing.
     """

@@ -20,7 +20,9 @@ def noisy_tables(
     query: ResidualQuery,
     noise: NoiseStream,
 ) -> Iterator[tuple[Subset, Array]]:
-    """Yield each planned marginal with noise, as soon as it is counted.
+    """Yield (attribute indices, noisy table) for each planned marginal, as soon as it is counted.
+
+    The residual of a set of attributes is the part of its table that its margins do not determine.
 
     Each residual is measured once, from the first marginal that contains it, and kept until the
     last marginal that needs it: memory is that of the largest table and of shared residuals.
@@ -44,17 +46,22 @@ def noisy_tables(
 def measured(
     counts: Counts, S: Subset, T: Subset, query: ResidualQuery, draw: Callable[[int], Counts]
 ) -> Array:
-    """Return the noisy residual of T ⊆ S, from the counts of S."""
+    """Return the noisy residual of the attributes T, from the counts of S, which contains T.
+
+    ``draw(k)`` returns k integers of noise.
+    """
     return query.decode(T, query.noisy(T, part_of(counts, S, T), draw(query.rows(T))))
 
 
 def known_part(S: Subset, query: ResidualQuery) -> Subset:
-    """Return the attributes of S whose joint table is public."""
+    """Return the public attributes of S, whose joint table is known without noise."""
     return tuple(i for i in S if i in query.public)
 
 
 def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -> Array:
-    """Return the public table of ``known`` ⊆ S, perhaps the number of rows.
+    """Return the exact table of the public attributes ``known`` in S, from the counts of S.
+
+    For no attributes, it is the number of rows.
 
     It is zero if the number of rows is measured with noise.
     """
@@ -69,7 +76,10 @@ def table_of(
     query: ResidualQuery,
     box: Box | None = None,
 ) -> Array:
-    """Return ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` over all measured T, with profiles v_i.
+    """Return the table of S, ``exact + Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``, with profiles v_i.
+
+    The sum is over all measured sets T of attributes; the profile v_i spreads a total over the
+    cells of attribute i.
 
     Terms are added in the order of :func:`measured_parts`; the public table is added without noise.
     For a box of cells, the values of the box give exactly the same numbers as whole tables.
@@ -82,5 +92,5 @@ def table_of(
 
 
 def measured_parts(S: Subset, query: ResidualQuery) -> Iterator[Subset]:
-    """Yield the T ⊆ S that are measured."""
+    """Yield the subsets T of the attributes S whose residuals are measured."""
     return (T for T in subsets_of(S) if T in query.multipliers)

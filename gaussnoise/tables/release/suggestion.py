@@ -83,7 +83,7 @@ def answer_or_hint(
     less += [] if asked is None else [question_text(schema, one) for one in shorter(asked)]
     parts = filter(is_answered, [*less, *_shorter(own, near, schema, read)])
     by_tick = " by tick" * (tick is not None and "tick" in own.lower())
-    whole = filter(is_answered, (one + by_tick for one in _asked(text, schema, tables)))
+    whole = filter(is_answered, (one + by_tick for one in _by_table(text, schema, tables)))
     known = dict.fromkeys([*itertools.islice(parts, 1), *itertools.islice(whole, _TABLES)])
     if known:
         listed = ", ".join(map(repr, known))
@@ -107,8 +107,8 @@ def _shorter(
         yield from (one for one in named if is_kept(text, one) is not None)
 
 
-def _asked(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a question for every table, first for tables with most of the names in the text."""
+def _by_table(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield one question for every table, first for tables with most of the text's names."""
     names, labels = _named(text[:_MOST], schema)
     said = {*names, *labels}
     clipped = {a.name for a in schema.attributes if a.is_summed}
@@ -120,9 +120,9 @@ def _asked(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterat
 
 
 def examples(schema: Schema, tables: Sequence[Sequence[str]]) -> list[str]:
-    """Return a few questions of different kinds that these tables answer, the shortest last."""
+    """Return a few questions that these tables answer: a share, a mean, and counts."""
     counts, means = list[str](), list[str]()
-    for one in _asked("", schema, tables):
+    for one in _by_table("", schema, tables):
         (means if one.startswith("mean") else counts).append(one)
     return [*itertools.islice(_shares(schema, tables), 1), *means[-1:], *counts[:2]]
 
@@ -138,7 +138,7 @@ def _shares(schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
-    """Yield pairs of an assumption (or "") and a question similar to the text, the nearest first.
+    """Yield (assumption or "", question), where questions resemble the text, the nearest first.
 
     Questions may fail to be understood.
 
@@ -156,7 +156,7 @@ def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[s
 
 
 def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
-    """Return a question from the names, labels and kinds of numbers in a text; None without any."""
+    """Return a question made of the names, labels and statistics in a text; None without these."""
     kinds = {k for k, words in _KINDS.items() if re.search(rf"\b({words})\b", text, re.I)}
     names, labels = _named(text, schema)
     clipped = [a.name for a in schema.attributes if a.is_summed]
@@ -167,7 +167,7 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
     apart = {own: several for own, several in labels.items() if is_compared and len(several) > 1}
     single = {own: several for own, several in labels.items() if own not in apart}
     groups = [name for name in names if name not in clipped and name not in labels]
-    held = [own for name in groups if (own := _held(schema, name)) is not None]
+    held = [own for name in groups if (own := _yes_label(schema, name)) is not None]
     groups = [name for name in groups if name not in dict(held)]
     of = [_condition(own, *several) for own, several in [*held, *single.items()]]
     if number is not None:
@@ -197,7 +197,7 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
 
 
 def _given(conditions: list[str], groups: list[str]) -> str:
-    """Return the part of a question about its groups: " by …", or ""."""
+    """Return the end of a question, " by …", with its conditions and groups; "" without any."""
     both = [*conditions, *groups]
     return f" by {', '.join(both)}" if both else ""
 
@@ -206,14 +206,14 @@ def _condition(name: str, *labels: str) -> str:
     return f"{quoted(name)}={'|'.join(map(quoted, labels))}"
 
 
-def _held(schema: Schema, name: str) -> tuple[str, list[str]] | None:
-    """Return the attribute and its label "yes", or the like; None if it has no such label."""
+def _yes_label(schema: Schema, name: str) -> tuple[str, list[str]] | None:
+    """Return (attribute, [its label that means "yes"]); None if it has no such label."""
     labels = schema.attributes[schema.names.index(name)].labels
     return next(((name, [str(own)]) for own in labels if str(own).lower() in HELD), None)
 
 
 def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the attributes in a text, and {attribute: labels in the text}, in the text's order."""
+    """Return (names of attributes in a text, {attribute: its labels in the text})."""
     names: list[str] = []
     labels: dict[str, list[str]] = {}
     known: dict[str, list[tuple[str, str | None]]] = {}
@@ -221,7 +221,7 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
         known.setdefault(attribute.name.lower(), []).append((attribute.name, None))
         for label in attribute.categories or ():
             known.setdefault(str(label).lower(), []).append((attribute.name, str(label)))
-    last, found = "", list(_parts(text, known))
+    last, found = "", list(_known_texts(text, known))
     for k, part in enumerate(found):
         places = known[part]
         if len(places) > 1:  # a label of several attributes belongs to the one before it
@@ -238,8 +238,8 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
     return names, labels
 
 
-def _parts(text: str, known: Collection[str]) -> Iterator[str]:
-    """Yield the names and labels that a text contains, the longest possible at every word."""
+def _known_texts(text: str, known: Collection[str]) -> Iterator[str]:
+    """Yield the ``known`` names and labels in a text; at each word, the longest that fits."""
     words = [match[0].strip('"').lower() for match in _WORD.finditer(text)]
     at = 0
     while at < len(words):

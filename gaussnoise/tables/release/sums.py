@@ -124,20 +124,20 @@ class MeanTable(AbstractEstimates):
 
     @property
     def cut(self) -> NDArray[np.bool_]:
-        """Whether noise moved the ratio outside the interval, so that the estimate is a bound."""
+        """For each mean, whether noise moved it outside the clipping interval, so it is cut."""
         above = np.abs(self.above) if self.is_bounded else -self.above
         return (self.counts > 0) & (above > self.counts)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the interval has a finite upper bound."""
+        """Whether the interval to which the number is clipped has a finite upper bound."""
         return self.clip[1] < math.inf
 
     def unlimited(self, squared: float) -> ConfidenceInterval:
         parts = self.variance, self.covariance, self.count_variance
         ends = -math.inf, math.inf
         interval = ratio_interval(self.above, self.counts, *parts, squared, ends)
-        low, high = (_moved(end, self.ends) for end in interval)
+        low, high = (_scaled(end, self.ends) for end in interval)
         return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
 
     def confidence_interval(
@@ -157,7 +157,7 @@ class MeanTable(AbstractEstimates):
         parts = self.variance, self.covariance, self.count_variance
         limits = -1.0, 1.0 if self.is_bounded else math.inf
         interval = ratio_interval(self.above, self.counts, *parts, squared, limits)
-        return ConfidenceInterval(*(np.clip(_moved(x, self.ends), *self.clip) for x in interval))
+        return ConfidenceInterval(*(np.clip(_scaled(x, self.ends), *self.clip) for x in interval))
 
     def __repr__(self) -> str:
         weighted = "weighted " if self.weighted else ""
@@ -168,7 +168,7 @@ class MeanTable(AbstractEstimates):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SummaryTable(AbstractEstimates):
-    """Answers about a clipped number, and the means computed from them, along one axis.
+    """Counts, sums and other answers about a clipped number, with its means, along one axis.
 
     Attributes:
         attributes: names, one per axis.
@@ -186,7 +186,7 @@ class SummaryTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for all statistics; for means, as in :class:`MeanTable`."""
+        """Return intervals for all statistics; intervals of means are like those of MeanTable."""
         if simultaneous:  # for all numbers together, the level that each one needs
             level = level ** (1 / self.estimate.size)
         first, second = (part.confidence_interval(level) for part in self.parts)
@@ -205,7 +205,7 @@ def _values(clip: tuple[float, float], groups: Sequence[str]) -> str:
     return f"of {values_text(clip)}{given}"
 
 
-def _moved(ratio: Array, ends: tuple[float, float]) -> Array:
+def _scaled(ratio: Array, ends: tuple[float, float]) -> Array:
     """Return ratios mapped linearly from [-1, 1] to the interval ``ends``."""
     low, high = ends
     return (low / 2 + high / 2) + (high - low) / 2 * ratio
@@ -294,7 +294,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
     return MeanTable(
         **_described(release, (i,), group),
         estimate=np.clip(
-            _moved(ratio, (base.low, base.high)), *release.plan.schema.attributes[i].interval
+            _scaled(ratio, (base.low, base.high)), *release.plan.schema.attributes[i].interval
         ),
         ends=(base.low, base.high),
         standard_deviation=(base.high - base.low) / 2 * deviation,
@@ -314,13 +314,19 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
 
 def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
-    """Return the index of the only number whose count and sum an entry has; None otherwise."""
+    """Return the index of the only clipped number whose mean an entry's answers determine.
+
+    None is returned if there is no such number, or several.
+    """
     numbers = summed_numbers(term)
     return numbers[0] if len(numbers) == 1 else None
 
 
 def summed_numbers(term: Sequence[tuple[int, AbstractBase]]) -> list[int]:
-    """Return the indices of numbers in an entry whose means by group its answers determine."""
+    """Return the indices of the clipped numbers whose means by group an entry determines.
+
+    The entry must have their counts and sums for each group.
+    """
     numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
     grouped = all(base.is_identity for i, base in term if i not in numbers)
     return numbers if grouped else []
@@ -329,7 +335,7 @@ def summed_numbers(term: Sequence[tuple[int, AbstractBase]]) -> list[int]:
 def with_means(
     release: AbstractRelease, term: Sequence[tuple[int, AbstractBase]]
 ) -> AbstractEstimates:
-    """Return the answers to an entry of the workload, with the means that they determine."""
+    """Return the answers to an entry of the workload, and the means that follow from them."""
     schema = release.plan.schema
     answers = release.answers({schema.names[i]: base for i, base in term})
     i = summed_in(term)
@@ -356,7 +362,7 @@ def with_means(
 
 
 def check_no_number(release: AbstractRelease, function: str, names: Names) -> None:
-    """Raise ParameterError if a function would take virtual cells for categories."""
+    """Raise ParameterError if some of the names are clipped numbers, which have no categories."""
     schema = release.plan.schema
     for i in release.plan.subset((names,) if isinstance(names, str) else names):
         if schema.attributes[i].is_summed:
@@ -367,7 +373,10 @@ def check_no_number(release: AbstractRelease, function: str, names: Names) -> No
 
 
 def clipped_number(release: AbstractRelease, function: str, name: object) -> tuple[int, Clipped]:
-    """Return the index and the base of a clipped number; raise ParameterError for other names."""
+    """Return (attribute index, queries) of a clipped number.
+
+    Names of other attributes raise ParameterError.
+    """
     plan = release.plan
     if not isinstance(name, str):
         raise ParameterError(f"{function}: expected the name of a clipped number, got {name!r:.80}")
@@ -383,7 +392,7 @@ def clipped_number(release: AbstractRelease, function: str, name: object) -> tup
 def _asked(
     release: AbstractRelease, function: str, names: tuple[object, ...], given: Names
 ) -> tuple[Subset, Subset, Subset]:
-    """Return the indices of numbers, of groups in the given order, and of all, sorted."""
+    """Return the attribute indices (of numbers, of groups in the given order, of both sorted)."""
     numbers = tuple([clipped_number(release, function, name)[0] for name in names])
     if not numbers or len(set(numbers)) < len(numbers):
         raise ParameterError(
@@ -403,7 +412,10 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
 
 
 def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict:
-    """Return the fields of a table about its number (or product of numbers) and its groups."""
+    """Return arguments for a table of sums: the name and interval of the number, and the groups.
+
+    Several numbers stand for their product.
+    """
     schema, weight = release.plan.schema, release.plan.weight
     ends = schema.attributes[numbers[0]].interval
     for i in numbers[1:]:
@@ -423,7 +435,10 @@ def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict
 
 
 def _forms(release: AbstractRelease, rows: Mapping[int, Array], group: Subset) -> dict[str, Rows]:
-    """Return {attribute: queries} for sums of numbers' cells with these weights, by group."""
+    """Return {attribute: queries} for weighted sums of the cells of clipped numbers, by group.
+
+    ``rows``: {attribute index of a number: the weights of its cells}.
+    """
     schema = release.plan.schema
     own = {schema.names[k]: Rows(Identity(schema.sizes[k]), axis) for axis, k in enumerate(group)}
     return own | {schema.names[i]: Rows(Base(row[None]), None) for i, row in rows.items()}
@@ -432,7 +447,9 @@ def _forms(release: AbstractRelease, rows: Mapping[int, Array], group: Subset) -
 def number_rows(
     release: AbstractRelease, name: str, given: tuple[str, ...], rows: Array
 ) -> tuple[Array, Array]:
-    """Return estimates and variances of combinations of a number's cells: (rows, groups…).
+    """Return the estimates and variances of weighted sums of a clipped number's cells, by group.
+
+    Both have the shape (number of weighted sums, groups…).
 
     Args:
         release: the release.
@@ -449,7 +466,9 @@ def number_rows(
 def _rows(
     release: AbstractRelease, rows: Mapping[int, Array], group: Subset, S: Subset
 ) -> tuple[Array, Array]:
-    """Return estimates and variances of combinations of numbers' cells: (rows…, groups…).
+    """Return the estimates and variances of weighted sums of clipped numbers' cells, by group.
+
+    Both have an axis of weighted sums for each number, and then the axes of groups.
 
     Args:
         release: the release.

@@ -52,26 +52,26 @@ class MbiProblem(NamedTuple):
 @final
 @dataclass(frozen=True)
 class ZeroSumQuery:
-    """The projection of a marginal onto tensors that sum to zero along every axis.
+    """The query of mbi that projects a marginal onto tensors with zero sums along every axis.
 
     All measurements use one object, so that jax compiles only once.
     """
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
-        """Return the projection, flattened in C order."""
+        """Return the projection of a marginal, as a vector in C order."""
         # a jax array; the projection uses only its methods
         values: Any = marginal.datavector(flatten=False)
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
 
     def op_norm_sq(self) -> float:
-        """Return the squared operator norm, from which mbi computes its first step."""
+        """Return the square of the query's operator norm, which gives mbi its first step size."""
         return 1.0
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ContrastQuery:
-    """The query that measures a marginal by contrasts.
+    """The query of mbi that measures a marginal by contrasts (weights that sum to zero).
 
     It is a matrix along some axes, and the projection of :class:`ZeroSumQuery` along others.
 
@@ -82,12 +82,12 @@ class ContrastQuery:
     matrices: tuple[NDArray[np.float64] | None, ...]
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
-        """Return the answer, flattened in C order."""
+        """Return the answer to the query, given a marginal, as a vector in C order."""
         values: Any = marginal.datavector(flatten=False)
         return self.of(values).reshape(-1)
 
     def of(self, values: Any) -> Any:
-        """Return the answer for an array of numpy or jax."""
+        """Return the answer to the query, given the marginal as an array of numpy or jax."""
         for axis, matrix in enumerate(self.matrices):
             if matrix is None:
                 values = project_zero_sum(values, [axis])
@@ -96,7 +96,7 @@ class ContrastQuery:
         return values
 
     def op_norm_sq(self) -> float:
-        """Return the squared operator norm, from which mbi computes its first step."""
+        """Return the square of the query's operator norm, which gives mbi its first step size."""
         return math.prod(
             float(np.linalg.norm(matrix, 2)) ** 2 for matrix in self.matrices if matrix is not None
         )
@@ -280,7 +280,9 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """Return the contrasts, scaled to independent noise of variance one; None for counts.
+    """Return the contrast matrix of a strategy, scaled so that its noise has unit variance.
+
+    The noise of its rows is then independent. None is returned for counts.
 
     For counts, the projection of :class:`ZeroSumQuery` is used.
     """
@@ -294,7 +296,9 @@ def _chances(
     attribute: Attribute,
     codes: Mapping[str, NDArray[np.int64]],
 ) -> Array:
-    """Return the probability of each virtual cell of a number, given the rest of a record.
+    """Return for each record the probabilities of a number's virtual cells, given its categories.
+
+    Virtual cells are the few cells over which a row spreads its clipped number.
 
     Shape (records, cells). The model is a product of exponentials of its potentials, so that only
     potentials of tables with this number matter.
@@ -311,7 +315,10 @@ def _chances(
 
 
 def _numbers(attribute: Attribute, chances: Array, column: int) -> Array:
-    """Return a clipped number for each record.
+    """Return a number inside the clipping interval for each record.
+
+    ``chances`` are the probabilities of the number's virtual cells in each record, shape (records,
+    cells).
 
     Records with equal means are consecutive, so that they get evenly spread quantiles.
     """

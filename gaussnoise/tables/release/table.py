@@ -84,12 +84,12 @@ class AbstractEstimates(abc.ABC):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the largest value that the true numbers can have."""
+        """The smallest and the largest value that the true numbers (without noise) can have."""
         return -math.inf, math.inf
 
     @property
     def is_linear(self) -> bool:
-        """Whether the numbers are linear forms of released cells."""
+        """Whether each number is a linear combination of released cells."""
         return self.forms is None or self.forms.bottom is None
 
     def unlimited(self, squared: float) -> ConfidenceInterval:
@@ -101,7 +101,7 @@ class AbstractEstimates(abc.ABC):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def at(self, places: Sequence[Place]) -> Function:
-        """Return cells at these indices as a function of linear forms of releases.
+        """Return some cells, by index, as a function of linear combinations of released cells.
 
         Raises:
             NotAvailableError: it is unknown how the table's cells were computed.
@@ -114,7 +114,7 @@ class AbstractEstimates(abc.ABC):
         return self.forms.at(places)
 
     def part(self, axis: int, k: int) -> Self:
-        """Return the cells of one label of an attribute, along the remaining axes."""
+        """Return the part of the table for the k-th label along an axis, without this axis."""
         shape, own = self.estimate.shape, {}
         for one in fields(self):
             value = getattr(self, one.name)
@@ -369,7 +369,7 @@ class AbstractEstimates(abc.ABC):
         )
 
     def closing_at(self, level: float) -> str:
-        """Return :attr:`closing` for intervals of this level."""
+        """Return the line below the printed numbers, for intervals of this level."""
         return self.closing.replace(level_text(LEVEL), level_text(level))
 
 
@@ -435,7 +435,7 @@ class QueryTable(AbstractEstimates):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ProportionTable(AbstractEstimates):
-    """Shares of groups: released counts divided by the released counts of their groups.
+    """Shares: the released count of each cell divided by the released count of its group.
 
     A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. Its intervals are
     still exact (Fieller 1954), since the noise of counts is Gaussian with known covariance.

@@ -18,7 +18,7 @@ INTERVALS = (
 
 
 def release_text(release: AbstractRelease) -> str:
-    """Return the summary of a release for readers."""
+    """Return the summary of a release as text: size, privacy, plan and accuracy."""
     plan = release.plan
     charged = f"rho = {release.rho_charged:.10g}" if release.private else "nothing"
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
@@ -41,7 +41,7 @@ def release_text(release: AbstractRelease) -> str:
 
 
 def numbers_text(release: AbstractRelease) -> list[str]:
-    """Return sentences about the values and the rounding of sums, and about weights."""
+    """Return sentences for readers on how sums are clipped and rounded, and on weights."""
     plan = release.plan
     used = {name for marginal in release for name in marginal}
     clipped = [a for a in plan.schema.attributes if a.is_summed and a.name in used]
@@ -65,7 +65,7 @@ def numbers_text(release: AbstractRelease) -> list[str]:
 
 
 def dropped_text(release: AbstractRelease) -> list[str]:
-    """Return sentences about rows that no table counts."""
+    """Return sentences for readers about the rows that no table counts."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     clipped = [a.name for a in release.plan.schema.attributes if a.name in strict and a.is_summed]

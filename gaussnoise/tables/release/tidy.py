@@ -32,7 +32,7 @@ def with_level(rows: "pa.Table", level: float, private: bool) -> "pa.Table":
 
 
 def framed(rows: "pa.Table", backend: "EagerAllowed") -> Any:
-    """Return an arrow table as a dataframe of this library.
+    """Return an arrow table as a dataframe of the library ``backend``, like pandas or polars.
 
     The level is in ``attrs``, or for polars, which has none, in a last column ``level``.
     """
@@ -67,7 +67,7 @@ def as_pandas(rows: "pa.Table") -> "pd.DataFrame":
 
 
 def _recorded(rows: "pa.Table") -> dict[str, Any]:
-    """Return the record that :func:`with_level` added."""
+    """Return the record of intervals that :func:`with_level` added to an arrow table's metadata."""
     record = (rows.schema.metadata or {}).get(b"gaussnoise")
     return {} if record is None else json.loads(record)
 
@@ -83,7 +83,10 @@ def arrow_columns(
     cells: slice,
     numbers: Mapping[str, NDArray[Any]],
 ) -> "pa.Table":
-    """Return some cells of a table as an arrow table; ``numbers`` are those of these cells."""
+    """Return some cells of a table, with their labels, as an arrow table.
+
+    ``numbers`` are {column: numbers of these cells}.
+    """
     import pyarrow as pa
 
     shape = tuple(map(len, labels))

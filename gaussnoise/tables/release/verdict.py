@@ -83,7 +83,7 @@ class Inspection:
 
     @property
     def _verdict(self) -> str:
-        """The first line."""
+        """The first line of the printed inspection: whether it passed."""
         if not self.passed:
             return "FAILED"
         if not self.weak:

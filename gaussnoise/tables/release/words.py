@@ -215,7 +215,10 @@ _SEPARATOR = re.compile(r"[\s,|()=<>?:]|$")
 
 @cache
 def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
-    """Return the parser, and {terminal: pattern} in the order in which terminals are tried."""
+    """Return (parser of questions, {terminal: pattern} in the order of trying terminals).
+
+    Terminals are the smallest parts of a question in the grammar.
+    """
     lark = Lark(_GRAMMAR, parser="lalr", lexer="basic", propagate_positions=True)
     written = {one.name: re.compile(one.pattern.to_regexp()) for one in lark.terminals}
     early = {one.name: written[one.name] for one in lark.terminals if one.priority}
@@ -225,7 +228,7 @@ def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
 
 @cache
 def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
-    """Return the patterns of terminals, with this word allowed for a tick."""
+    """Return {terminal: pattern}, where ``tick`` is another word for a tick of a stream."""
     either = f"(?:tick|{re.escape(tick)})"
     return {
         name: re.compile(pattern.pattern.replace("tick", either))
@@ -236,7 +239,10 @@ def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
 
 
 class Reader:
-    """The text of a question: finds its names and labels, and refuses it with marked faults."""
+    """A reader of one question, which finds its names and labels.
+
+    Errors mark the part of the question that is refused.
+    """
 
     def __init__(
         self, text: str, schema: Schema, tick: str | None, nouns: Mapping[str, Noun]
@@ -249,7 +255,10 @@ class Reader:
         self._texts: dict[tuple[int, str | None], dict[str, Cells]] = {}
 
     def token(self, name: str, pattern: re.Pattern[str] | None, at: int) -> Token | None:
-        """Return the terminal at this index of the text, or None; ``self.end`` is where it ends."""
+        """Return the token for a terminal at index ``at`` of the text; None if it is not there.
+
+        It sets ``self.end`` to the index where the token ends.
+        """
         value: Any = None
         if name == "NAME":
             self._named = value = self._name(at)
@@ -273,7 +282,9 @@ class Reader:
         return Token(name, value, at, end_pos=self.end)
 
     def in_other_case(self, at: int, may_follow: Collection[str]) -> Token | None:
-        """Return the only name or label at this index if case is ignored, or None.
+        """Return the token of a name or label that stands at ``at`` in another case; or None.
+
+        None is also returned if several are possible.
 
         This is tried when nothing else matches, so that no other meaning is lost.
         """
@@ -316,7 +327,7 @@ class Reader:
         self.fail(expected, start, end, asks=asks, same=same)
 
     def _noun(self, at: int) -> str | None:
-        """Return the noun at this index of the text, or None."""
+        """Return the noun for counted things that stands at this index of the text, or None."""
         for noun in self.nouns:
             end = at + len(noun)
             if self.text[at:end].lower() == noun and _SEPARATOR.match(self.text, end):
@@ -325,9 +336,9 @@ class Reader:
         return None
 
     def _period(self, at: int) -> tuple[Period, list[int]] | None:
-        """Return the time at this index, and the attributes that may be meant; or None.
+        """Return (period of time at this index, attributes that it may belong to); or None.
 
-        If several have times, it is the last one that was named before.
+        If the cells of several attributes are times, it is the attribute named last before, or all.
         """
         match = _PERIOD.match(self.text, at)
         period = None if match is None or not self.times else period_of(match[0])
@@ -343,7 +354,10 @@ class Reader:
         return {i: times for i, times in found if times is not None}
 
     def _name(self, at: int) -> tuple[int, Level | None] | None:
-        """Return the index of the attribute named here, and the level if that is named."""
+        """Return (attribute index, level or None) for the name at this index; None without a name.
+
+        A level is a named grouping of the attribute's categories.
+        """
         if (name := self._longest(at, self._names)) is None:
             return None
         i, level = self._names[name]
@@ -351,7 +365,10 @@ class Reader:
 
     @cached_property
     def _names(self) -> dict[str, tuple[int, str | None]]:
-        """{name: (attribute index, level or None)}; levels of several attributes are left out."""
+        """{name: (attribute index, its level if the name is a level's, else None)}.
+
+        Names of levels that several attributes share are left out.
+        """
         listed = [(n, i) for i, a in enumerate(self.schema.attributes) for n, _ in a.groups or ()]
         shared = [name for name, _ in listed]
         named: dict[str, tuple[int, str | None]] = {
@@ -385,7 +402,7 @@ class Reader:
         }
 
     def _known(self, i: int, level: Level | None) -> Mapping[str, Cells]:
-        """Return {text: cells} for every label, or group of a level."""
+        """Return {text: its cells} for every label of an attribute, or every group of its level."""
         place = i, level and level.name
         if place not in self._texts and level is not None:
             self._texts[place] = dict(zip(map(str, level.labels), level.cells, strict=True))
@@ -400,7 +417,7 @@ class Reader:
         return self._texts[place]
 
     def _value(self, at: int) -> Cells | None:
-        """Return the cells of the label, or group of a level, at this index; or None."""
+        """Return the cells of the label, group or interval that stands at this index; or None."""
         i, level = self._named or (0, None)
         attribute, known = self.schema.attributes[i], self._known(i, level)
         if (label := self._longest(at, known)) is not None:
@@ -437,7 +454,7 @@ class Reader:
         return None
 
     def refuse(self, at: int, accepted: Collection[str]) -> NoReturn:
-        """Refuse the word at this index, and list the words that could replace it."""
+        """Raise an error for the word at this index; it lists the words that could replace it."""
         match = re.compile(r'"(?:[^"]|"")*"|[^\s,|()=<>?]*').match(self.text, at)
         end = at if match is None else match.end()
         i, level = self._named or (0, None)
@@ -480,7 +497,12 @@ class Reader:
         self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
-        """Return the question with another noun at these indices, for what the tables count."""
+        """Return a list with the question in which a fitting noun replaces a part; or [].
+
+        A noun fits if it names what the tables count.
+
+        The noun replaces the text from ``start`` to ``end``.
+        """
         written = self.text[start:end].lower()
         known = [noun for noun, own in self.nouns.items() if not own.fault and noun != written]
         return [f"{self.text[:start]}{noun}{self.text[end:]}" for noun in known[:1]]
@@ -525,14 +547,17 @@ class Reader:
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:
-    """Return a text that lists the expected labels, and how to write a group."""
+    """Return a text for errors: the labels of an attribute and, for a group, how to write it."""
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
     return f"expected a label of {attribute.name!r}, {one_of(attribute.labels)}{hint}"
 
 
 def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:
-    """Return the bins between two edges, for an interval that is written like a bin."""
+    """Return the indices of the bins that make up a written interval, like "[0, 65)"; or None.
+
+    Its ends must be edges, and its brackets those of bins.
+    """
     low, high = (edge_position(written[k], edges) for k in (2, 3))
     if low is None or high is None or not low < high:
         return None

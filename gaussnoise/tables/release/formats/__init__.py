@@ -23,7 +23,7 @@ FORMATS: Mapping[str, AbstractFormat] = {
 
 
 def format_of(name: str) -> AbstractFormat:
-    """Return the format of a file, by the longest ending of its name that a format has.
+    """Return the file format that a file's name ends with; if several match, the longest ending.
 
     Raises:
         LookupError: no format has this ending.
@@ -33,6 +33,6 @@ def format_of(name: str) -> AbstractFormat:
 
 
 def format_name(file: str) -> FileFormat:
-    """Return the name of the format of a file."""
+    """Return the name of a file's format, like "csv", given the name of the file."""
     own = format_of(file)
     return next(name for name in get_args(FileFormat) if FORMATS[name] is own)

@@ -56,7 +56,7 @@ class Csv(AbstractFormat):
 def write_metadata(
     path: Path, meanings: Mapping[str, str], keys: Sequence[str], schema: Any, notes: Notes
 ) -> None:
-    """Write the metadata file of a CSV file, with the name that readers expect.
+    """Write the metadata file that belongs to a CSV file, under the name that the W3C prescribes.
 
     Args:
         path: the CSV file.
@@ -98,7 +98,7 @@ def _titles(name: str, notes: Notes) -> str | list[str]:
 
 
 def _datatype(kind: Any) -> str:
-    """Return the name of an arrow type among the data types of the W3C."""
+    """Return the name that the W3C's CSV metadata gives to an arrow data type, like "double"."""
     import pyarrow as pa
 
     if pa.types.is_boolean(kind):
@@ -109,7 +109,7 @@ def _datatype(kind: Any) -> str:
 
 
 def columns_of(path: Path, names: Sequence[str], first_row: int, cells: int) -> NDArray[np.float64]:
-    """Return columns of numbers, one array row each, of a table that fills a CSV file."""
+    """Return the columns ``names`` of a CSV file with a single table, one column per array row."""
     with opened(path) as file:
         own = sys.getrefcount(file)
         found = _numbers(file, names, cells)
@@ -125,7 +125,9 @@ def columns_of(path: Path, names: Sequence[str], first_row: int, cells: int) -> 
 
 
 def _numbers(file: IO[bytes], names: Sequence[str], most: int) -> NDArray[np.float64]:
-    """Return columns of a CSV file, possibly of more than ``most`` rows.
+    """Return the columns ``names`` of a CSV file as an array, one column per array row.
+
+    If the file has more than ``most`` rows, the array may have more than ``most`` columns, too.
 
     It is read in blocks and only until there are too many rows, so that memory is bounded.
     """

@@ -38,7 +38,7 @@ class Notes:
 
     @property
     def sentences(self) -> list[str]:
-        """The title and all sentences."""
+        """The title, and then the sentences of all sections."""
         return [self.title, *(said for section in self.sections.values() for said in section)]
 
     def heading(self, name: str) -> str:
@@ -46,7 +46,7 @@ class Notes:
         return self.headings.get(name, name)
 
     def title_of(self, names: Sequence[str]) -> str:
-        """Return the title of a table over these attributes."""
+        """Return the title of the table whose axes are these attributes."""
         return marginal_name(tuple(map(self.heading, names)))
 
     def said(self, heading: str) -> str:
@@ -54,7 +54,7 @@ class Notes:
         return " ".join(self.sections.get(heading, ()))
 
     def units_in(self, columns: Mapping[str, Sequence[object]], rows: int) -> list[str]:
-        """Return the unit of each row of a table, given its columns of labels."""
+        """Return, for each row of a table, the unit of its number, given the columns of labels."""
         found: list[list[str]] = [[] for _ in range(rows)]
         for name in columns:
             own = self.units.get(name, {})
@@ -89,7 +89,7 @@ class AbstractFormat(abc.ABC):
     def writer(
         self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
-        """Return a context manager for a file of rows; its ``write_table`` adds rows.
+        """Return a context manager whose value writes a new file: its ``write_table`` adds rows.
 
         ``notes`` are written if the format can hold them.
         """
@@ -98,7 +98,10 @@ class AbstractFormat(abc.ABC):
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
     ) -> NDArray[np.float64]:
-        """Return columns of numbers, one array row each, of a table from ``first_row`` of a file.
+        """Return the columns ``names`` of the table that begins at ``first_row`` of a file.
+
+        The result has one array row for each column, and one array column for each of the table's
+        cells.
 
         A file of another format or length raises an error that is in ``_read_errors`` of
         :mod:`gaussnoise.tables.release.store`. Reading takes no more memory than these columns.
@@ -106,12 +109,15 @@ class AbstractFormat(abc.ABC):
 
     @final
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        """Return the column ``estimate``, read by :meth:`numbers`."""
+        """Return the column ``estimate`` of the table that begins at ``first_row`` of a file."""
         return self.numbers(path, ("estimate",), first_row, cells)[0]
 
 
 def new_file(file: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
-    """Return a context manager of the open file, which closes it if it was opened here."""
+    """Return a context manager of the file, opened for writing if it is given as a path.
+
+    A file that the caller has opened is not closed at the end.
+    """
     return file.open("wb") if isinstance(file, Path) else nullcontext(file)
 
 
@@ -122,7 +128,11 @@ def numbers_of(
     first_row: int,
     cells: int,
 ) -> NDArray[np.float64]:
-    """Return the numbers in a file's lines; raise ValueError unless there are as many as cells."""
+    """Return the numbers in the lines of a file, as an array of shape (columns, cells).
+
+    The function ``numbers`` reads one line. ValueError is raised unless there is a line for each
+    cell.
+    """
     every = chain.from_iterable(map(numbers, islice(lines, cells + 1)))
     found = np.fromiter(every, np.float64)
     if (first_row, len(found)) != (0, columns * cells):
@@ -153,7 +163,7 @@ class AbstractBook(AbstractFormat):
 
     @abc.abstractmethod
     def row_of(self, k: int) -> int:
-        """Return the row in which the k-th table begins."""
+        """Return the index of the row at which the k-th table begins, for :meth:`numbers`."""
 
     @abc.abstractmethod
     def add(self, path: Path, k: int, rows: Any) -> None:

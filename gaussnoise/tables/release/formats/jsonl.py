@@ -47,7 +47,7 @@ def _writer(file: Path | IO[bytes]) -> Iterator[Any]:
 
 
 class _Lines:
-    """A writer of arrow tables, with the method of pyarrow's writers."""
+    """A writer of arrow tables as JSON Lines, with ``write_table`` like pyarrow's writers."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(names: Sequence[str], line: bytes) -> list[float]:
-    """Return the numbers with these names in a row.
+    """Return the numbers with these names from one line, which holds a row as a JSON object.
 
     Raises:
         ValueError, LookupError, TypeError: the line is no such row.

@@ -22,7 +22,10 @@ _LONGEST_LINE = 2**12  # bytes, enough for four numbers; the rest of a longer li
 
 @final
 class JsonStat(AbstractFormat):
-    """JSON-stat 2.0: a cube whose last dimension has a cell's numbers, and reliability as status.
+    """JSON-stat 2.0: a cube of numbers, with the reliability of each cell as its status.
+
+    The last dimension of the cube holds the numbers of one cell: its estimate, its standard
+    deviation, and the bounds of its interval.
 
     Values come first, in one line per cell, so that they can be read without the rest.
 
@@ -97,7 +100,7 @@ def _units(units: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 class _Cells:
-    """A writer of arrow tables, with the method of pyarrow's writers."""
+    """A writer of arrow tables as JSON-stat cells, with ``write_table`` like pyarrow's writers."""
 
     def __init__(self, file: IO[bytes], names: Sequence[str]) -> None:
         self._file, self._names, self._cells = file, names, 0
@@ -117,7 +120,7 @@ class _Cells:
 
 
 def _numbers(columns: Sequence[int], line: bytes) -> list[float]:
-    """Return the numbers of a cell at these indices, from its line.
+    """Return some of the four numbers in a cell's line: those at the indices ``columns``.
 
     Raises:
         ValueError: the line has no four numbers.

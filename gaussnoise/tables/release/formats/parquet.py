@@ -18,7 +18,7 @@ _MOST_BYTES = 2**28  # most bytes of one column of a row group
 
 @final
 class Parquet(AbstractFormat):
-    """Parquet as pyarrow writes it."""
+    """The format Parquet, as pyarrow writes it."""
 
     ending = ".parquet"
     holds_many = True
@@ -33,7 +33,7 @@ class Parquet(AbstractFormat):
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
     ) -> NDArray[np.float64]:
-        """Return columns; refuse row groups larger than those that are written here."""
+        """Return columns of numbers of a table; refuse row groups larger than this class writes."""
         found, rest = [], cells
         while True:
             with _parquet_file(path) as file:
@@ -55,7 +55,7 @@ class Parquet(AbstractFormat):
 
 
 def _next_file(path: Path) -> Path:
-    """Return the next file of a table that is longer than one file."""
+    """Return the path of the file in which a table that is longer than one file continues."""
     name, _, number = path.stem.rpartition("-")
     if name != "part":
         raise ValueError
@@ -64,7 +64,7 @@ def _next_file(path: Path) -> Path:
 
 @contextmanager
 def _parquet_file(path: Path) -> Iterator[Any]:
-    """Yield an open Parquet file.
+    """Return a context manager of a Parquet file that is open for reading.
 
     Where the system has a path for each open file, pyarrow opens that path itself: threads of its
     own may let go of a file later, and must not need Python for it, which may have ended.
@@ -80,7 +80,7 @@ def _parquet_file(path: Path) -> Iterator[Any]:
 
 
 def row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
-    """Return the indices of the row groups that have these rows.
+    """Return the indices of the row groups that contain ``rows`` rows from ``first_row`` on.
 
     Row groups that claim to be larger than any written here are refused.
     """

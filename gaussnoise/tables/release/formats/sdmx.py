@@ -45,7 +45,7 @@ _TIMES = re.compile(
 
 @final
 class SdmxCsv(AbstractFormat):
-    """SDMX-CSV 2.0 with identifiers and names, ``CODE: name``, and the interval as attributes.
+    """SDMX-CSV 2.0, with ``CODE: name`` for each category, and intervals as SDMX attributes.
 
     The identifier of an attribute is its name in capitals; or ``DIM_1`` and so on for all, if one
     name is no identifier of SDMX. That of a category is its label, or ``_1`` and so on. The
@@ -93,7 +93,7 @@ def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
 
 
 class _Rows:
-    """A writer of arrow tables, with the method of pyarrow's writers."""
+    """A writer of arrow tables as SDMX-CSV, with ``write_table`` like pyarrow's writers."""
 
     schema: Any
     writer: Any
@@ -128,7 +128,7 @@ class _Rows:
 
 
 def is_time_period(text: str) -> bool:
-    """Return whether SDMX allows a text as a period, like 2024, 2024-Q1 or 2024-01-31."""
+    """Return whether a text is a time period in SDMX, like 2024, 2024-Q1 or 2024-01-31."""
     found = _TIMES.fullmatch(text)
     try:
         return found is not None and bool(datetime.fromisoformat(found[1] or "2000-01-01"))
@@ -138,13 +138,13 @@ def is_time_period(text: str) -> bool:
 
 @cache
 def _unit(text: str) -> str:
-    """Return ``CODE: name`` of a unit; the code is the same in every file."""
+    """Return a unit of measure as ``CODE: name``; a unit has the same code in every file."""
     letters = (x if x.isascii() and x.isalnum() else f"_{ord(x):X}" for x in text.upper())
     return f"{''.join(letters).replace('_20', '_')}: {text}"
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
-    """Return distinct identifiers, one for each name."""
+    """Return SDMX identifiers for names: one for each name, all different."""
     numbers = [f"DIM_{k}" for k in range(1, len(names) + 1)]
     found = [
         capital if _IDENTIFIER.fullmatch(capital) and capital not in _TAKEN else number

@@ -77,7 +77,9 @@ _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
 
 @final
 class Xlsx(AbstractBook):
-    """A workbook: a cover with the privacy guarantee; a sheet per table, with reliability marks.
+    """An Excel workbook: a cover with the privacy guarantee, and one sheet for each table.
+
+    Cells whose noise is large have marks of their reliability.
 
     Rows are numbered over all sheets, 2²⁰ per sheet, so that a number determines the sheet.
 
@@ -166,7 +168,10 @@ class _Book:
 
     @contextmanager
     def sheet(self, k: int, schema: Any, most_bytes: int) -> Iterator["_Rows"]:
-        """Yield the writer of the k-th table, whose rows have at most ``most_bytes`` in all."""
+        """Return a context manager of the writer of the k-th table, on a new sheet.
+
+        ``most_bytes`` is an upper bound on the length of all rows of the table.
+        """
         names = schema.names
         columns = [*names, "mark"] if {*NUMBERS} <= {*names} else names
         styles = [*map(_style_of, schema), _PLAIN][: len(columns)]
@@ -187,7 +192,7 @@ class _Book:
 
 
 class _Rows:
-    """A writer of arrow tables, with the method of pyarrow's writers."""
+    """A writer of arrow tables to one sheet, with ``write_table`` like pyarrow's writers."""
 
     def __init__(self, part: IO[bytes], columns: Sequence[str], styles: Sequence[int]) -> None:
         self._part, self._styles = part, styles
@@ -199,7 +204,7 @@ class _Rows:
         self.filtered = self.count
 
     def write_totals(self, rows: Any) -> None:
-        """Write rows in bold; a row style marks them, so that they are not read back."""
+        """Write rows of totals in bold; readers of numbers skip the rows that have this style."""
         self._write(self._cells(rows), [_IN_TOTALS[style] for style in self._styles], _IN_TOTALS[0])
 
     def _cells(self, rows: Any) -> Iterable[Sequence[object]]:
@@ -218,13 +223,13 @@ class _Rows:
 
 
 def _style_of(field: Any) -> int:
-    """Return the style of a column, from its metadata, or else by its name."""
+    """Return the index of a column's cell style, from the metadata of its field or its name."""
     own = (field.metadata or {}).get(NUMBER_FORMAT)
     return _SHEET_STYLES.get(field.name, _PLAIN) if own is None else _FIELD_STYLES[own]
 
 
 def _row(number: int, values: Sequence[object], styles: Sequence[int], of_row: int = _PLAIN) -> str:
-    """Return a row of a sheet, as XML; ``of_row`` is a style of the whole row."""
+    """Return a row of a sheet as XML; ``of_row`` is the index of the whole row's style."""
     cells = "".join(
         _cell(f"{_column(k)}{number}", value, style)
         for k, (value, style) in enumerate(zip(values, styles, strict=True))
@@ -234,7 +239,7 @@ def _row(number: int, values: Sequence[object], styles: Sequence[int], of_row: i
 
 
 def _cell(place: str, value: object, style: int) -> str:
-    """Return a cell as XML; values that are no numbers are text, infinite numbers are empty."""
+    """Return a cell at a place like "B7" as XML: a number or a text; infinite numbers are empty."""
     if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
         return f'<c r="{place}" s="{style}"/>'
     if isinstance(value, bool):
@@ -246,29 +251,29 @@ def _cell(place: str, value: object, style: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text for XML; characters that XML forbids are escaped in Excel's way."""
+    """Return a text escaped for XML; characters that XML forbids are written like ``_x0001_``."""
     return escape(_NOT_XML.sub(lambda found: f"_x{ord(found[0]):04X}_", text))
 
 
 def _column(k: int) -> str:
-    """Return the letters of a column, given its index from 0."""
+    """Return the letters of a column of a sheet, like "AB", given its index from 0."""
     before, last = divmod(k, 26)
     return (_column(before - 1) if before else "") + chr(65 + last)
 
 
 def _path_of(sheet: int) -> str:
-    """Return the path of a sheet inside the workbook; sheet 0 is the cover."""
+    """Return the path of a sheet inside the workbook's ZIP file; sheet 0 is the cover."""
     return f"xl/worksheets/sheet{sheet + 1}.xml"
 
 
 def _sheet_name(k: int, title: str) -> str:
-    """Return the name of a sheet; names are distinct, since a number comes first."""
+    """Return the name of the k-th table's sheet; the number in front makes all names different."""
     name = _NOT_IN_NAMES.sub("_", f"{k} {title}").encode("utf-16-le")[: 2 * _LONGEST_NAME]
     return name.decode("utf-16-le", "ignore").strip()
 
 
 def _head(widths: Sequence[int], frozen: int = 0) -> str:
-    """Return the beginning of a sheet as XML."""
+    """Return the beginning of a sheet as XML: widths of columns, and how many rows stay in view."""
     pane = f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" '
     pane += 'state="frozen"/>'
     columns = "".join(
@@ -282,7 +287,9 @@ def _head(widths: Sequence[int], frozen: int = 0) -> str:
 
 
 def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], notes: Notes) -> None:
-    """Write the cover: title, source, other sentences, and links to tables (sheet name, title).
+    """Write the cover sheet: title, source, other sentences, and links to the tables.
+
+    ``tables`` has (sheet name, title) for each table.
 
     Numbers of SIMS headings are removed, since readers of a workbook do not know them.
     """
@@ -305,7 +312,10 @@ def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], no
 
 
 def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
-    """Yield (path, XML) of a workbook's parts besides sheets; sheets after ``seen`` are hidden."""
+    """Yield (path, XML) for each file in a workbook's ZIP file that is no sheet.
+
+    ``names`` are the names of sheets by number; those after the first ``seen`` are hidden.
+    """
     numbers = range(1, len(names) + 2)
     kinds = "".join(
         f'<Override PartName="/{_path_of(k - 1)}" ContentType="{_KIND}.worksheet+xml"/>'
@@ -349,7 +359,7 @@ def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(book: zipfile.ZipFile, path: str, names: Sequence[str]) -> Iterator[list[float]]:
-    """Yield the numbers of each row in these columns of a sheet, read block by block.
+    """Yield the numbers in the columns ``names`` for each row of a sheet, in blocks of the file.
 
     Raises:
         ValueError, LookupError: the sheet is not as this module writes it.
@@ -376,7 +386,7 @@ def _refuse(*_: object) -> None:
 
 
 class _Sheet:
-    """A parser of a sheet: the first row names the columns, other rows have their numbers.
+    """A parser of a sheet that collects the numbers of some columns, named in the first row.
 
     Rows with a row style are totals, and are skipped.
     """

@@ -21,7 +21,7 @@ _POPULATION = "the population see below", "the population see the tables of this
 
 
 class Answered(NamedTuple):
-    """One answer in words.
+    """The answer to one question, in words, for a page.
 
     Attributes:
         question: the question as it was asked.
@@ -44,7 +44,7 @@ class Answered(NamedTuple):
 
 
 def answers_of(source: Any, questions: Sequence[str]) -> list[Answered]:
-    """Return the answers of a release, or of the tables of a stream.
+    """Return the answers that a release, or the tables of a stream, gives to questions.
 
     Raises:
         ParameterError: no list of questions, or a question without an answer.
@@ -85,7 +85,7 @@ def _ends(low: str, high: str) -> str:
 
 
 def _cells(answer: Answer) -> Any:
-    """Return the labels of each number, in the order of the numbers."""
+    """Return, for each number of an answer, the labels of its categories, in the same order."""
     return itertools.product(*answer.labels)
 
 

@@ -47,7 +47,7 @@ _ENDS = 10  # rows of largest and of smallest changes, for a longer table
 @final
 @dataclass(frozen=True)
 class _Section:
-    """A table of changes on the page, with the anchor of its section."""
+    """A section of the page, with one table of changes."""
 
     one: ShownChanges
     anchor: str
@@ -59,7 +59,7 @@ class _Section:
 
     @property
     def picture(self) -> Picture | None:
-        """The picture of the changes; None for a single change."""
+        """A picture of the changes with their intervals; None if there is a single change."""
         numbers = Numbers(self.one.table, self.one.heading, self.anchor, kind="changes")
         return next(iter(numbers.pictures), None) if self.size > 1 else None
 
@@ -70,7 +70,7 @@ class _Section:
 
     @property
     def rows(self) -> list[tuple[Change, str, int]]:
-        """Changes with the numbers that they compare, the change as text, and its decimals."""
+        """Rows of the table: a change, the same as text, and its number of decimals."""
         order = np.arange(self.size)
         if self.hidden:
             order = np.argsort(-np.nan_to_num(self.one.table.estimate.ravel()), kind="stable")
@@ -89,13 +89,15 @@ class _Section:
 def save_changes_report(
     changes: "Changes", path: str | os.PathLike[str], title: str | None, of: Sequence[Asked]
 ) -> None:
-    """Write the page of changes to a new file, as :func:`save_report` does."""
+    """Write a page about the changes from one release to another, to a new HTML file."""
     both = [changes.before, changes.after]
     save_page(lambda: changes_page(changes, title, of), path, title, both)
 
 
 def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Asked] = ()) -> str:
-    """Return the page of changes: findings, tables with intervals, and both releases.
+    """Return a page in HTML about the changes from one release to another.
+
+    It has findings, tables with intervals, and facts about both releases.
 
     The page is the same for the same releases. Only its released estimates depend on data.
     """
@@ -150,7 +152,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
 
 
 def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
-    """Return the facts about one release for the page."""
+    """Return the facts about the earlier or later release (``when``), for the page's template."""
     plan, (total,) = release.plan, cells_of(release[()], [0])
     return {
         "when": when,

@@ -29,7 +29,7 @@ _MOST_STEPS = 600  # points of a picture of many cells
 
 
 class Picture(NamedTuple):
-    """A picture, its size, and a name and description for screen readers."""
+    """A picture as SVG, with its size, and a name and description for screen readers."""
 
     svg: "Markup"
     width: float
@@ -40,7 +40,7 @@ class Picture(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One line of a picture: a heading, or an estimate with its interval."""
+    """One line of a picture of intervals: a heading, or an estimate with its interval."""
 
     name: str
     estimate: float = math.nan
@@ -57,7 +57,10 @@ class Row(NamedTuple):
 def interval_chart(
     rows: Sequence[Row], name: str, title: str, description: str, *, from_zero: bool = True
 ) -> Picture:
-    """Draw a line for each interval and a dot for each estimate; headings have their own lines."""
+    """Draw a picture with a line for each interval and a dot for each estimate.
+
+    Headings have their own lines.
+    """
     from matplotlib.transforms import blended_transform_factory
 
     names, *columns = zip(*rows, strict=True)
@@ -94,7 +97,7 @@ def interval_chart(
 
 
 def _full_names(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the name of each line, with that of its heading before it."""
+    """Yield the name of each line that has a number, with the name of its heading before it."""
     heading = ""
     for row in rows:
         heading = f"{row.name} · " if row.is_heading else heading
@@ -104,7 +107,7 @@ def _full_names(rows: Sequence[Row]) -> Iterator[str]:
 def comparison_chart(
     names: Sequence[str], ours: Array, theirs: Array, name: str, title: str, description: str
 ) -> Picture:
-    """Draw two marks on each line: the proposed value, and a value to compare with it."""
+    """Draw a line for each name, with two marks: our value, and a value to compare it with."""
 
     def draw(axes: "Axes") -> None:
         lines = np.arange(len(names))
@@ -125,7 +128,7 @@ def heat_chart(
     description: str,
     digits: int = 0,
 ) -> Picture:
-    """Draw cells of two attributes as colours from 0 to ``most``, and as numbers if they fit.
+    """Draw a table of two attributes as colours from 0 to ``most``, with numbers if they fit.
 
     NaN cells are grey. Numbers have ``digits`` digits after the decimal mark.
     """
@@ -165,7 +168,10 @@ def profile_chart(
     title: str,
     description: str,
 ) -> Picture:
-    """Draw many cells side by side as steps, with a band of their intervals; some have names."""
+    """Draw the estimates of many cells as a line of steps, with their intervals as a band.
+
+    Only as many names of cells are written as fit.
+    """
     groups = np.array_split(np.arange(estimate.size), min(estimate.size, _MOST_STEPS))
     off = unreadable(estimate, low, high)
     estimate, low, high = (np.where(off, np.nan, values) for values in (estimate, low, high))
@@ -201,7 +207,9 @@ def series_chart(
     title: str,
     description: str,
 ) -> Picture:
-    """Draw a panel for each cell, on a common scale: estimates over time in a band of intervals.
+    """Draw a panel for each cell of a stream: estimates over time, in a band of intervals.
+
+    All panels have the same scale.
 
     A panel has the name of a cell, its estimates, and the bounds of its intervals.
     """
@@ -237,14 +245,14 @@ def series_chart(
 
 
 def _scale_above(axes: "Axes") -> None:
-    """Write a scale of round numbers above the lines."""
+    """Write the axis of numbers, with round numbers, above the lines of a picture."""
     axes.xaxis.tick_top()
     axes.locator_params(axis="x", nbins=4, steps=[1, 2, 5, 10])
     axes.xaxis.set_major_formatter(_tick)
 
 
 def _tick(value: float, _: float) -> str:
-    """Return a number on a scale, as short as possible."""
+    """Return a number beside a tick mark of an axis as text, as short as possible."""
     digits = next((k for k in range(9) if abs(round(value, k) - value) < 1e-9), 9)
     return number(value, digits) if 1e-9 < abs(value) < 1e15 else f"{value:.6g}"
 

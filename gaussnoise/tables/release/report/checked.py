@@ -32,7 +32,7 @@ _TOO_LONG = (
 
 
 class Check(NamedTuple):
-    """The verification of a page.
+    """The script and the files with which the browser of a reader can verify a page.
 
     Attributes:
         script: JavaScript, the content of one element.
@@ -47,7 +47,7 @@ class Check(NamedTuple):
     reason: str
 
     def held(self, page: str) -> str:
-        """Return a page with the files added, unless it would be more than twice as long."""
+        """Return a page with the checked files in it, unless this more than doubles its length."""
         if self.files is None or len(self.files) > len(page):
             return page
         own = f'<script type="application/json" id="held">{self.files}</script>\n<script>'
@@ -61,7 +61,11 @@ def folder_of(release: AbstractRelease) -> Path | None:
 
 
 def check_of(folders: Mapping[str, Path | None]) -> Check:
-    """Return the verification of a page about folders, given {path in the page's files: folder}."""
+    """Return what a page about these folders needs to be verified in a reader's browser.
+
+    ``folders``: {path of the folder among the files in the page: folder, or None before it is
+    saved}.
+    """
     script, source = _script()
     return Check(script, source, *_files(folders))
 
@@ -78,7 +82,7 @@ def _script() -> "tuple[Markup, str]":
 
 
 def _files(folders: Mapping[str, Path | None]) -> tuple[str | None, str]:
-    """Return the records and the tables of folders as JSON, and why a page may not contain them."""
+    """Return (JSON of the folders' records and tables, or None; why a page may not hold them)."""
     texts, left = {}, _MOST_READ
     try:
         for place, folder in folders.items():

@@ -39,7 +39,7 @@ def combined_page(
     synthetic: Any = None,
     answers: Sequence[Answered] = (),
 ) -> str:
-    """Return a page of combined tables: the request, the releases, and the tables."""
+    """Return a page in HTML about a combination of releases: request, releases, and tables."""
     merged: Any = release.plan
     plan: MergedPlan = merged
     errors, rho = errors_of_release(release), release.rho_charged
@@ -74,13 +74,13 @@ def combined_page(
 
 
 def _about_all(plan: MergedPlan) -> dict[str, str]:
-    """Return the lines for readers that are the same in all combined releases."""
+    """Return {topic: text for readers} for the texts that all combined releases have in common."""
     first, *others = (one.plan.about.stated for one in plan.releases)
     return {name: first[name] for name in first if all(x.get(name) == first[name] for x in others)}
 
 
 def _source_facts(release: AbstractRelease, k: int) -> dict[str, object]:
-    """Return the facts about one of the combined releases."""
+    """Return the facts about the k-th of the combined releases, for the template of the page."""
     stored = stored_facts(release)
     tables: Any = release.tables
     return {

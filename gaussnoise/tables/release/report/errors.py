@@ -26,7 +26,7 @@ _PRODUCTS = "sums of products"
 
 
 def errors_of_release(release: AbstractRelease) -> list[Errors]:
-    """Return the half-widths for every entry of a release."""
+    """Return the half-widths of the intervals in a release, for every entry of its workload."""
     if release.over is None and not isinstance(release.plan, MergedPlan):
         widths = half_widths(release.plan)
     else:
@@ -36,17 +36,22 @@ def errors_of_release(release: AbstractRelease) -> list[Errors]:
 
 
 def errors_of_plan(plan: "Plan") -> list[Errors]:
-    """Return the half-widths for every entry of a plan."""
+    """Return the half-widths of the intervals of a plan, for every entry of its workload."""
     return _errors(plan, plan.covariance, half_widths(plan))
 
 
 def half_widths(plan: "Plan") -> np.ndarray:
-    """Return half-widths for every entry; those of sums relative to the largest single number."""
+    """Return the half-widths of intervals, one for every entry of the workload of a plan.
+
+    Those of sums are divided by the largest value of a single number.
+    """
     return quantile(LEVEL) * np.asarray(plan.deviations)
 
 
 def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> list[Errors]:
-    """Return half-widths by statistic, since counts and sums of clipped numbers differ in unit.
+    """Return the half-widths of intervals, grouped by statistic (count, sum, …).
+
+    Counts, and sums of numbers clipped to public intervals, have different units.
 
     If a table has several numbers, the largest half-width is taken.
     """
@@ -70,7 +75,10 @@ def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> 
 
 
 def error_text(errors: Errors) -> str:
-    """Return half-widths in words; those of squares and products only if there are no others."""
+    """Return the half-widths of an entry in words.
+
+    Half-widths of sums of squares and of products are left out if the entry has others.
+    """
     said = {what: f"± {number(w, digits_of(w / 4))}" for what, w in errors.items() if w}
     if len(said) > 1:
         said.pop(_SUMMED[2], None)
@@ -79,7 +87,10 @@ def error_text(errors: Errors) -> str:
 
 
 def typical_error(errors: list[Errors], noun: str) -> str:
-    """Return the range of half-widths of counts, with their noun, or of sums without counts."""
+    """Return the range of half-widths for counts as text, like "± 4 to ± 9 rows".
+
+    If nothing is counted, it is the range for sums. ``noun`` names the counted things.
+    """
     counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
     widths = counts or [w for entry in errors for w in entry.values()]
     low, high = min(widths), max(widths)

@@ -15,7 +15,7 @@ from .sentences import MOST_NAME, NONE, SAME, gap_text, highest, labels_text, ra
 
 
 def finding_of(numbers: Numbers) -> str | None:
-    """Return a sentence that holds at the level of intervals; None for tables without one.
+    """Return a sentence about a table, true with the confidence level of intervals; or None.
 
     It is about one number, the difference of two, or the largest of several. Intervals of several
     are simultaneous, since the largest is selected by its estimate. For means of several groups of
@@ -50,7 +50,7 @@ def _single(numbers: Numbers) -> str | None:
 
 
 def _pair(numbers: Numbers) -> str:
-    """Return the difference of two numbers, with its interval."""
+    """Return a sentence about the difference of a table's two numbers, with its interval."""
     one, other = numbers.table.labels[0]
     said = _gap(numbers, one, other, LEVEL)
     if said is None:
@@ -60,7 +60,7 @@ def _pair(numbers: Numbers) -> str:
 
 
 def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str | None:
-    """Return how much larger one group's number is than another's; None if noise hides it."""
+    """Return a sentence about the difference of two groups' numbers; None if noise hides it."""
     difference = numbers.table.difference(numbers.table.attributes[0], one, other)
     estimate = float(difference.estimate)
     low, high = (float(end) for end in difference.confidence_interval(level))
@@ -73,7 +73,7 @@ def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str 
 
 
 def _largest_pair(numbers: Numbers) -> str | None:
-    """Return the difference of the means of the two groups with the largest released counts.
+    """Return a sentence comparing the means of the two groups with the largest released counts.
 
     The pair is selected by the counts, so that the interval is one of the simultaneous intervals
     for all pairs (Šidák 1967).
@@ -88,7 +88,7 @@ def _largest_pair(numbers: Numbers) -> str | None:
 
 
 def _several(numbers: Numbers) -> str:
-    """Return which group has the largest number, as precisely as the noise allows."""
+    """Return a sentence on which group has the largest number, as far as the noise allows."""
     table = numbers.table
     low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
     estimate, deviation = np.ravel(table.estimate), np.ravel(table.standard_deviation)

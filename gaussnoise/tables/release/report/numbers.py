@@ -43,7 +43,10 @@ _MOST_HEAD = 40
 
 
 class Crossed(NamedTuple):
-    """A table of two attributes, with the one of fewer categories in columns, and totals."""
+    """A table with one attribute in rows and one in columns, and with totals.
+
+    The attribute in columns is the one that has fewer categories.
+    """
 
     down: str
     across: str
@@ -54,7 +57,10 @@ class Crossed(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The largest and smallest cell of a table, and how many cells could be as large or small."""
+    """The largest and the smallest cell of a table, as estimated.
+
+    It also says how many other cells could be as large, or as small, within their intervals.
+    """
 
     name: str
     attributes: tuple[str, ...]
@@ -67,7 +73,7 @@ class Extreme(NamedTuple):
 
 
 class Extremes(NamedTuple):
-    """The extremes of tables, and the number of tables that are left out."""
+    """The largest and smallest cells of several tables, and the number of tables left out."""
 
     rows: list[Extreme]
     left: int
@@ -76,7 +82,7 @@ class Extremes(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of one kind, and the anchor of their section on the page.
+    """Numbers of one kind, such as counts or means, for one section of the page.
 
     Attributes:
         table: the numbers.
@@ -103,7 +109,7 @@ class Numbers:
 
     @property
     def note(self) -> str:
-        """A sentence if all numbers are exact, or if noise hides some; otherwise ""."""
+        """A sentence if all numbers are exact, or if noise hides some or all of them; else ""."""
         deviation, (least, most) = self.table.standard_deviation, self.table.limits
         known = np.isfinite(deviation) & (deviation <= most - least)
         if not known.any():
@@ -115,7 +121,11 @@ class Numbers:
 
     @cached_property
     def pictures(self) -> list[Picture]:
-        """Pictures: intervals with names, or colours for two or three attributes, or extremes."""
+        """The pictures of the numbers, as suits their size.
+
+        These are named intervals; or colours, for two or three attributes; or the largest and
+        smallest cells.
+        """
         table = self.table
         if not np.isfinite(table.estimate).any():
             return []
@@ -132,7 +142,7 @@ class Numbers:
             words = f"All {size:,} numbers side by side, in their order, in a band of intervals."
             names = list(map(str, table.labels[0]))
             estimate = np.ravel(table.estimate)
-            return [profile_chart(estimate, low, high, names, self.anchor, self._said, words)]
+            return [profile_chart(estimate, low, high, names, self.anchor, self._headline, words)]
         order = _order(table.estimate).tolist()
         ends = cells_of(table, [*order[:_ENDS], *order[-_ENDS:]])
         words = f"The {_ENDS} largest and the {_ENDS} smallest of {size:,} numbers."
@@ -140,12 +150,15 @@ class Numbers:
         return [picture._replace(caption=f"{words} {picture.caption}".rstrip())]
 
     @property
-    def _said(self) -> str:
+    def _headline(self) -> str:
         what = "changes" if self.kind == "changes" else "estimates"
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
-        """Draw a line for each cell; ``hidden`` other cells are only mentioned."""
+        """Return a picture with a line for each cell.
+
+        ``hidden`` is the number of other cells, which only the picture's description mentions.
+        """
         others = self.table.others if isinstance(self.table, ComparisonTable) else {}
         pairs = others.items()
         aside = [
@@ -163,10 +176,14 @@ class Numbers:
         if hidden:
             rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
         from_zero = self.kind != "mean"
-        return interval_chart(rows, self.anchor, self._said, words, from_zero=from_zero)
+        return interval_chart(rows, self.anchor, self._headline, words, from_zero=from_zero)
 
     def _colours(self) -> list[Picture]:
-        """Draw two attributes as colours; of three, one picture per value of the smallest."""
+        """Return pictures of two attributes in colours.
+
+        For three attributes, there is one picture for each category of the attribute that has
+        fewest.
+        """
         table = self.table
         shape = table.estimate.shape
         panel = int(np.argmin(shape)) if len(shape) == 3 else None
@@ -201,7 +218,7 @@ class Numbers:
                 (names[0], names[1]),
                 most,
                 f"{self.anchor}-{k}",
-                f"{self._said}{'; ' * bool(title)}{title}",
+                f"{self._headline}{'; ' * bool(title)}{title}",
                 words,
                 digits,
             )._replace(caption=f"{title}. {words}" if title else words)
@@ -210,7 +227,7 @@ class Numbers:
 
     @property
     def is_crossed(self) -> bool:
-        """Whether it is written as a table with one attribute in rows and one in columns."""
+        """Whether the numbers are written with one attribute in rows and one in columns."""
         shape = self.table.estimate.shape
         return len(shape) == 2 and min(shape) <= MOST_COLUMNS and max(shape) <= MOST_ROWS
 
@@ -229,7 +246,7 @@ class Numbers:
 
     @property
     def caption(self) -> str:
-        """The caption of the table."""
+        """The caption of the table of these numbers."""
         caption = f"{self.title}: estimates and {level_text(LEVEL)} intervals"
         estimate = self.table.estimate
         shares = self.beside if isinstance(self.beside, ProportionTable) else None
@@ -251,22 +268,25 @@ class Numbers:
 
     @property
     def cells(self) -> list[Cell]:
-        """All cells, or the largest and smallest of a long table."""
+        """All cells of the table, or only the largest and the smallest cells if it is long."""
         return self._unmarked(cells_of(self.table, self._places))
 
     def _unmarked(self, cells: list[Cell]) -> list[Cell]:
-        """Return cells; changes without marks, since a small one is no less reliable."""
+        """Return the cells, without marks of reliability if the numbers are changes.
+
+        A change may be near zero and reliable, while marks compare a number with its noise.
+        """
         return [one._replace(mark="") for one in cells] if self.kind == "changes" else cells
 
     @property
     def beside_title(self) -> str:
-        """The name of the column in ``beside``."""
+        """The heading of the second column of numbers, those of the table ``beside``."""
         is_share = isinstance(self.beside, ProportionTable)
         return "Per cent of all" if is_share else capital(self.noun)
 
     @property
     def cells_beside(self) -> list[Cell]:
-        """The cells of the column in ``beside``, for the same rows; or empty."""
+        """The cells of the second column of numbers, from the table ``beside``; empty if None."""
         return [] if self.beside is None else cells_of(self.beside, self._places)
 
     @property
@@ -310,7 +330,7 @@ class Numbers:
 @final
 @dataclass(frozen=True)
 class Entry:
-    """The numbers of one entry of a workload, and their section on the page.
+    """The numbers that answer one entry of a workload, for one section of the page.
 
     Attributes:
         name: its name in words.
@@ -333,12 +353,12 @@ class Entry:
 
     @cached_property
     def every(self) -> list[Numbers]:
-        """All tables of its numbers."""
+        """All tables with numbers of this entry."""
         return self.read()
 
     @property
     def parts(self) -> list[Numbers]:
-        """The tables of its numbers for all readers."""
+        """The tables of this entry that all readers are interested in."""
         return [part for part in self.every if part.kind != "behind"]
 
     @property
@@ -348,7 +368,7 @@ class Entry:
 
 
 def entries_of(release: AbstractRelease) -> list[Entry]:
-    """Return the entries that are small enough to be computed, in order."""
+    """Return the entries of a release's workload that are small enough to be computed."""
     plan, files, found = release.plan, files_of(release), []
     names, sizes = plan.schema.names, plan.schema.sizes
     said = [shown(attribute.heading) for attribute in plan.schema.attributes]
@@ -372,13 +392,16 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         numbers = summed_numbers(term) if summed is None else [summed]
         notes += [text for i in numbers if (text := _clipped_text(plan.schema.attributes[i]))]
         anchor = f"table-{k + 1}"
-        read = partial(_parts, release, term, anchor, files.get(name))
+        read = partial(_tables_of, release, term, anchor, files.get(name))
         found.append(Entry(name, title, anchor, size, is_cells, notes, read))
     return found
 
 
 def _clipped_text(number: Attribute) -> str:
-    """Return sentences on the values that a mean does not take as they are; "" if it takes all."""
+    """Return sentences on how values outside an attribute's clipping interval enter its mean.
+
+    It is "" if no value is changed.
+    """
     if number.clip is None:
         return ""
     low, high = (f"{end:.15g}" for end in number.clip)
@@ -396,7 +419,7 @@ def mean_title(own: str, groups: Sequence[str]) -> str:
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
-    """Return {entry: file of its cells} in the folder of a release."""
+    """Return {name of an entry: file with its numbers in the release's folder}."""
     tables, plan = release.tables, release.plan
     if not isinstance(tables, StoredTables):
         return {}
@@ -409,13 +432,17 @@ def files_of(release: AbstractRelease) -> dict[str, str]:
     }
 
 
-def _parts(
+def _tables_of(
     release: AbstractRelease,
     term: Sequence[tuple[int, AbstractBase]],
     anchor: str,
     file: str | None,
 ) -> list[Numbers]:
-    """Return the tables of an entry: counts and shares, or means and sums, or other answers."""
+    """Return the tables for one entry of a workload.
+
+    Entries of counts have counts and shares; those with a clipped number have means and sums;
+    others have answers.
+    """
     schema, summed, noun = release.plan.schema, summed_in(term), release.noun
     asked = {schema.names[i]: base for i, base in term}
     if all(base.is_identity for base in asked.values()):
@@ -432,7 +459,7 @@ def _parts(
         own = [replace(numbers, heading=True, kind="behind", anchor=f"{anchor}-products")]
         for number in several:
             part = [(i, base) for i, base in term if i == number or i not in several]
-            first, *rest = _parts(release, part, f"{anchor}-{number}", None)
+            first, *rest = _tables_of(release, part, f"{anchor}-{number}", None)
             own += [replace(first, heading=True), *rest]
         return [*own[1:], own[0]]
     own, groups = schema.names[summed], tuple(schema.names[i] for i, _ in term if i != summed)
@@ -475,7 +502,10 @@ def _parts(
 def _gaps(
     release: AbstractRelease, own: str, groups: tuple[str, ...]
 ) -> Iterator[tuple[AbstractEstimates, str, Literal["mean", "changes"]]]:
-    """Yield (table, title, kind): means by attributes with two groups, and their differences."""
+    """Yield (table, title, kind) for means by each attribute with two categories.
+
+    The differences of these means follow.
+    """
     heading = release.plan.schema.heading
     for name in groups:
         rest = tuple(other for other in groups if other != name)
@@ -494,7 +524,7 @@ def _gaps(
 
 
 def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
-    """Return counts with totals, and shares of all rows and of every group."""
+    """Return the tables of counts with totals, and the shares of all rows and of each group."""
     own, shape = counts.table.attributes, counts.table.estimate.shape
     if len(own) == 1 and math.prod(shape) > 1:
         shares = proportions(release, own[0])
@@ -513,7 +543,10 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
 
 
 def lines_of(cells: Sequence[Cell], aside: Sequence[bool] = ()) -> list[Row]:
-    """Return a line for each cell, under headings with the labels of all axes but the last."""
+    """Return the lines of a picture of these cells, one for each cell.
+
+    Headings before them have the labels of all axes but the last.
+    """
     rows: list[Row] = []
     last: list[str] = []
     for cell, apart in zip(cells, aside or [False] * len(cells), strict=True):
@@ -528,7 +561,9 @@ def lines_of(cells: Sequence[Cell], aside: Sequence[bool] = ()) -> list[Row]:
 def cells_of(
     table: AbstractEstimates, places: Iterable[int], interval: ConfidenceInterval | None = None
 ) -> list[Cell]:
-    """Return the cells at these indices in C order, with an interval for each alone.
+    """Return some cells of a table, by their indices in C order, with their intervals.
+
+    If ``interval`` is not given, each interval alone has the level of this library.
 
     Shares are given in per cent.
     """
@@ -546,7 +581,10 @@ def cells_of(
 
 
 def extremes_of(entries: Sequence[Entry]) -> Extremes:
-    """Return the largest and smallest cell of every table of counts, by simultaneous intervals."""
+    """Return the largest and smallest cell of every table of counts.
+
+    Intervals are simultaneous, since these cells are selected by their estimates.
+    """
     rows, cells, left = [], 0, 0
     for entry in entries:
         if not entry.is_cells or entry.size < 2:
@@ -582,6 +620,9 @@ def _title(table: AbstractEstimates) -> str:
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return indices of cells, the largest first; cells without an estimate are in the middle."""
+    """Return the flat indices of cells by estimate, the largest first and the smallest last.
+
+    Cells without an estimate (NaN) are in the middle.
+    """
     order, known = np.argsort(-estimate.ravel(), kind="stable"), np.isfinite(estimate).sum()
     return np.concatenate([order[: -(-known // 2)], order[known:], order[-(-known // 2) : known]])

@@ -19,7 +19,7 @@ _MOST_ROWS = 60  # most rows of the table
 @final
 @dataclass(frozen=True)
 class OverTime:
-    """The numbers of one table at every tick, and their section on the page.
+    """The numbers of one table at every tick (release of a stream), for a section of a page.
 
     Attributes:
         series: the numbers for the rows of each tick; the first axis is the tick.
@@ -33,7 +33,7 @@ class OverTime:
 
     @property
     def _names(self) -> list[str]:
-        """The names of the cells, in C order."""
+        """The names of the cells of the table, in C order."""
         (ticks, *_) = self.series.estimate.shape
         listed = cells_of(self.series, range(self.series.estimate.size // ticks))
         return [" · ".join(map(str, cell.names[1:])) or "all" for cell in listed]
@@ -57,12 +57,12 @@ class OverTime:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, the last ticks."""
+        """The headings of the columns: the last ticks (each tick is one release of a stream)."""
         return [f"tick {tick}" for tick in self.series.labels[0][-_MOST_TICKS:]]
 
     @property
     def rows(self) -> list[tuple[str, list[Cell]]]:
-        """The name of each cell, with its numbers at the last ticks."""
+        """The rows of the table: the name of a cell, and its numbers at the last ticks."""
         ticks = len(self.series.labels[0])
         size, shown = self.series.estimate.size // ticks, range(ticks)[-_MOST_TICKS:]
         places = np.arange(ticks * size).reshape(ticks, size)[shown][:, :_MOST_ROWS].T

@@ -72,7 +72,7 @@ def save_report(
     synthetic: Any = None,
     answers: Sequence[Answered] = (),
 ) -> None:
-    """Write the page of a plan or a release to a new file; see :func:`save_page`."""
+    """Write the page about a plan or a release to a new HTML file; see :func:`save_page`."""
     if isinstance(document, AbstractRelease):
         page = partial(release_page, document, title, synthetic, answers=answers)
         return save_page(page, path, title, [document])
@@ -155,7 +155,7 @@ def release_page(
 def tables_facts(
     release: AbstractRelease, errors: Sequence[Errors], counted: str, synthetic: Any
 ) -> dict[str, object]:
-    """Return the facts for a page about the tables of a release, or of a combination."""
+    """Return {name in a page's template: value}, about the tables of a release or a combination."""
     plan, entries = release.plan, entries_of(release)
     (total,) = cells_of(release[()], [0])
     used = [name for name in plan.schema.names if any(name in own for own in release)]
@@ -202,7 +202,10 @@ def tables_facts(
 
 
 def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
-    """Return the name of each catch-all in the tables, with the headings of its attributes."""
+    """Return the names of catch-all categories in the tables, with the headings of attributes.
+
+    A catch-all category is the category of an attribute for all other values.
+    """
     found: dict[str, list[str]] = {}
     used = {name for marginal in release for name in marginal}
     for attribute in release.plan.schema.attributes:
@@ -212,13 +215,19 @@ def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
 
 
 def _findings(parts: Sequence[Numbers]) -> str:
-    """Return the findings of an entry as text: of its first table, and of all its means."""
+    """Return the findings of an entry as text, given its tables.
+
+    They are sentences about the first table, and about all tables of means.
+    """
     said = [(own, finding_of(own)) for own in parts if own is parts[0] or own.kind == "mean"]
     return " ".join(f"{own.title}: {text}" if own.heading else text for own, text in said if text)
 
 
 def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
-    """Return the comparison with synthetic records, with decimals; empty without records."""
+    """Return facts for a page on how synthetic records compare with the released tables.
+
+    Without records, there are none.
+    """
     found = [] if records is None else likeness(release, records)
     inside = [row.is_inside for row in found if row.is_inside is not None]
     return {
@@ -230,7 +239,7 @@ def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object
 
 
 def _size(row: Likeness) -> float:
-    """Return the largest number in a comparison; 0 for dates."""
+    """Return the largest absolute number in a row of a comparison; 0 for dates."""
     return max((abs(x) for x in row[2:6] if isinstance(x, float)), default=0.0)
 
 
@@ -264,7 +273,10 @@ def _page(
     noun: str,
     **more: object,
 ) -> str:
-    """Return a page with the facts that plans and releases share, and with ``more``."""
+    """Return a template filled with the facts that pages of plans and of releases share.
+
+    ``more`` are the other facts of the template.
+    """
     scales: Any = facts.privacy.get("scales", {})
     said = {key: x for key, x in facts.privacy.items() if key not in ("definition", "scales")}
     stated = [f"{key} = {x}" for key, x in said.items()]
@@ -305,12 +317,18 @@ def _page(
 
 
 def _risks(facts: Facts, rho: float) -> tuple[float, str]:
-    """Return ε at the shown δ, and the largest belief in a row, for noise that costs this ρ."""
+    """Return (ε at the δ that pages show, the largest belief about one row after the release).
+
+    ``rho``: the privacy cost of the noise in zCDP.
+    """
     return facts.epsilon(rho), percent_text(facts.surest(rho))
 
 
 def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
-    """Return facts for pages about the risk of several releases with this ρ together."""
+    """Return facts for pages about the joint risk of several releases.
+
+    ``rho``: the privacy cost of all these releases together in zCDP.
+    """
     surest = None if rho is None else most_posterior(zCDP(rho), SHOWN_DELTA) if rho else 0.5
     person = "one person" if plan.person or plan.rows_per_person > 1 else "one row"
     return {
@@ -323,7 +341,7 @@ def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
 
 
 def named(names: Sequence[str]) -> str:
-    """Return the first of these names, and the number of others, as part of a sentence."""
+    """Return the first names of a list and the number of the others, as part of a sentence."""
     some = list(names[:_MOST_NAMED])
     more = len(names) - len(some)
     if more > 0:
@@ -332,7 +350,9 @@ def named(names: Sequence[str]) -> str:
 
 
 def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
-    """Return a stored release's libraries, the digest of its record, and whether it is signed.
+    """Return the libraries of a stored release, its record's digest, and whether it is signed.
+
+    None is returned before the release is saved.
 
     No page can check the signature.
     """
@@ -351,7 +371,7 @@ def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
 
 
 def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
-    """Return the half-widths of all entries, with those of independent noise."""
+    """Return facts about the half-widths of intervals, beside those under independent noise."""
     ours = half_widths(plan)
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
     order = np.argsort(ours, kind="stable")

@@ -20,7 +20,7 @@ _MOST_BESIDE = 5  # most columns beside a picture on paper
 
 
 class Crossed(NamedTuple):
-    """Means by two attributes: the name of rows, the labels of both, and indices of means."""
+    """The layout of means by two attributes: one attribute in rows, the other in columns."""
 
     name: str
     down: list[str]
@@ -29,7 +29,7 @@ class Crossed(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The means of one column: a heading, an anchor, a finding, tables, a picture."""
+    """The section of a page for the means of one data column."""
 
     title: str
     anchor: str
@@ -46,7 +46,7 @@ class Section(NamedTuple):
 
 
 def sections_of(means: ColumnMeans) -> Iterator[Section]:
-    """Yield a section for each column."""
+    """Yield the section of the page for each data column that has means."""
     plan: Any = means.release.plan
     for k, own in enumerate(plan.ranges, 1):
         alone = [mean for mean in means.means if mean.column == own.column]
@@ -63,7 +63,7 @@ def sections_of(means: ColumnMeans) -> Iterator[Section]:
 
 
 def _crossed(means: list[ColumnMean]) -> Crossed | None:
-    """Return the indices of means by two attributes, if rows and columns fit on a page."""
+    """Return the layout of means in rows and columns; None unless two attributes fit on a page."""
     names = [*means[0].group]
     labels = {name: list(dict.fromkeys(mean.group[name] for mean in means)) for name in names}
     if len(names) != 2:
@@ -78,7 +78,10 @@ def _crossed(means: list[ColumnMean]) -> Crossed | None:
 
 
 def _as_grid(grid: Grid, means: list[ColumnMean], crossed: Crossed) -> Grid:
-    """Return means with intervals in rows and columns; counts are left to specialists."""
+    """Return means by two attributes, with intervals, as a table in rows and columns.
+
+    Counts are left out.
+    """
     mean, interval = (len(grid.words) + k for k in (0, 1))
     texts = [
         "none" if own.reason else f"{row[mean]}\n{row[interval]}"
@@ -92,7 +95,7 @@ def _as_grid(grid: Grid, means: list[ColumnMean], crossed: Crossed) -> Grid:
 
 
 def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str) -> Picture | None:
-    """Draw the means by two attributes as colours; None if none is known."""
+    """Return a picture of the means by two attributes as colours; None if no mean is known."""
     estimate = np.array([mean.mean for mean in means])
     spread = np.array([mean.high - mean.low for mean in means]) / 2 / quantile(LEVEL)
     hidden = np.isin(marks_of(estimate, spread), LOW_RELIABILITY) | ~np.isfinite(estimate)
@@ -106,7 +109,7 @@ def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str)
 
 
 def _joined(grid: Grid) -> Grid:
-    """Return a table with both bounds of an interval in one column."""
+    """Return the same table, with both bounds of each interval in one column."""
     at = len(grid.words) + grid.numbers.index("low")
     rows = [
         [*row[:at], "—" if row[at] == "—" else f"{row[at]} to {row[at + 1]}", *row[at + 2 :]]
@@ -118,7 +121,7 @@ def _joined(grid: Grid) -> Grid:
 
 
 def _lines(means: list[ColumnMean], title: str, anchor: str) -> Picture | None:
-    """Return a picture with a line for every mean; None for a single line, or too many."""
+    """Return a picture with a line for every mean; None if there is one line, or too many."""
     cells = [
         Cell(tuple(map(str, mean.group.values())), mean.mean, mean.low, mean.high, 0.0)
         for mean in means

@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
     @property
     def digits(self) -> int:
-        """The number of decimals that exceed the noise."""
+        """The number of decimals to write, so that none is smaller than the noise."""
         return digits_of(self.deviation)
 
     @property
@@ -41,7 +41,10 @@ class Cell(NamedTuple):
 
 
 def rendered(template: str, **facts: object) -> str:
-    """Return a template filled with facts; characters that HTML forbids are replaced."""
+    """Return a page: a template of this folder, filled with facts.
+
+    Characters that HTML forbids are replaced.
+    """
     return _CONTROL.sub("\ufffd", _templates().get_template(template).render(facts))
 
 
@@ -75,7 +78,7 @@ def shown(text: object, most: int = _MOST_LABEL) -> str:
 
 
 def digits_of(deviation: float) -> int:
-    """Return the number of decimals that exceed noise of this deviation."""
+    """Return the number of decimals that are not hidden by noise of this standard deviation."""
     if not 0 < deviation < math.inf:
         return 0
     return min(max(0, -math.floor(math.log10(2 * deviation))), 9)

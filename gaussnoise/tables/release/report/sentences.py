@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 def gap_text(
     first: str, second: str, gap: float, ends: tuple[float, float], sd: float, noun: str = ""
 ) -> str:
-    """Return a sentence about the difference of two means, or of two counts."""
+    """Return a sentence about the difference of two means, or of two counts, with its interval."""
     sign, digits = 1 if gap > 0 else -1, digits_of(sd)
     low, high = sorted((sign * ends[0], sign * ends[1]))
     size = number(sign * gap, digits)
@@ -40,7 +40,9 @@ def highest(
     interval: tuple[Array, Array],
     sd: Array,
 ) -> str:
-    """Return a sentence on the group with the largest number, given simultaneous intervals.
+    """Return a sentence on the group that has the largest number.
+
+    ``interval`` has simultaneous intervals, ``sd`` the standard deviations of the noise.
 
     Groups with the last mark of reliability are not named if others have better marks. If the
     numbers are means, such groups are not compared: few rows or none are behind their means.
@@ -88,7 +90,7 @@ def _left_out(names: Sequence[str], noun: str) -> str:
 
 
 def range_text(estimate: float, low: float, high: float, deviation: float) -> str:
-    """Return an estimate and its interval, with the decimals that exceed the noise."""
+    """Return an estimate and its interval as text, with the decimals that noise does not hide."""
     digits = digits_of(deviation)
     if low == high:
         return f"{number(estimate, digits)} (exactly)"
@@ -96,5 +98,5 @@ def range_text(estimate: float, low: float, high: float, deviation: float) -> st
 
 
 def labels_text(labels: Iterable[object]) -> str:
-    """Return the name of a group, joined from its labels."""
+    """Return the name of a group: the labels of its categories, joined."""
     return " · ".join(shown(label, MOST_NAME) for label in labels)
