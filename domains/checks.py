@@ -19,7 +19,7 @@ def numbers(name: str, what: str, values: "ArrayLike") -> Array:
 
 
 def center_of(name: str, center: "ArrayLike", dim: int) -> Array:
-    """Return the center of symmetry, from a vector or from one number for all coordinates."""
+    """Return a center of symmetry, shape (dim,); one number stands for all coordinates."""
     array = numbers(name, "center", center)
     if array.shape not in ((), (dim,)):
         raise InvalidDomainError(
@@ -58,7 +58,7 @@ def positive(name: str, what: str, value: float) -> float:
 
 
 def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
-    """Raise DomainTooLargeError for a matrix of more than a gigabyte."""
+    """Raise DomainTooLargeError if a matrix of this shape takes more than a gigabyte."""
     if rows * columns > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{name}: a dense {rows} × {columns} matrix needs {rows * columns / MOST_NUMBERS:.1f} "

@@ -35,7 +35,7 @@ class InvalidDomainError(DomainError, ValueError):
 
 
 class UnknownClassError(InvalidDomainError):
-    """A description names a class that is not defined in this process."""
+    """The description of a domain names a class that is not defined in this process."""
 
 
 class DimensionError(DomainError, ValueError):

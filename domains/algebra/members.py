@@ -7,7 +7,10 @@ from ..floats import Array, Map
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
-    """Return members near the rows of X, maybe not the nearest; None without a quick method."""
+    """Return a member of the domain near each row of X; None without a quick method.
+
+    A returned member is not always the nearest one.
+    """
     return domain._near(X)
 
 
@@ -29,7 +32,7 @@ def magnitudes(domain: AbstractDomain) -> Array:
 
 
 def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
-    """Return the sets from which this domain is built."""
+    """Return the sets from which this domain is built: its body, its factors, or its parts."""
     names = ("body", "left", "right")
     return [getattr(domain, name) for name in names if hasattr(domain, name)] + list(
         getattr(domain, "parts", ())
@@ -37,7 +40,7 @@ def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Return an upper bound on how many numbers describe one member."""
+    """Return an upper bound on how many numbers describe one member of a domain or of its parts."""
     return max([domain._numbers(), *map(widest, parts_of(domain))])
 
 

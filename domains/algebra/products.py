@@ -76,9 +76,9 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
-    """Return the factors of a Kronecker product with a workload over time, or None.
+    """Return the factors of a Kronecker product if one of them is a workload over time.
 
-    The noise of each factor may be optimised separately.
+    The noise of each factor may then be optimised separately. Otherwise, return None.
     """
     if isinstance(domain, StreamProduct):
         return domain.parts
@@ -99,14 +99,14 @@ def _factors_of(domain: AbstractDomain) -> Iterable[AbstractDomain]:
 @final
 @dataclass(frozen=True, eq=False)
 class Product(AbstractOfParts):
-    """{(x_1, …, x_m) : x_k in K_k}."""
+    """The Cartesian product {(x_1, …, x_m) : x_k in K_k}."""
 
     @property
     def dim(self) -> int:
         return sum(K.dim for K in self.parts)
 
     def slices(self) -> list[slice]:
-        """Return the coordinates of each part."""
+        """Return, for each factor, the range of its coordinates in a member of the product."""
         ends = np.cumsum([K.dim for K in self.parts]).tolist()
         return [slice(end - K.dim, end) for K, end in zip(self.parts, ends, strict=True)]
 
@@ -133,7 +133,12 @@ class Product(AbstractOfParts):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """Return the hull of {x} × L over all x of the listed parts; None if these are many."""
+        """Return the hull of the sets {x} × L over all points x, or None if this has no use.
+
+        Here x takes one point of every factor whose points can be listed, and L is the product of
+        the other factors. There is no use if x has too many values, or if no factor or every factor
+        can be listed.
+        """
         points = [points_of(K) for K in self.parts]
         listed = [X for X in points if X is not None]
         rest = [K for K, X in zip(self.parts, points, strict=True) if X is None]
@@ -248,7 +253,10 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Return sizes d of coordinates, at most 1, and a bound on ``‖(x − center)/d‖`` over K."""
+    """Return sizes d of the coordinates, and an upper bound on ``‖(x − center)/d‖`` for x in K.
+
+    The sizes, shape (dim,), are relative to the largest one: they lie between 1e-6 and 1.
+    """
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)
@@ -288,7 +296,10 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The hull of {x ⊗ y : y in L} over all points x of a listed factor; None if too many."""
+        """The hull of the sets {x ⊗ y : y in L}, over all points x of a factor that can be listed.
+
+        The listed factor may also be the right one. None if neither factor has few enough points.
+        """
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):
@@ -388,12 +399,16 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _lengths(self) -> tuple[float, float]:
-        """Logarithms of bounds on the lengths of members, for each factor."""
+        """Logarithms of two bounds: on the norms of members of the left and of the right factor."""
         left, right = (float(np.linalg.norm(reach_of(K))) for K in (self.left, self.right))
         return math.log(left or 1.0), math.log(right or 1.0)
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a product of members of the factors near the leading term σ u ⊗ v of x's SVD."""
+        """Return a member near x: a Kronecker product of one member of each factor.
+
+        The two members are near multiples of u and v, where σ u ⊗ v is the leading term of the
+        singular value decomposition of x, as a matrix (left.dim, right.dim).
+        """
         if any(K._near(np.zeros((1, K.dim))) is None for K in (self.left, self.right)):
             return None
         U, sizes, V = np.linalg.svd(x.reshape(self.left.dim, self.right.dim), full_matrices=False)
@@ -439,7 +454,10 @@ class Kronecker(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [found.maximizer])
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return the bounds, computed after both factors are stretched to equal widths."""
+        """Return bounds on the largest (A x)' form (A x) over members x of the Kronecker product.
+
+        Both factors are first mapped so that they have nearly equal widths in all directions.
+        """
         if self._pieces is not None:
             return super()._max_pulled(A, form)
         first, second = self._frames
@@ -505,12 +523,12 @@ class _Frame:
 
     @cached_property
     def enclosing(self) -> Array:
-        """A multiple of the root such that K - middle lies in the ellipsoid ``enclosing`` B."""
+        """A multiple E of ``root``: each member is ``middle`` + E b for some b in the unit ball."""
         return self.root * _longest(self.inverse, self.body, self.middle)
 
 
 def _width(K: AbstractDomain, theta: Array) -> float:
-    """Return half the width of K along a direction."""
+    """Return half the width of K along theta: half of max <theta, x> − min <theta, x>, x in K."""
     return float(theta @ (K._support_point(theta) - K._support_point(-theta))) / 2
 
 
@@ -521,7 +539,7 @@ def _ends(K: AbstractDomain, theta: Array) -> tuple[float, float]:
 
 
 def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
-    """Return a proven bound on ``‖A (x - center)‖`` over K."""
+    """Return a proven upper bound on ``‖A (x − center)‖`` over all x in K."""
     size = float(np.abs(A).max())
     if size == 0:
         return 0.0
@@ -530,14 +548,17 @@ def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
 
 
 def _rounded_up(form: Array) -> Array:
-    """Return the form plus a multiple of the identity; its condition number is at most 1e4."""
+    """Return the form plus a multiple of the identity, so that its condition number is about 1e4.
+
+    A form with a smaller condition number is returned as it is.
+    """
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))
 
 
 def _dominance(form: Array, P: Array, Q: Array) -> float:
-    """Return a factor c with form ⪯ c P ⊗ Q."""
+    """Return a number c such that c P ⊗ Q − form is positive semidefinite."""
     roots = [axes / np.sqrt(values) for values, axes in (np.linalg.eigh(P), np.linalg.eigh(Q))]
     whitened = np.kron(*roots).T @ form @ np.kron(*roots)
     return float(np.linalg.eigvalsh(whitened)[-1]) * (1 + 1e-7)

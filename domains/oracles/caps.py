@@ -90,11 +90,14 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The largest bound on a length that need not be improved."""
+        """The length up to which a box is settled: its upper bound needs no more improvement."""
         return self.longest * (1 + _CLOSED) + 2 * self.slack
 
     def halved(self, boxes: Nodes) -> Nodes:
-        """Return two halves of each box, cut across the side that the origin sees widest."""
+        """Return two halves of every box of directions.
+
+        The cut is across the side that looks widest from the origin.
+        """
         middles, halves, bounds = boxes
         squares = np.square(middles)
         sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
@@ -129,7 +132,10 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return the lengths of the vertices with the signs of each row, and keep the longest."""
+        """Return the length of the zonotope's vertex with the signs of each row.
+
+        The longest vertex so far is kept. A row holds one number for each generator.
+        """
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())

@@ -40,7 +40,7 @@ class Block(Protocol):
     def is_ball(self) -> bool: ...
 
     def unit(self) -> "Block":
-        """Return the same body in coordinates x_j / widths_j."""
+        """Return the same body in the coordinates x_j / widths_j, where all widths are one."""
         ...
 
     def support_point(self, theta: Array) -> Array:
@@ -48,7 +48,7 @@ class Block(Protocol):
         ...
 
     def max_squares(self, y: Array) -> Array:
-        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, for y >= 0."""
+        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over the body, for y >= 0 of shape (n,)."""
         ...
 
 
@@ -148,12 +148,18 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w of rows, (batch, k), that maximize ``Σ_i θ_i √(w·rows)_i``, concave in w."""
+    """Return weights w >= 0 with sum one that maximize ``Σ_i θ_i √(w·rows)_i``, for each row θ.
+
+    The weights of the k rows have shape (batch, k). The objective is concave in w.
+    """
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
 def _mixture_of_two(rows: Array, theta: Array) -> Array:
-    """Return the weights of two rows, by bisection on log(w_2/w_1), which keeps digits."""
+    """Return the weights of :func:`_mixture` for two rows, shape (batch, 2).
+
+    Bisection on log(w_2/w_1) keeps the digits of small weights.
+    """
     slopes = theta * (rows[1] - rows[0])
     ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
     for _ in range(60):
@@ -167,7 +173,7 @@ def _mixture_of_two(rows: Array, theta: Array) -> Array:
 
 
 def _mixture_of_many(rows: Array, theta: Array) -> Array:
-    """Return the weights, by a primal-dual interior-point method."""
+    """Return the weights of :func:`_mixture`, by a primal-dual interior-point method."""
     k = len(rows)
     top = theta.max(axis=1, keepdims=True)
     theta = theta / np.where(top > 0, top, 1.0)
@@ -236,7 +242,7 @@ class ConvexImage:
         return np.concatenate([np.zeros(0), *(block.widths for block in self.blocks)])
 
     def support_point(self, theta: Array) -> Array:
-        """Return a maximizer of <theta, x>."""
+        """Return a maximizer of <theta, x> over the set, shape (d,)."""
         return self.support_points(theta[None])[0]
 
     def support_points(self, thetas: Array) -> Array:
@@ -259,7 +265,10 @@ class ConvexImage:
         return is_diagonal(self.matrix)
 
     def _scaled(self, rows: Array) -> Array:
-        """Return ``rows @ A`` for a diagonal A: entry by entry, with the same numbers."""
+        """Return ``rows @ A`` for a diagonal matrix A, by multiplying entry by entry.
+
+        The result has the same floating-point numbers as the product.
+        """
         return rows * self.matrix.diagonal()
 
     def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:
@@ -327,7 +336,7 @@ def is_diagonal(matrix: Array) -> bool:
 
 
 def _longest(matrix: Array) -> int:
-    """Return the largest number of nonzero entries in a row."""
+    """Return the largest number of nonzero entries that a row of the matrix has."""
     return int(np.count_nonzero(matrix, axis=1).max(initial=0))
 
 

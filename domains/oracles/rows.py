@@ -11,7 +11,7 @@ _INSIDE = 1 - 2.0**-40  # share of the way to the boundary where rows stop, to s
 
 
 def shrunk(X: Array, norms: Array) -> Array:
-    """Return the rows, where those with a norm above one are scaled to norm one."""
+    """Return the rows of X; a row with a norm above one is scaled to norm one."""
     return X / np.maximum(norms, 1.0)[:, None]
 
 
@@ -75,7 +75,10 @@ def row_norms(X: Array, q: float) -> Array:
 
 
 def _power(values: Array, exponent: float) -> Array:
-    """Return powers, computed singly: numpy may round differently at the ends of an array."""
+    """Return values ** exponent, one number at a time.
+
+    For whole arrays, numpy may round differently at their ends.
+    """
     return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(
         values.shape
     )

@@ -85,7 +85,10 @@ def most_vertices(halfspaces: int, dim: int) -> int:
 
 
 def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
-    """Return which inequalities are not implied by the others, up to rounding in solvers."""
+    """Return which inequalities A x <= b are not implied by the others, as a mask.
+
+    An inequality that is implied only up to the rounding of the solver may remain.
+    """
     needed = np.ones(len(A), dtype=bool)
     if len(A) > _PROGRAMS:
         return needed
@@ -132,7 +135,10 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """Return the positive combination of two rays that is zero in ``column``, in lowest terms."""
+    """Return the combination of two rays, with positive weights, whose entry ``column`` is zero.
+
+    It is a vector of n integers without a common divisor.
+    """
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
@@ -167,7 +173,10 @@ def _edges(
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the number of hyperplanes shared by each row of ``first`` and each of ``second``."""
+    """Return the numbers of hyperplanes that both share, for every pair of rows, shape (k, m).
+
+    One row is of ``first`` (k rows), the other of ``second`` (m rows).
+    """
     # BLAS kernels read memory next to the arrays, and may raise the flag "invalid" for it (numpy
     # issue 24067).
     with np.errstate(invalid="ignore"):

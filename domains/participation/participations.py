@@ -75,7 +75,10 @@ class AbstractParticipations(AbstractDomain):
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """Return s at a local maximum of ``s' X s − 2 pull @ s``, by repeated linearisation."""
+        """Return coefficients s at a local maximum of ``s' X s − 2 pull @ s``.
+
+        The quadratic term is linearised repeatedly. s holds one person's part in every tick.
+        """
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:
@@ -130,7 +133,10 @@ class CountParticipations(AbstractParticipations):
 
     @cached_property
     def _subsets(self) -> Array | None:
-        """The indicators s of the nonempty subsets of patterns, shape (N, n); None if too many."""
+        """The distinct 0-1 vectors s of the nonempty subsets of a pattern's ticks, shape (N, n).
+
+        None if there are too many. A 1 stands for a tick in which the person takes part.
+        """
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None
         subsets = {

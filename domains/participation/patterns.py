@@ -36,7 +36,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @property
     def ticks(self) -> int:
-        """Number of ticks n."""
+        """The number n of ticks; a tick is one release of a stream."""
         return self.n
 
     @property
@@ -62,7 +62,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def _sets(self) -> Iterator[tuple[int, ...]]:
-        """Yield every set that is contained in no other set."""
+        """Yield every maximal set of ticks: a set that no other allowed set contains."""
 
     @abc.abstractmethod
     def allows(self, ticks: tuple[int, ...]) -> bool:
@@ -70,7 +70,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def meet(self) -> NDArray[np.bool_]:
-        """Return which pairs of different ticks one person may occupy, shape (n, n)."""
+        """Return which pairs of different ticks one person may occupy, a boolean matrix (n, n)."""
 
     @property
     def are_disjoint(self) -> bool:
@@ -101,7 +101,7 @@ def _check_sizes(name: str, n: int, k: int) -> tuple[int, int]:
 
 
 class _Listed(AbstractPatterns):
-    """Patterns with few sets, which are all listed."""
+    """Patterns with few maximal sets of ticks, so that all of these sets are listed."""
 
     def totals(self, values: Array, most: int | None = None) -> Array:
         padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
@@ -267,7 +267,11 @@ class Apart(AbstractPatterns):
 
     @property
     def count(self) -> int:
-        """The number of sets of ``most`` ticks, plus a bound on shorter maximal sets."""
+        """An upper bound on the number of maximal sets.
+
+        It is the exact number of sets of ``most`` ticks, plus a bound on the number of shorter
+        maximal sets.
+        """
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 
     @property
@@ -275,7 +279,10 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Yield the largest sums of at most 0, 1, … of the ticks from t on, for t = n − 1, …, 0."""
+        """Yield, for t = n − 1, …, 0, the largest sums over allowed sets of the ticks from t on.
+
+        Each result holds the sums of sets of at most 0, 1, … ticks.
+        """
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b
