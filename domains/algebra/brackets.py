@@ -40,7 +40,11 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """Return the best local maximizer from the starts and principal axes, with ``upper``."""
+    """Return bounds on the largest ``(x − center)' form (x − center)``; the upper one is ``upper``.
+
+    The lower bound is the best local maximum found from ``starts`` and from the support points
+    along the eigenvectors of the form.
+    """
     _, axes = np.linalg.eigh(form)
     starts = starts + [
         support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)

@@ -28,7 +28,7 @@ class AbstractOfParts(AbstractDomain):
         return type(self)(tuple(factor * K for K in self.parts))
 
     def _centers(self) -> list[Array] | None:
-        """Return the centers of all parts, or None if one is unknown."""
+        """Return the centers of symmetry of all parts, or None if one center is unknown."""
         known = [c for c in (K._center() for K in self.parts) if c is not None]
         return known if len(known) == len(self.parts) else None
 

@@ -31,7 +31,10 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
 
 
 def one_by_one(solve: Map, X: Array, size: int) -> Array:
-    """Return ``solve`` of every row, computed once for equal rows; NaN where it fails."""
+    """Return ``solve`` of every row of X, as rows of ``size`` numbers; NaN where it fails.
+
+    Equal rows are solved once.
+    """
 
     def attempt(x: Array) -> Array:
         try:

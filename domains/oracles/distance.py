@@ -188,7 +188,7 @@ class _Search:
         return False if beyond else self.combine(list(recent))
 
     def combine(self, points: list[Array]) -> bool | None:
-        """Add many members to the combination, and return True if this proves that x is inside."""
+        """Add members to the convex combination; return True if this proves that x is inside."""
         atoms = np.vstack([self.atoms, *points])
         try:
             weights, _ = scipy.optimize.nnls(

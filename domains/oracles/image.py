@@ -44,7 +44,7 @@ class Block(Protocol):
         ...
 
     def support_point(self, theta: Array) -> Array:
-        """Return a maximizer of <theta, x> over L, for theta (n,) or each row of (batch, n)."""
+        """Return a maximizer of <theta, x> over the body; theta is (n,) or many rows (batch, n)."""
         ...
 
     def max_squares(self, y: Array) -> Array:

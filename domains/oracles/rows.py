@@ -11,18 +11,18 @@ _INSIDE = 1 - 2.0**-40  # share of the way to the boundary where rows stop, to s
 
 
 def shrunk(X: Array, norms: Array) -> Array:
-    """Return the rows of X; a row with a norm above one is scaled to norm one."""
+    """Return the rows of X, scaled to norm one where the given norm is above one."""
     return X / np.maximum(norms, 1.0)[:, None]
 
 
 def into_box(center: Array, widths: Array) -> Map:
-    """Return a map that clips each coordinate to a box."""
+    """Return a function that clips each coordinate of a row to center ± widths."""
     low, high = center - widths, center + widths
     return lambda X: np.clip(X, low, high)
 
 
 def into_ball(radius: float, q: float) -> Map:
-    """Return a map that scales rows into a ball; for q = ∞, a map that clips each coordinate."""
+    """Return a function that scales rows into an ℓ_q ball; for q = ∞, it clips coordinates."""
     if q == math.inf:
         return lambda X: np.clip(X, -radius, radius)
 
@@ -34,7 +34,10 @@ def into_ball(radius: float, q: float) -> Map:
 
 
 def into_ellipsoid(center: Array, factor: Array, widths: Array) -> Map:
-    """Return a map onto the affine hull, then along rays to the center; members do not change."""
+    """Return a function that maps rows to members of the ellipsoid center + factor @ (unit ball).
+
+    A row is projected onto the affine hull, then moved towards the center. Members do not change.
+    """
     inverse = np.asarray(np.linalg.pinv(factor), dtype=np.float64)
 
     def move(X: Array) -> Array:

@@ -104,7 +104,7 @@ class _Body:
         return x
 
     def weight(self, y: Array) -> float:
-        """Return h_T(y), the largest Σ y_j x_j² over the body."""
+        """Return the largest Σ y_j x_j² over the body's members x: h_T(y) in this module."""
         return float(y @ self.max_squares(y) ** 2)
 
 
@@ -407,7 +407,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
     live = G.any(axis=0)
 
     def parts(U: Array) -> tuple[Array, Array, Array]:
-        """Return V = G'U, the norms of its rows (raised above zero), and their support point."""
+        """Return V = G'U, the norms θ of its rows (raised above zero), and a support point at θ."""
         V = G.T @ U
         theta = np.sqrt(np.einsum("ij,ij->i", V, V))
         theta = np.where(live, np.maximum(theta, 1e-12 * theta.max()), 0.0)
@@ -502,7 +502,7 @@ def _climb(G: Array, body: _Body, X: Array) -> Array:
 
 
 def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, bool]:
-    """Return X after flips of single signs that lengthen G x, and whether any sign was flipped."""
+    """Return X after changes of single signs that increase ‖G x‖, and whether any was changed."""
     X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
     flipped = False
     for _ in range(2 * G.shape[1]):

@@ -236,7 +236,7 @@ def _integers(row: list[float]) -> tuple[int, ...]:
 
 
 def _whole(vector: list[Fraction]) -> tuple[int, ...]:
-    """Return a positive multiple of a vector: integers without a common divisor."""
+    """Return a vector's positive multiple of integers without a common divisor."""
     common = math.lcm(*(x.denominator for x in vector))
     integers = [int(x * common) for x in vector]
     divisor = math.gcd(*integers) or 1

@@ -69,7 +69,7 @@ class AbstractParticipations(AbstractDomain):
 
     @abc.abstractmethod
     def _coefficients(self, gains: Array) -> Array:
-        """Return the coefficients s of a person with the largest ``gains @ s``, shape (n,)."""
+        """Return one person's coefficients s with the largest ``gains @ s``, shape (n,)."""
 
     def _support_point(self, theta: Array) -> Array:
         return self.matrix @ self._coefficients(theta @ self.matrix)

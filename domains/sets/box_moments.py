@@ -27,11 +27,14 @@ class AbstractBoxImage(AbstractDomain):
 
     @abc.abstractmethod
     def _polynomials(self) -> tuple[Array, NDArray[np.intp]]:
-        """Return the coefficients of monomials, (dim, N), and the exponents of these, (N, m)."""
+        """Return the polynomials of all coordinates, as coefficients (dim, N) of N monomials.
+
+        Also return the exponents of the monomials, shape (N, m).
+        """
 
     @abc.abstractmethod
     def _at(self, v: Array) -> Array:
-        """Return the image of v, shape (dim,)."""
+        """Return the point of the set that belongs to v in [−1, 1]^m, shape (dim,)."""
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         matrix, exponents = self._polynomials()
@@ -156,7 +159,10 @@ class BoxMoments(AbstractBoxImage):
 
     @cached_property
     def _from_unit(self) -> Array:
-        """The matrix from the monomials of v to those of x = middle + v · half width."""
+        """The matrix that maps the monomials of v to those of x = middle + v · half width.
+
+        Monomials have degree at most two; v is in [−1, 1]^d, and x in the box.
+        """
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         d, (i, j) = len(self.low), self._pairs
         matrix, rows = np.diag(self._moments(half[None])[0]), 1 + d + np.arange(len(i))
@@ -241,7 +247,11 @@ class MomentDifferences(AbstractBoxImage):
 
 
 def _largest(form: Array, columns: Array, exponents: NDArray[np.intp]) -> tuple[Array, float]:
-    """Return v and a bound as :func:`largest_squares` for a root of the form times ``columns``."""
+    """Return v in [−1, 1]^m and an upper bound for the largest ``y' form y``.
+
+    Here y = ``columns`` @ (monomials of v), and the monomials have the given exponents. v is the
+    best point found.
+    """
     # of a form with coordinates of very different units, only a root after scaling is accurate
     scale, root, residual = unit_diagonal(form)
     v, upper = largest_squares(root * scale @ columns, exponents)

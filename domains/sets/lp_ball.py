@@ -64,7 +64,10 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Return K as an image for q >= 2, or as vertices for q = 1; None for 1 < q < 2."""
+        """Return the ball as a linear image for q >= 2, or as vertices for q = 1.
+
+        For 1 < q < 2, return None: the ball has no such form.
+        """
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -155,7 +158,10 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """Return an upper bound over an ℓ_q ball, interpolated between ℓ_1 and ℓ_2 (Riesz–Thorin)."""
+    """Return an upper bound on the largest (x − center)' form (x − center) over an ℓ_q ball.
+
+    It is interpolated between bounds for ℓ_1 and ℓ_2 (Riesz–Thorin).
+    """
     # With form = W'W: the norm of W is that of its longest column from ℓ_1 to ℓ_2, and its largest
     # singular value from ℓ_2 to ℓ_2.
     longest = np.diag(form).max()
@@ -168,6 +174,9 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _fuzz(form: Array, center: Array, radius: float) -> float:
-    """Return a bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius."""
+    """Return a bound on the rounding error of ``2<x, Hc> + c'Hc`` over all |x_i| <= radius.
+
+    H is the form, and c the center.
+    """
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -198,7 +198,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return a point between ``low`` and ``high`` where the function changes sign."""
+    """Return a point between ``low`` and ``high`` where the function changes its sign."""
     root = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
     return float(root.root)
 
@@ -216,12 +216,15 @@ def _norm(values: Array, p: float) -> float:
 
 
 def _unit_support(theta: Array, q: float) -> Array:
-    """Return the matrix of the unit Schatten-q ball that maximises <theta, X>."""
+    """Return the matrix X of Schatten-q norm at most one with the largest <theta, X>."""
     return _unit_supports(theta[None], q)[0]
 
 
 def _unit_supports(thetas: Array, q: float) -> Array:
-    """Return, for every theta, the matrix of the unit ball with the largest <theta, X> (Hölder)."""
+    """Return, for every matrix theta, the matrix X of the unit ball with the largest <theta, X>.
+
+    The ball is that of the Schatten-q norm. X is found by Hölder's inequality.
+    """
     sizes = np.abs(thetas).max(axis=(1, 2), keepdims=True)
     left, values, right = np.linalg.svd(
         thetas / np.where(sizes > 0, sizes, 1.0), full_matrices=False
@@ -250,7 +253,10 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Return eigenvalues and eigenvectors z of Hz = λDz, z'Dz = 1, D = Y_1 ⊗ I + I ⊗ Y_2."""
+        """Return the eigenvalues λ, and eigenvectors z, of Hz = λDz, with D = Y_1 ⊗ I + I ⊗ Y_2.
+
+        Eigenvectors are scaled so that z'Dz = 1.
+        """
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
         # D has the eigenvectors U_1 ⊗ U_2, with sums of the eigenvalues of Y_1 and Y_2
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())

@@ -193,7 +193,10 @@ class TensorPower(AbstractDomain):
         return amounts[:, None] * powers
 
     def _before(self, A: Array, X: Array) -> Array:
-        """Return symmetric tensors that A maps to the rows of X, if A is injective on them."""
+        """Return symmetric tensors y, as rows, with A y = x for the rows x of X.
+
+        They exist if A is injective on symmetric tensors and x is an image.
+        """
         basis = symmetric_coordinates(self.base, self.order).basis()
         return (basis @ np.linalg.pinv(A @ basis) @ X.T).T
 
@@ -230,7 +233,10 @@ class SymmetricCoordinates:
     indices: NDArray[np.intp]
 
     def basis(self) -> "scipy.sparse.csr_array":
-        """Return the basis E, shape (d^k, N), with orthonormal columns."""
+        """Return a sparse orthonormal basis E of the symmetric tensors, shape (d^k, N).
+
+        Each column belongs to one of the N multisets of k indices.
+        """
         entries = np.arange(len(self.kind))
         return scipy.sparse.csr_array((1 / np.sqrt(self.counts[self.kind]), (entries, self.kind)))
 
@@ -239,11 +245,11 @@ class SymmetricCoordinates:
         return (coordinates / np.sqrt(self.counts))[self.kind]
 
     def powers(self, u: Array) -> Array:
-        """Return the coordinates of u ⊗ … ⊗ u."""
+        """Return the coordinates of the tensor power u ⊗ … ⊗ u (k factors), shape (N,)."""
         return np.sqrt(self.counts) * u[self.indices].prod(axis=1)
 
     def exponents(self) -> NDArray[np.intp]:
-        """Return how often each index occurs in each multiset, shape (N, d)."""
+        """Return how often each index occurs in each of the N multisets, shape (N, d)."""
         table = np.zeros((len(self.counts), self.base), dtype=np.intp)
         for column in self.indices.T:
             table[np.arange(len(table)), column] += 1
@@ -252,7 +258,10 @@ class SymmetricCoordinates:
 
 @functools.lru_cache(maxsize=8)
 def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
-    """Return coordinates of symmetric tensors over R^base, multisets in lexicographic order."""
+    """Return coordinates for symmetric tensors of this order over R^base.
+
+    Each coordinate belongs to a multiset of indices; multisets are in lexicographic order.
+    """
     places = [base**i for i in range(order - 1, -1, -1)]
     digits = np.stack([np.arange(base**order) // place % base for place in places], axis=1)
     digits.sort(axis=1)
@@ -267,7 +276,7 @@ def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
 
 
 def _powers(x: Array, k: int) -> Array:
-    """Return x ⊗ … ⊗ x, flattened, for every row x."""
+    """Return the tensor power x ⊗ … ⊗ x (k factors), flattened, for every row x."""
     result = x
     for _ in range(k - 1):
         result = (result[:, :, None] * x[:, None, :]).reshape(len(x), -1)
@@ -285,7 +294,7 @@ def _symmetrized(theta: Array, d: int, k: int) -> Array:
 
 
 def _contract(tensor: Array, u: Array, k: int) -> tuple[float, Array]:
-    """Return the value and gradient of ``<T, u ⊗ … ⊗ u>``, T symmetric."""
+    """Return ``<T, u ⊗ … ⊗ u>`` and its gradient in u, for a symmetric tensor T of order k."""
     for _ in range(k - 1):
         tensor = tensor.reshape(-1, len(u)) @ u
     return float(tensor @ u), k * tensor
@@ -313,7 +322,10 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Return the leading left singular vectors u of the tensor as a (d, rest) matrix, and −u."""
+    """Return the three leading left singular vectors u of the tensor, and the vectors −u.
+
+    The tensor is read as a matrix of shape (d, rest); the vectors are starting points of a search.
+    """
     unfolded = tensor.reshape(d, -1)
     # the best rank-one tensor is often near the leading directions of the unfolding
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
@@ -355,7 +367,10 @@ def _climb(
 
 
 def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
-    """Return the unit maximizer of <tensor, u ⊗ … ⊗ u> if this is a monomial in u; else None."""
+    """Return the unit vector u with the largest <tensor, u ⊗ … ⊗ u>, if that is a monomial in u.
+
+    Otherwise, return None.
+    """
     coordinates = symmetric_coordinates(d, k)
     places = np.flatnonzero(tensor)
     kinds = coordinates.kind[places]
@@ -424,7 +439,10 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 
 
 def _form_bound(tensor: Array, d: int, k: int) -> float:
-    """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u, for T symmetric."""
+    """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u in R^d.
+
+    T is a symmetric tensor of order k, flattened.
+    """
     # For even k, the form is quadratic in the powers u ⊗ … ⊗ u of order k/2. For odd k, the square
     # of the form is quadratic in the powers of order k.
     is_even = k % 2 == 0
@@ -502,7 +520,7 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
 
 
 def _norm_power(coordinates: SymmetricCoordinates) -> Array:
-    """Return L with ``<L, u ⊗ … ⊗ u> = ‖u‖^k``, k even."""
+    """Return coordinates L with ``<L, u ⊗ … ⊗ u> = ‖u‖^k`` for all vectors u; k is even."""
     halves = coordinates.exponents() // 2
     even = (coordinates.exponents() % 2 == 0).all(axis=1)
     ways = [
@@ -513,7 +531,11 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Return the number of the union of each two multisets, and √(product of their counts)."""
+    """Return, for every pair of multisets, the number of their union, and √(c c').
+
+    The number says which pairs have equal unions. c and c' are the counts of orders of both
+    multisets.
+    """
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered after each index, so that no number overflows

@@ -91,7 +91,10 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """Return whether Σ_k w_k squares_k >= s x² for some s >= 1 and w >= 0 with sum one."""
+        """Return whether x is in the body.
+
+        It is if Σ_k w_k squares_k >= s x² for some s >= 1 and weights w >= 0 with sum one.
+        """
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False
@@ -127,7 +130,11 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Return each row clipped to a box in the body: a mixture of ``squares`` chosen for the row."""
+    """Return each row of X clipped to a box inside the body.
+
+    The squared half sides of the box are a mixture of the rows of ``squares``, chosen for the row
+    of X.
+    """
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0

@@ -95,7 +95,11 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """Return whether Σ c_j g_j = s(x − center), |c_j| <= 1, has a solution with s >= 1."""
+        """Return whether x is in the zonotope.
+
+        It is if Σ c_j g_j = s (x − center) with |c_j| <= 1 and s >= 1 has a solution, for the
+        generators g_j.
+        """
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():

@@ -47,7 +47,7 @@ class AbstractBase(Storable, abc.ABC):
     @property
     @abc.abstractmethod
     def queries(self) -> int:
-        """Number of queries q."""
+        """The number q of queries."""
 
     @abc.abstractmethod
     def toarray(self) -> Array:
@@ -149,7 +149,10 @@ class AbstractBase(Storable, abc.ABC):
         return tuple(f"query {k}" for k in range(1, self.queries + 1))
 
     def _columns(self, codes: NDArray[np.int64]) -> Array:
-        """Return, for every record's category, its column of W as a row: (len(codes), q)."""
+        """Return the answers that each record adds to all queries, shape (len(codes), q).
+
+        They are the column of the query matrix W for the record's category.
+        """
         return self.toarray()[:, codes].T
 
 
@@ -160,7 +163,10 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return first and last category of every run; last >= n if the run passes the end."""
+        """Return the numbers of the first and the last category of every run.
+
+        If a run passes the end of n categories, its last number is n or more.
+        """
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -714,7 +720,7 @@ class Base(AbstractBase):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with lists instead of tuples and arrays, and Python's own numbers."""
+    """Return a value whose tuples and arrays are lists, and whose numbers are Python's own."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
@@ -760,7 +766,7 @@ def _numbers(expected: str, values: "ArrayLike", ndim: int) -> Array:
 
 
 def _check_magnitude(name: str, W: Array) -> None:
-    """Refuse a matrix whose largest entry, squared, would overflow or underflow."""
+    """Raise unless the largest entry of a matrix can be squared without overflow or underflow."""
     if not 1e-100 <= np.abs(W).max() <= 1e100:
         raise InvalidDomainError(
             f"{name}: expected a largest entry between 1e-100 and 1e100; hint: another unit"
@@ -768,7 +774,7 @@ def _check_magnitude(name: str, W: Array) -> None:
 
 
 def settle_size(base: AbstractBase) -> None:
-    """Check the number of categories, and store it as an int."""
+    """Check that a base has a whole number of categories, and store it as an int."""
     name = type(base).__name__
     (size,) = _integers(f"{name}: expected a number of categories", [base.size])
     if size < 1:
@@ -777,7 +783,10 @@ def settle_size(base: AbstractBase) -> None:
 
 
 def check_apart(base: AbstractBase, gram: Array) -> None:
-    """Refuse queries that hardly distinguish categories: differences would lose digits."""
+    """Raise if the queries hardly distinguish categories: their differences would lose digits.
+
+    ``gram`` is W'W for the query matrix W.
+    """
     apart = float((np.diag(gram) + gram[0, 0] - 2 * gram[0]).max())
     if len(gram) > 1 and apart <= _APART * float(np.abs(gram).max()):
         raise InvalidDomainError(
@@ -787,7 +796,10 @@ def check_apart(base: AbstractBase, gram: Array) -> None:
 
 
 def check_entries(base: AbstractBase, rows: int) -> None:
-    """Raise DomainTooLargeError if a matrix of ``rows`` × categories does not fit into memory."""
+    """Raise DomainTooLargeError if a matrix of this many rows does not fit into memory.
+
+    It has one column for each category of the base.
+    """
     if rows * base.size > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{type(base).__name__}: a matrix of {rows} × {base.size} numbers needs more than "

@@ -116,7 +116,7 @@ class Marginals(AbstractTables):
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """For each subset, pairs of an attribute and its :class:`Identity` base."""
+        """The queries of each subset: pairs of an attribute and an :class:`Identity` base."""
         # each pair is built once, since there may be a million subsets
         pairs = [(i, Identity(n)) for i, n in enumerate(self.sizes)]
         return tuple([tuple([pairs[i] for i in subset]) for subset in self.subsets])
@@ -134,7 +134,10 @@ class Marginals(AbstractTables):
         return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the index of the nonzero coordinate of every record in every subset."""
+        """Return the coordinates at which the points of the records are not zero.
+
+        Shape (records, subsets): a record adds to one cell in the table of each subset.
+        """
         columns = np.empty((len(records), len(self.subsets)), dtype=np.int64)
         for j, (subset, (_, _, block)) in enumerate(zip(self.subsets, self.blocks(), strict=True)):
             cell = np.zeros(len(records), dtype=np.int64)

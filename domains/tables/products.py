@@ -140,7 +140,7 @@ class Products(AbstractTables):
         return Marginals(self.sizes, self.subsets)
 
     def _chunks(self, name: str) -> Iterator[Array]:
-        """Yield the points of all records, as rows, in chunks."""
+        """Yield the points of all possible records, as rows, in chunks that fit into memory."""
         self._check_entries(name, _ORACLE_ENTRIES, "drop attributes that are not asked about")
         step = max(1, _CHUNK_ENTRIES // self.dim)
         for start in range(0, self.cardinality, step):

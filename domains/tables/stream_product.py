@@ -110,9 +110,10 @@ def is_part(domain: AbstractDomain) -> bool:
 
 
 def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
-    """Return the Kronecker product of finite sets, one of them a workload over time, or None.
+    """Return the Kronecker product of the domains if these are finite and one is over time.
 
-    A :class:`Products` with few queries becomes a finite set, which gives narrower bounds.
+    Otherwise, return None. A :class:`Products` with few queries becomes a finite set, which gives
+    narrower bounds.
     """
     parts: list[AbstractFiniteDomain] = []
     for domain in domains:

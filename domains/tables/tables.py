@@ -25,7 +25,7 @@ Term = tuple[tuple[int, AbstractBase], ...]
 
 
 def is_known(base: AbstractBase) -> bool:
-    """Return whether a base, with those that it is made of, is of a class of this package."""
+    """Return whether a base, and every base that it is made of, is of a class of this package."""
     return is_ours(type(base)) and all(
         is_known(part) for part in vars(base).values() if isinstance(part, AbstractBase)
     )
@@ -53,7 +53,10 @@ class AbstractTables(AbstractFiniteDomain):
 
     @property
     def is_cells(self) -> bool:
-        """Whether all queries are cells; the queries about one table are then interchangeable."""
+        """Whether every query counts one cell of a table.
+
+        Queries about one table are then interchangeable.
+        """
         return all(base.is_identity for term in self.terms for _, base in term)
 
     @property
@@ -66,9 +69,9 @@ class AbstractTables(AbstractFiniteDomain):
 
     @property
     def content(self) -> tuple[object, ...] | None:
-        """The content that tables compare; None if a base is of a user's own class.
+        """The values that decide whether two tables are equal; None if they are unknown.
 
-        It is not known which of its arguments such a class compares.
+        They are unknown if a base is of a user's own class, which may compare any of its arguments.
         """
         known = all(is_known(base) for term in self.terms for _, base in term)
         return (type(self), self.sizes, self.terms, self.weights) if known else None
@@ -138,7 +141,7 @@ class AbstractTables(AbstractFiniteDomain):
             )
 
     def blocks(self) -> Iterator[tuple[Term, float, slice]]:
-        """Yield every term with its weight and its coordinates."""
+        """Yield each term with its weight, and with the range of its coordinates as a slice."""
         start = 0
         for term, weight in zip(self.terms, self.weights, strict=True):
             stop = start + self.queries(term)
@@ -154,7 +157,7 @@ class AbstractTables(AbstractFiniteDomain):
 
 
 def checked_weights(who: str, weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    """Return one positive weight per subset, ones by default; refuse other weights."""
+    """Return one positive weight per subset (ones if None); raise for other weights."""
     try:
         scale: tuple[Any, ...] = (
             tuple(float(w) for w in weights) if weights is not None else (1.0,) * count

@@ -111,11 +111,14 @@ class AbstractPrivacy:
 
     @property
     def words(self) -> str:
-        """The name of the guarantee in sentences."""
+        """The name of the guarantee, as it stands in sentences."""
         return repr(self)
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
-        """Return the budget of Gaussian noise in words; ``scope`` names several releases."""
+        """Return a description of the cost ρ of Gaussian noise, in words.
+
+        ``scope`` says which releases together, if there are several.
+        """
         of = f", {scope}" if scope else ""
         return f"{self.words}{of}, by Gaussian noise of rho = {no_less(rho)}"
 
@@ -123,7 +126,10 @@ class AbstractPrivacy:
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The scales T of the numbers with which a record's budget grows: :class:`PerRecord`."""
+        """The scale T of each number with which the budget of a record grows.
+
+        It is empty for guarantees other than :class:`PerRecord`, where all records have one budget.
+        """
         return {}
 
     def larger(self) -> tuple[Larger, ...]:
@@ -229,28 +235,39 @@ class AbstractPrivacy:
         return None
 
     def growth(self, chance: float) -> float | None:
-        """Return a bound on the growth of log odds by an event of this probability, or None."""
+        """Return a bound on how much an event can raise the log odds that a record is in the data.
+
+        ``chance`` is the probability of the event with the record. None if no bound is known.
+        """
         return None
 
     def variation(self) -> float | None:
-        """Return the largest total variation between the outputs on neighbours; None if unknown."""
+        """Return the largest total variation distance of outputs on neighbouring data sets.
+
+        None if it is unknown.
+        """
         return None
 
     # Numbers for lower bounds on the error of every mechanism with the guarantee
 
     def chi_squared(self) -> tuple[float, str] | None:
-        """Return the largest χ² between the outputs on two neighbours, and its source in words.
+        """Return the largest χ² divergence between outputs on neighbours, and its source in words.
 
         Return None if no bound on χ² is known.
         """
         return None
 
     def epsilon_delta(self) -> tuple[float, float] | None:
-        """Return an implied (ε, δ), ε >= 0, for lower bounds without χ²; None if unknown."""
+        """Return an (ε, δ), ε >= 0, that this guarantee implies, or None if it is unknown.
+
+        Lower bounds on errors use it where χ² is unknown.
+        """
         return None
 
     def resampled(self, n: int) -> "tuple[AbstractPrivacy, str] | None":
-        """Return the guarantee for n draws from n records, and its rule in words; None if unknown.
+        """Return the guarantee for n draws with replacement from n records, and its rule in words.
+
+        None if it is unknown.
 
         Raises:
             ParameterError: resampling leaves no guarantee.
@@ -259,7 +276,7 @@ class AbstractPrivacy:
 
 
 def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
-    """Return the argument if it is a privacy guarantee; refuse anything else."""
+    """Return the argument if it is a privacy guarantee; raise an error for anything else."""
     if isinstance(privacy, AbstractPrivacy):
         return privacy
     raise ParameterError(

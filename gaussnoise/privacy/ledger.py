@@ -279,31 +279,31 @@ class Ledger:
 
     @property
     def charges(self) -> int:
-        """The number of charges, including those of lost draws."""
+        """The number of charges so far; draws that were lost in a crash are included."""
         with transaction(self.path) as database:
             return numbers_in(database)[0]
 
     @property
     def refusals(self) -> int:
-        """The number of refusals; no budget bounds what they reveal about the data."""
+        """The number of refused releases; no budget bounds what refusals reveal about the data."""
         with transaction(self.path) as database:
             return numbers_in(database)[1]
 
     @property
     def spent(self) -> float:
-        """The ρ that is charged so far, rounded up."""
+        """The ρ that all charges so far cost together, rounded up."""
         with transaction(self.path) as database:
             return spent_rho(database)
 
     @property
     def remaining(self) -> float:
-        """The ρ that can still be charged, rounded down."""
+        """The ρ that new charges can still cost, rounded down."""
         with transaction(self.path) as database:
             return 0.0 + rounded_down(left_rho(database))
 
     @property
     def spent_delta(self) -> float:
-        """The δ that is charged for thresholds so far, rounded up."""
+        """The δ that all charges so far cost for thresholds on counts, rounded up."""
         with transaction(self.path) as database:
             return spent_delta(database)
 

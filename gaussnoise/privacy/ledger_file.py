@@ -87,7 +87,10 @@ def new_tables(
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """Yield a checked ledger in a transaction: undone on errors, otherwise committed to disk."""
+    """Yield the ledger's database, checked, within a transaction.
+
+    The transaction is undone on errors, and otherwise committed and on disk.
+    """
     _check_one_name(path)
     with sqlite_errors(path):
         uri = f"{path.as_uri()}?mode=rw"  # "rw" never creates a ledger
@@ -187,7 +190,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _settle_home(database: sqlite3.Connection, here: Path) -> None:
-    """Give a ledger its identity, and record its path."""
+    """Give a new ledger a random identity, and record its path, so that copies are recognised."""
     database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
 
 
@@ -228,12 +231,12 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _journal(path: Path) -> Path:
-    """Return the path of SQLite's journal, with which a transaction is undone."""
+    """Return the path of SQLite's journal file, which can undo an interrupted transaction."""
     return path.with_name(path.name + "-journal")
 
 
 def _waits(path: Path) -> bool:
-    """Return whether opening this path may block, because it is a pipe or not a regular file."""
+    """Return whether opening this path may wait forever: it is a pipe or no regular file."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -241,7 +244,7 @@ def _waits(path: Path) -> bool:
 
 
 def _identity(path: Path) -> str | None:
-    """Return the identity of the ledger at a path, or None if there is none."""
+    """Return the random identity of the ledger at a path, or None if no ledger is there."""
     if _waits(path) or _waits(_journal(path)):
         return None
     try:
@@ -273,7 +276,7 @@ _MEANINGS = {
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Raise a LedgerError instead of an SQLite error."""
+    """Raise a LedgerError with a hint for every SQLite error within the block."""
     try:
         yield
     except sqlite3.Error as error:
@@ -301,18 +304,18 @@ def knows_draws(database: sqlite3.Connection) -> bool:
 
 
 def _knows(database: sqlite3.Connection, name: str) -> bool:
-    """Return whether the table of charges has a column of this name."""
+    """Return whether the table of charges in the ledger has a column of this name."""
     return any(column[1] == name for column in database.execute("PRAGMA table_info(entries)"))
 
 
 def knows_delta(database: sqlite3.Connection) -> bool:
-    """Return whether the budget includes a δ, fixed on creation."""
+    """Return whether the ledger has a budget for δ, which is fixed when it is created."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_DELTA, _FORMAT_BOTH)
 
 
 def knows_scales(database: sqlite3.Connection) -> bool:
-    """Return whether the budget grows with numbers in a record, fixed on creation."""
+    """Return whether the budget grows with numbers in a record, which is fixed on creation."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_SCALES, _FORMAT_BOTH)
 

@@ -32,13 +32,13 @@ class Protected:
 
     @property
     def words(self) -> str:
-        """The unit and the relation in words."""
+        """The protected unit (such as one person) and the neighbouring relation, in words."""
         same = f" of the same {', '.join(self.public)}" if self.public else ""
         return f"{self.unit} under {self.neighbors}{same}"
 
     @property
     def key(self) -> str:
-        """The text that a ledger stores and compares; equal values have equal texts."""
+        """A text that ledgers store and compare: equal units and relations have equal texts."""
         compared = {own.name: getattr(self, own.name) for own in fields(self) if own.compare}
         return json.dumps(compared, sort_keys=True)
 
@@ -62,5 +62,8 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
 
 
 def _whole(words: str) -> str:
-    """Return the words without the number of counted rows: the budget covers the whole person."""
+    """Return the words without the part on how many rows are counted.
+
+    The budget covers all rows of a person.
+    """
     return re.sub(r", of whom at most \d+ \w+ (is|are) counted", "", words)
