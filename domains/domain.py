@@ -24,7 +24,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class QuadraticMax:
-    """A lower and an upper bound on ``sup_{x in K} (x - c)' H (x - c)``, and a point of K.
+    """A lower and an upper bound on ``sup_{x in K} (x - c)' H (x - c)``, and a point x of K.
 
     Nikolov & Tang (2023), Definition 29.
 
@@ -44,7 +44,9 @@ class QuadraticMax:
 
 
 class AbstractDomain(Storable, abc.ABC):
-    """A nonempty bounded set K in R^dim, known through its oracles.
+    """A nonempty bounded set K in R^dim, known through answers to optimisation questions.
+
+    The methods that answer them are called oracles.
 
     A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
     ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
@@ -173,7 +175,7 @@ class AbstractDomain(Storable, abc.ABC):
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """Return (L, v) with L + v = K, where L lies near the origin and v is a vector.
+        """Return a translate L of K that lies near the origin, and the vector v with L + v = K.
 
         Near the origin, small sizes keep their digits. L has exactly the shape of K. If K was
         translated several times, v is the rounded sum of these shifts.
@@ -215,7 +217,9 @@ class AbstractDomain(Storable, abc.ABC):
         return reach_of(self)
 
     def _support_gap(self, theta: Array) -> float:
-        """Return a proven bound on sup_x <theta, x> − <theta, s>, where s is the support point.
+        """Return a proven bound on how far the support point s is from optimal.
+
+        It bounds sup_x <theta, x> − <theta, s> over x in K, where s is ``_support_point(theta)``.
 
         The bound is zero if s is a maximizer.
 
@@ -279,7 +283,7 @@ class AbstractDomain(Storable, abc.ABC):
 
     @final
     def max_quadratic(self, H: "ArrayLike", center: "ArrayLike | None" = None) -> QuadraticMax:
-        """Bracket ``sup_{x in K} (x - center)' H (x - center)``.
+        """Return bounds on ``sup_{x in K} (x - center)' H (x - center)``.
 
         Nikolov & Tang (2023), Definition 29.
 

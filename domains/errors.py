@@ -39,7 +39,7 @@ class UnknownClassError(InvalidDomainError):
 
 
 class DimensionError(DomainError, ValueError):
-    """An argument has another shape than the space of the domain requires.
+    """The shape of an argument does not fit the dimension of the domain.
 
     >>> try:
     ...     gn.LpBall(2, 2).contains([1, 2, 3])

@@ -70,7 +70,7 @@ def kind(array: NDArray) -> str:
 
 
 def doubles(values: "ArrayLike") -> Array | str:
-    """Return a float64 copy; if the values are no real numbers, a text that names their kind."""
+    """Return a float64 copy of the values, or a text with their kind if they are not real."""
     given = array_of(values)
     if isinstance(given, str):
         return given
@@ -154,7 +154,9 @@ def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int
 
 
 def dense(values: Any) -> Any:
-    """Return a scipy.sparse matrix as an array, duplicate entries added; other values unchanged.
+    """Return a scipy.sparse matrix as a dense array; return other values unchanged.
+
+    Duplicate entries of the sparse matrix are added.
 
     Raises:
         DomainTooLargeError: more than a gigabyte of numbers.

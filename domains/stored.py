@@ -15,7 +15,7 @@ Kind = TypeVar("Kind", bound="Storable")
 
 
 class Storable:
-    """An object that files hold by the name of its class and the arguments of its constructor.
+    """An object that files store as the name of its class and the arguments of its constructor.
 
     A class of your own is stored if it sets ``stored_as``, and keeps every argument of its
     constructor under the argument's name: numbers, arrays of doubles, tuples, sets and bases. Files

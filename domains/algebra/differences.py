@@ -22,7 +22,7 @@ _RECENTERINGS = 12
 @final
 @dataclass(frozen=True, eq=False)
 class DifferenceBody(AbstractDomain):
-    """{x − y : x, y in K}, for a K that is not symmetric about any point.
+    """The difference body {x − y : x, y in K} of a set K without a center of symmetry.
 
     The general upper bound is four times the quadratic maximum of K about the center of a small
     enclosing ellipsoid. By Jung's theorem (1901), this is less than twice the maximum over K − K.

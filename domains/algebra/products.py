@@ -55,7 +55,9 @@ def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
-    """Return the Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
+    """Return the Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L).
+
+    Coordinates are in C order.
 
     For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62). If one
     factor is a workload over time, each factor is solved separately.
@@ -231,7 +233,7 @@ class Product(AbstractOfParts):
         return bracket(self._support_point, form, center, upper, [x])
 
     def _mixed(self, form: Array, center: Array, squares: list[float]) -> float:
-        """Return a bound on the sum of terms between two parts.
+        """Return a bound on the terms of a quadratic form that mix the coordinates of two factors.
 
         ``squares`` bound the terms within each part. For u from one part, v from another and X the
         block of H between them, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)`` for all
@@ -272,7 +274,10 @@ def _diagonal(blocks: Iterable[Array]) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class Kronecker(AbstractDomain):
-    """{x ⊗ y : x in K, y in L}, by the points of one factor if these can be listed.
+    """The Kronecker product {x ⊗ y : x in K, y in L} of the domains ``left`` K and ``right`` L.
+
+    If the points of one factor can be listed, the product is treated as a union of images of the
+    other factor.
 
     Otherwise the search for a support point alternates between the factors, and may stop at a local
     maximum. The support function then also has a proven bound. It is exact for ellipsoids about the
@@ -362,10 +367,11 @@ class Kronecker(AbstractDomain):
         return max(above for _, above in ends) - max(value for value, _ in ends)
 
     def _above(self, table: Array) -> float:
-        """Return a proven bound on x'Ty over both factors, exact for balls and for T of rank one.
+        """Return a proven upper bound on x'Ty over x in the left and y in the right factor.
 
-        T is ``table``. If K - a is in the ellipsoid R B and L - b in S B, for the unit ball B, then
-        ``x'Ty <= x'Tb + ‖S'T'x‖``, and ``x'Ty = x'Tb + a'Ty - a'Tb + (x - a)'T(y - b)``.
+        T is ``table``. The bound is exact for balls and for T of rank one. If K - a is in the
+        ellipsoid R B and L - b in S B, for the unit ball B, then ``x'Ty <= x'Tb + ‖S'T'x‖``, and
+        ``x'Ty = x'Tb + a'Ty - a'Tb + (x - a)'T(y - b)``.
         """
         left, right = self._frames
         U, sizes, V = np.linalg.svd(table, full_matrices=False)
@@ -417,10 +423,11 @@ class Kronecker(AbstractDomain):
         return min(found, key=lambda member: float(np.linalg.norm(member - x)))
 
     def _split(self, u: Array, v: Array, size: float) -> Array:
-        """Return a product near σ u ⊗ v, of members near s u and (σ/s) v for the best scale s.
+        """Return a Kronecker product of members that is near ``size`` · u ⊗ v.
 
-        The sum of the two relative distances is quasiconvex in log s for convex factors, so its
-        least value is next to the best of several scales.
+        The two members are near s u and (size/s) v, for the best scale s. The sum of the two
+        relative distances is quasiconvex in log s for convex factors, so its least value is next to
+        the best of several scales.
         """
         size = max(size, TINY)
         left, right = self._lengths
@@ -498,7 +505,9 @@ def _kron(first: Array, second: Array) -> Array:
 
 @final
 class _Frame:
-    """Axes and half widths of an ellipsoid that resembles a body; an ellipsoid's own are exact.
+    """The axes and half widths of an ellipsoid that resembles a body.
+
+    If the body is an ellipsoid, they are its own.
 
     Attributes:
         body: K.

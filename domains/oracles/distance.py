@@ -131,7 +131,9 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Find the theta with <theta, x − origin> = 1 whose support function is least.
+        """Search a theta that separates x from the body, by minimising the support function.
+
+        The theta satisfies <theta, x − origin> = 1.
 
         Here ``origin`` is a member. The method is BFGS with the weak Wolfe conditions, which also
         handles kinks (Lewis & Overton 2013). The last support points surround x, or the boundary

@@ -18,7 +18,9 @@ _MOST_RATIO = 120.0
 
 
 class Block(Protocol):
-    """A sign-invariant 2-convex body L = {x : (x_1², …, x_n²) ∈ T}, T convex and down-closed.
+    """A sign-invariant 2-convex body L: the squares (x_1², …, x_n²) of its members fill a set T.
+
+    T is convex, and with a point contains every smaller one that is not negative.
 
     Attributes:
         size: n.
@@ -102,7 +104,7 @@ class LpBlock:
 @final
 @dataclass(frozen=True, eq=False)
 class SquaresBlock:
-    """``{x : (x_j²)_j <= t coordinatewise, for some t in the hull of the rows of ``squares``}``.
+    """The points x whose squares x_j² are at most t_j for some t in the convex hull of ``squares``.
 
     Attributes:
         squares: shape (k, n), nonnegative, k >= 1.
@@ -225,7 +227,7 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class ConvexImage:
-    """``{offset + A x : x in L_1 × … × L_m}``, for each of finitely many offsets.
+    """The union of the sets ``{offset + A x : x in L_1 × … × L_m}`` over finitely many offsets.
 
     Attributes:
         matrix: A, shape (d, n); n = 0 leaves the offsets alone.

@@ -32,6 +32,8 @@ _OVERHEAD = 40  # fixed cost of a node, as a number of signs
 def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, float] | None:
     """Return signs with ``‖G signs‖ >= ‖G x‖``, and a proven bound on ``‖G x‖²`` over the cube.
 
+    The cube is [−1, 1]^n, and the signs are a vertex of it.
+
     Return None if G has too many entries, or unless diag(y) ⪰ G'G.
 
     Args:
@@ -73,7 +75,7 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
 
 
 class _Search:
-    """Beginnings of sign vectors, and the longest vertex found.
+    """A search over sign vectors: beginnings of sign vectors, and the longest vertex found.
 
     A beginning has its signs as bits (one for plus, zero for minus or not yet fixed), the number of
     fixed signs, and a bound on ``‖G x‖²``.

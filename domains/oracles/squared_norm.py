@@ -303,7 +303,7 @@ def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
 
 
 def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
-    """Return a maximizer of ‖G x + g‖² over the Euclidean unit ball, and a proven bound.
+    """Return an x in the Euclidean unit ball with the largest ‖G x + g‖², and a proven upper bound.
 
     Let σ_i be G's singular values, and β_i the coordinates of g along its left singular vectors.
     The secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1`` is solved for τ. Weak duality bounds the

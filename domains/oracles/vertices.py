@@ -146,7 +146,7 @@ def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
 def _edges(
     zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
 ) -> NDArray[np.intp]:
-    """Return pairs of rays that span a two-dimensional face, shape (k, 2), as row numbers.
+    """Return the pairs of rays that span a two-dimensional face, as row numbers, shape (k, 2).
 
     Two rays do if no third ray lies on all the hyperplanes that contain both.
 

@@ -20,7 +20,9 @@ _ROUNDING = 2.0**-46  # rounding of an eigenvalue of a k × k matrix is at most 
 
 @dataclass(frozen=True, eq=False)
 class MaxCut:
-    """Brackets on the largest ⟨X, Z⟩ for each X, with the Z and y that prove them.
+    """Bounds on max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1} for each X, and the Z and y that prove them.
+
+    Z attains the lower bound. y proves the upper bound.
 
     Attributes:
         value: shape (m,), reached by Z.

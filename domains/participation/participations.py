@@ -25,7 +25,9 @@ _STARTS = 8
 
 @dataclass(frozen=True, eq=False)
 class AbstractParticipations(AbstractDomain):
-    """The changes that one person can make: sums over columns of a workload.
+    """The changes that one person can make to the answers over all ticks of a stream.
+
+    They are sums of multiples of columns of the workload matrix.
 
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds
@@ -96,9 +98,12 @@ class AbstractParticipations(AbstractDomain):
 
 @final
 class CountParticipations(AbstractParticipations):
-    r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over patterns π, for persons who add numbers.
+    r"""The changes by one person who adds a number from 0 to 1 in each tick, or removes one.
 
-    Here a_i is column i of A. ``max_quadratic`` is exact if all subsets of patterns can be listed
+    The set is ``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over allowed sets π of ticks, a_i column i
+    of the workload A.
+
+    ``max_quadratic`` is exact if all subsets of patterns can be listed
     (up to 8192), or if X = A'HA is elementwise nonnegative and patterns are few: the form then
     grows with every s_i, and is largest at full patterns. Otherwise ``upper_bound`` is found by
     dynamic programming on the positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
@@ -185,7 +190,10 @@ class CountParticipations(AbstractParticipations):
 
 @final
 class VectorParticipations(AbstractParticipations):
-    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, a_i column i of A, for persons who add vectors.
+    r"""The changes by one person who adds a vector of length at most one in each tick.
+
+    The set is ``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}`` over allowed sets π of ticks, a_i column i of
+    the workload A.
 
     This is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 

@@ -23,7 +23,9 @@ _MOST_LISTED = 2**20  # largest number of pairs of ticks in all sets together
 
 
 class AbstractPatterns(Storable, abc.ABC):
-    """Sets of ticks 0, …, n − 1. One person may occupy all ticks of one set, or some of them.
+    """A list of sets of ticks 0, …, n − 1: one person may occupy all or some ticks of one set.
+
+    A tick is one release of a stream.
 
     Attributes:
         n: number of ticks.
@@ -232,7 +234,7 @@ class Window(_Listed):
 @final
 @dataclass(frozen=True)
 class Apart(AbstractPatterns):
-    """At most k ticks, any two of them at least b apart ("minimum separation").
+    """At most k ticks, any two of which are at least b apart ("minimum separation").
 
     Args:
         n: ticks.
@@ -335,7 +337,7 @@ class Apart(AbstractPatterns):
 
 
 def AnyOf(n: int, k: int, *, kind: Kind = "vectors") -> Apart:  # noqa: N802 (like classes)
-    """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``.
+    """Return the pattern in which a person may occupy any k ticks, or fewer: ``Apart(n, k, 1)``.
 
     >>> gn.streams.AnyOf(3, 2).maximal().tolist()
     [[0, 1], [0, 2], [1, 2]]

@@ -11,7 +11,9 @@ _BATCH = 2**22  # largest number of entries in the matrices of one batch
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
-    """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric, nonnegative.
+    """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij`` over allowed sets π of ticks.
+
+    X, shape (n, n), is symmetric and not negative.
 
     The bound is exact if patterns are few, or if X is zero between different ticks of one person.
     Otherwise it comes from two dynamic programmes. The first gives each tick i the largest sum of
@@ -82,7 +84,9 @@ def blocks(X: Array, sets: Indices) -> Array:
 
 
 def vector_bound(who: AbstractPatterns, X: Array) -> float:
-    """Return an upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X semidefinite.
+    """Return an upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}`` over sets π of ticks.
+
+    X is positive semidefinite, and X_ππ has its rows and columns in π.
 
     This is the largest effect of vectors of length one. Z is their Gram matrix, and every such Z is
     the Gram matrix of vectors of dimension |π|, so the semidefinite programme is no relaxation. The

@@ -23,7 +23,7 @@ _MOST_PAIRED = 3  # numbers whose differences are bounded as polynomials of 2d n
 
 
 class AbstractBoxImage(AbstractDomain):
-    """The image of [−1, 1]^m under polynomials of degree two."""
+    """The image of the box [−1, 1]^m under a map whose coordinates are quadratic polynomials."""
 
     @abc.abstractmethod
     def _polynomials(self) -> tuple[Array, NDArray[np.intp]]:
@@ -117,7 +117,7 @@ class BoxMoments(AbstractBoxImage):
         return 1 + d + d * (d + 1) // 2
 
     def embed(self, values: "ArrayLike") -> Array:
-        """Return the moments of vectors, one per row.
+        """Return the moments of vectors: the points that belong to the rows of ``values``.
 
         Args:
             values: shape (n, d), ``low <= values <= high``.

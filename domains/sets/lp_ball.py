@@ -21,7 +21,7 @@ _STARTS = 32
 @final
 @dataclass(frozen=True, eq=False)
 class LpBall(AbstractDomain):
-    r"""``{x : ‖x‖_q <= radius}`` in R^dim, 1 <= q <= ∞.
+    r"""The ball ``{x : ‖x‖_q <= radius}`` of the ℓ_q norm in R^dim, 1 <= q <= ∞.
 
     ``max_quadratic`` is exact for q = 1 and q = 2, for the cube in up to 22 dimensions (21 if the
     query's center is not the cube's), and for q >= 2 with diagonal H about the origin. For other q
@@ -112,7 +112,10 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return bounds for 1 < q < 2: the best of several ascents, the lesser of two bounds."""
+        """Return bounds on the largest (x − center)' form (x − center) over a ball, 1 < q < 2.
+
+        The lower bound is the best of several ascents. The upper bound is the lesser of two bounds.
+        """
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
         ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
             form, center

@@ -57,7 +57,7 @@ class Polytope(AbstractPolytope):
 
     @classmethod
     def from_halfspaces(cls, A: "ArrayLike", b: "ArrayLike") -> Self:
-        """Return ``{x : A x <= b}``, by its vertices.
+        """Return the polytope ``{x : A x <= b}``; its vertices are computed.
 
         The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda
         & Prodon 1996), so none is missed, and each coordinate is then rounded once. Numbers are
@@ -200,7 +200,7 @@ class Polytope(AbstractPolytope):
         return 0.0
 
     def _near(self, X: Array) -> Array:
-        """Return members near the rows of X, as weighted means of the vertices."""
+        """Return a member near each row of X: a weighted mean of the vertices, weights >= 0."""
         middle = self._vertices.mean(axis=0)
         moved = self._vertices - middle
         size = float(np.abs(moved).max()) or 1.0

@@ -25,7 +25,9 @@ _FLOOR = 1e-7
 @final
 @dataclass(frozen=True, eq=False)
 class SchattenBall(AbstractDomain):
-    r"""Matrices X of shape (m, n), flattened in C order, with ``‖singular values‖_q <= radius``.
+    r"""Matrices X of shape (m, n) whose singular values have an ℓ_q norm of at most ``radius``.
+
+    Members are the matrices flattened in C order.
 
     q = 1 is the nuclear norm, q = 2 the Frobenius norm (a Euclidean ball), q = ∞ the spectral norm.
 
@@ -104,7 +106,7 @@ class SchattenBall(AbstractDomain):
         return QuadraticMax(x, value * size * reach**2, max(upper, value) * size * reach**2)
 
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
-        """Return a point x of this ball, and an upper bound on ``(x − c)'H(x − c)`` over it."""
+        """Return a point x of the ball, and a proven upper bound on ``(x − c)'H(x − c)``."""
         rank = min(self.shape)
         excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
@@ -134,7 +136,11 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """Return the best local maximum found by repeating ``x ← argmax <H(x − c), ·>``."""
+        """Return the ball's point x with the largest ``(x − c)'H(x − c)`` that is found.
+
+        The steps repeat ``x ← argmax <H(x − c), ·>`` until a local maximum, from many starting
+        points.
+        """
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
         fixed += [
@@ -150,7 +156,7 @@ class SchattenBall(AbstractDomain):
         ]
 
         def furthest(directions: Array) -> tuple[Array, Array]:
-            """Return the support point of the ball for each row, and the objective there."""
+            """Return the ball's support point x for each row, and (x − c)'H(x − c) there."""
             stack = directions.reshape(-1, *self.shape)
             x = radius * _unit_supports(stack, self.q).reshape(directions.shape)
             return x, np.einsum("ij,ij->i", (x - c) @ H, x - c)
@@ -172,7 +178,9 @@ class SchattenBall(AbstractDomain):
 
 
 def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
-    """Return a maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius`` (A = form), and an upper bound.
+    """Return a y with ``‖y‖ = radius`` where ``y'Ay − 2 g'y`` is largest, and an upper bound.
+
+    The matrix A is ``form``.
 
     For every τ > 0 and λ = λ_max + τ, the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)``, with
     A's eigenvalues λ_i and coordinates g_i of g along its eigenvectors (Moré & Sorensen 1983). For
@@ -242,6 +250,8 @@ def _unit_supports(thetas: Array, q: float) -> Array:
 
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
     """Return an upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points.
+
+    The starting points are for searches of the maximum.
 
     If ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H`` with Y_1, Y_2 ⪰ 0, then ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <=
     ‖Y_1‖_p + ‖Y_2‖_p`` with p = q/(q−2), by Hölder and ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair
@@ -325,7 +335,9 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points.
+    """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and a start list.
+
+    The list has starting points for searches of the maximum.
 
     H and its partial transpose H^Γ agree on rank-one matrices, so for q = 1 every mixture tH +
     (1−t)H^Γ gives a bound. The bounds hold for complex matrices too, so complex interpolation

@@ -20,7 +20,7 @@ _MOST_LISTED = 4096  # number of ticks whose points take 128 MB
 @final
 @dataclass(frozen=True, eq=False)
 class StreamWorkload(AbstractFiniteDomain):
-    """A lower-triangular workload A (n, n), given by the few bands of A⁻¹; its columns as points.
+    """The columns of a lower-triangular workload A (n, n), given by the few bands of A⁻¹.
 
     Row t of A gives the answer at tick t. Column i is the effect of the contribution at tick i on
     all answers. A is not written out if n is large.

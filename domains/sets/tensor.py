@@ -31,7 +31,7 @@ Polynomial = Callable[[Array], tuple[float, Array]]
 @final
 @dataclass(frozen=True, eq=False)
 class TensorPower(AbstractDomain):
-    """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), in C order.
+    """The tensor powers ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}``, flattened in C order.
 
     Their mean is the moment tensor of order ``order`` of the vectors x. (Nikolov & Tang (2023),
     Theorem 64, take x from the cube [−1, 1]^dim instead.) If order and ``dim`` are above two,
@@ -79,7 +79,7 @@ class TensorPower(AbstractDomain):
         return self.order % 2 == 1
 
     def embed(self, vectors: "ArrayLike") -> Array:
-        """Return the tensor powers of vectors, one per row.
+        """Return the tensor power of every row of ``vectors``, flattened, as rows.
 
         Args:
             vectors: shape (n, base), finite, each of norm <= 1 up to rounding.
@@ -127,7 +127,7 @@ class TensorPower(AbstractDomain):
         return size * max(_form_bound(tensor, d, k) - max(found, 0.0), 0.0)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """Return the unit vector u with the largest <tensor, u ⊗ … ⊗ u> that is found."""
+        """Return the best unit vector u found: <tensor, u ⊗ … ⊗ u> is largest there, shape (d,)."""
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -183,7 +183,11 @@ class TensorPower(AbstractDomain):
         )
 
     def _near(self, X: Array) -> Array:
-        """Return members along the leading direction of each row, reshaped to (base, rest)."""
+        """Return a member t u ⊗ … ⊗ u near each row of X, where u is the row's leading direction.
+
+        The row is read as a matrix of shape (base, base^(order − 1)), and u is its first left
+        singular vector.
+        """
         unfolded = X.reshape(len(X), self.base, -1)
         u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
         powers = u
@@ -284,7 +288,7 @@ def _powers(x: Array, k: int) -> Array:
 
 
 def _symmetrized(theta: Array, d: int, k: int) -> Array:
-    """Return the mean of a tensor over all orders of its indices."""
+    """Return the symmetric part of a tensor: its mean over all orders of its k indices."""
     if k == 1:
         return theta
     if k == 2:
@@ -335,10 +339,10 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """Return the best local maximum on the sphere, searched from the most promising starts.
+    """Return the unit vector with the best local maximum of the polynomial f that is found.
 
-    The method is the symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is
-    raised until f does not decrease (Kolda & Mayo 2011).
+    The most promising starts are improved by the symmetric higher-order power method u ← (∇f(u) +
+    αu)/‖·‖, whose shift α is raised until f does not decrease (Kolda & Mayo 2011).
     """
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
     best, top = starts[order[0]], -math.inf
@@ -386,11 +390,7 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
 
 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
-    """Return the global maximizer over the unit vectors of R^1 or R^2, and a proven upper bound.
-
-    On the circle, the polynomial is a trigonometric one, whose coefficients bound its second
-    derivative. Arcs that a Taylor bound cannot exclude are halved until none is left.
-    """
+    """Return a unit vector of R^1 or R^2 that maximizes the polynomial, and a proven bound."""
     if d == 1:
         ends = [np.array([1.0]), np.array([-1.0])]
         values = [polynomial(u)[0] for u in ends]
@@ -461,6 +461,8 @@ def _form_bound(tensor: Array, d: int, k: int) -> float:
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
     """Return an upper bound on ``X'GX − 2 g'X`` over X = u ⊗ … ⊗ u for unit vectors u in R^d.
+
+    X stands for the symmetric coordinates of the tensor.
 
     These X are unit vectors, so that a trust-region problem gives a bound. G may be replaced by
     G + Z if X'ZX = 0 for all these X. Such Z are A − S(A), where S averages over all orders of the

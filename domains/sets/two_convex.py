@@ -19,7 +19,9 @@ from ..oracles.rows import into_box
 @final
 @dataclass(frozen=True, eq=False)
 class TwoConvex(AbstractDomain):
-    r"""``{x : (x_1², …, x_d²) <= some point of the hull of the rows, coordinatewise}``.
+    r"""The points whose squares (x_1², …, x_d²) are below a point of the hull of the rows.
+
+    "Below" means at most as large in every coordinate.
 
     Every sign-invariant 2-convex body with a polyhedral set of squares is of this form. One row
     gives a box of half widths √row. A diagonal matrix gives an ellipsoid with its diagonal as

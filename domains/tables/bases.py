@@ -51,7 +51,7 @@ class AbstractBase(Storable, abc.ABC):
 
     @abc.abstractmethod
     def toarray(self) -> Array:
-        """Return W, shape (q, n).
+        """Return the query matrix W, shape (q, n).
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -59,11 +59,11 @@ class AbstractBase(Storable, abc.ABC):
 
     @property
     def is_identity(self) -> bool:
-        """Whether W is known to be the identity."""
+        """Whether the query matrix W is known to be the identity: one query per category."""
         return False
 
     def options(self) -> dict[str, Any]:
-        """Return the base's options in schema files, except its name: text, numbers and lists.
+        """Return the options of the base as they stand in schema files: text, numbers and lists.
 
         >>> Bins(9, [2, (3, 6)]).options()
         {'widths': [2, [3, 6]]}
@@ -86,7 +86,7 @@ class AbstractBase(Storable, abc.ABC):
     def _of_cells(
         cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
     ) -> Self:
-        """Return the base that a schema file describes; ``numbers`` has one for each cell.
+        """Return the base that a schema file describes; ``numbers()`` is a number for each cell.
 
         Raises:
             TypeError: the base has no such option.
@@ -95,7 +95,7 @@ class AbstractBase(Storable, abc.ABC):
         return cls(**{"size": size}, **own)  # if ``own`` has a size too, this is a TypeError
 
     def gram(self) -> Array:
-        """Return ``W' W``, shape (n, n).
+        """Return ``W' W``, shape (n, n), for the query matrix W.
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -111,7 +111,9 @@ class AbstractBase(Storable, abc.ABC):
 
     @final
     def answer(self, values: "ArrayLike", axis: int = 0) -> NDArray[Any]:
-        """Return the answers to the queries along one axis of an array: q in place of n entries.
+        """Return the answers to the q queries along one axis of an array.
+
+        The axis has n entries, one per category, and is replaced by an axis of q entries.
 
         If W is all zeros and ones, answers to integers are exact integers. The identity returns
         ``values`` itself.
@@ -288,7 +290,7 @@ class Total(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Prefix(AbstractRuns):
-    """The count of all categories up to each one, in their order: a CDF that is not normalised.
+    """The count of all categories up to each category, in their order: an unnormalised CDF.
 
     >>> Prefix(3).toarray()
     array([[1., 0., 0.],
@@ -549,7 +551,7 @@ class Moments(AbstractBase):
 @final
 @dataclass(frozen=True)
 class Leading(AbstractBase):
-    """The queries of a base about the first categories; later categories are in no query.
+    """The queries of a smaller base about the first categories; later categories are in no query.
 
     The later category is for example a catch-all, which has no place in the order of numbers.
 

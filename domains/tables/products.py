@@ -99,7 +99,11 @@ class Products(AbstractTables):
     def _term(
         own: tuple[AbstractBase, ...], subset: Iterable[int] | Mapping[int, AbstractBase]
     ) -> Term:
-        """Return the (attribute, base) pairs of a subset, without bases that are :class:`Total`."""
+        """Return the (attribute, base) pairs of a subset of attributes.
+
+        Attributes whose base is :class:`Total` are left out, since their query is the sum over all
+        categories.
+        """
         if not isinstance(subset, Iterable):
             raise InvalidDomainError(
                 f"Products: expected subsets like [(0, 1), {{2: Prefix(5)}}], got "

@@ -32,7 +32,10 @@ def is_known(base: AbstractBase) -> bool:
 
 
 class AbstractTables(AbstractFiniteDomain):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x: one block of coordinates per term.
+    """The points that records add to queries about tables: one block of coordinates per term.
+
+    A term is a list of attributes, each with its base of queries W_i. The block of a record x with
+    the categories x_i is ``w_S ⊗_{i∈S} W_i e_{x_i}``, where w_S is the weight of the term.
 
     Attributes:
         sizes: number of categories of every attribute.
@@ -49,7 +52,10 @@ class AbstractTables(AbstractFiniteDomain):
     @property
     @abc.abstractmethod
     def tables(self) -> "Marginals":
-        """The marginal tables that contain the answers, each once, in the order of the terms."""
+        """The marginal tables that have the answers to all queries, each table once.
+
+        They are in the order of the terms.
+        """
 
     @property
     def is_cells(self) -> bool:
@@ -77,7 +83,7 @@ class AbstractTables(AbstractFiniteDomain):
         return (type(self), self.sizes, self.terms, self.weights) if known else None
 
     def queries(self, term: Term) -> int:
-        """Return the number of coordinates of one term.
+        """Return the number of queries, and so of coordinates, of one term.
 
         >>> K = Products([Ranges(4), Identity(2)], [(0, 1)])
         >>> K.queries(K.terms[0])
@@ -94,7 +100,7 @@ class AbstractTables(AbstractFiniteDomain):
         return math.prod([self.sizes[i] for i in subset])
 
     def embed(self, codes: "ArrayLike") -> Array:
-        """Return the points of integer records, as rows.
+        """Return the points of records that are given as integer codes, as rows.
 
         Args:
             codes: shape (n, attributes), ``0 <= codes[:, i] < sizes[i]``.
@@ -117,7 +123,7 @@ class AbstractTables(AbstractFiniteDomain):
         return self._embed(records)
 
     def to_finite_set(self) -> FiniteSet:
-        """Return the point of every record, in C order of the full table.
+        """Return the points of all possible records, in C order of the full table.
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -130,7 +136,7 @@ class AbstractTables(AbstractFiniteDomain):
         return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check_entries(self, function: str, most: int, hint: str) -> None:
-        """Raise DomainTooLargeError if records × coordinates are more numbers than ``most``."""
+        """Raise DomainTooLargeError if the points of all records are more than ``most`` numbers."""
         if self.cardinality * self.dim > most:
             records, dim = (
                 f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim)

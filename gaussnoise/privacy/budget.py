@@ -13,7 +13,7 @@ from .lattice_bound import MIN_STEPS
 
 @dataclass(frozen=True)
 class Budget:
-    """A privacy guarantee, and the share of its budget that each step may use.
+    """A privacy guarantee, and the shares of its budget that the steps of an estimator use.
 
     Under pure privacy, the ε of steps add up. Otherwise every step adds discrete Gaussian noise and
     may depend on earlier results, and the ρ of steps add up: under zCDP by its composition theorem;
@@ -66,7 +66,7 @@ class Budget:
 
     @property
     def pure(self) -> bool:
-        """Whether steps use ε and draw Laplace noise."""
+        """Whether the budget is an ε, spent by Laplace noise; if not, it is a ρ for Gaussians."""
         return self.privacy.noise == "laplace"
 
     @cached_property
@@ -88,7 +88,7 @@ class Budget:
         return self._for_noise[0].to_zcdp(max(self.draws, 1), MIN_STEPS).rho
 
     def of_step(self, step: str) -> float:
-        """Return the ε or ρ of one step; over all steps, they add up to at most the whole.
+        """Return the ε or ρ of one step; over all steps, they add up to at most ``whole``.
 
         Raises:
             ParameterError: the share is so small that it rounds to zero.

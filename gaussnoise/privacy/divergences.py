@@ -35,10 +35,11 @@ def chi_squared_of_epsilon(epsilon: float) -> float:
 
 
 def growth_of_power(power: Callable[[float], float], chance: float) -> float:
-    """Return a bound on the growth of log odds by an event of probability ``chance``.
+    """Return a bound on how much an event can raise the log odds that a record is in the data.
 
-    A test that rejects on the event has power ``chance``. If the largest power at some level is
-    less, the probability of the event without the record is above this level.
+    ``chance`` is the probability of the event with the record. ``power`` gives the largest power of
+    a test at a level. A test that rejects on the event has power ``chance``. If the largest power
+    at some level is less, the probability of the event without the record is above this level.
     """
     if power(_LEAST) >= chance:
         return math.inf
@@ -156,7 +157,7 @@ def _term(p: float, q: float) -> float:
 
 
 def _renyi(order: float, p: float, q: float) -> float:
-    """Return the Rényi divergence of two Bernoulli variables with probabilities p and q."""
+    """Return the Rényi divergence of Bernoulli variables with probabilities p and q."""
     with np.errstate(divide="ignore"):
         first, second = (
             order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Larger(NamedTuple):
-    """Records that have a larger budget than others.
+    """An example of records that have a larger budget than other records.
 
     Attributes:
         record: the numbers of the record, in words.
@@ -66,7 +66,10 @@ class AbstractPrivacy:
     # Which noise satisfies the guarantee
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """Return ρ: Gaussian noise Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ has this guarantee.
+        """Return the ρ of Gaussian noise that has this guarantee.
+
+        Noise of covariance Σ costs ρ if ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ of the answer between
+        neighbours.
 
         Formal guarantees:
             * The guarantee holds for the release of ``draws`` integers plus independent discrete
@@ -100,7 +103,7 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Return the guarantee without a share of its δ, and this part of δ for failures.
+        """Return the guarantee that is left without a share of δ, and this part of δ.
 
         A mechanism that has the returned guarantee, except on an event whose probability is at most
         the returned part of δ, has the whole guarantee. Return None if the guarantee has no δ.
@@ -133,13 +136,13 @@ class AbstractPrivacy:
         return {}
 
     def larger(self) -> tuple[Larger, ...]:
-        """Return examples of records with larger budgets; none if all have the same budget."""
+        """Return examples of records with larger budgets; none if all budgets are equal."""
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor on ρ that covers every record, if the budget grows by ``scales``.
+        """Return the least factor on ρ with which a budget that grows by ``scales`` is enough.
 
-        Return None if no factor is enough.
+        It covers every record. Return None if no factor is enough.
         """
         return None if self.scales else 1.0
 
@@ -223,7 +226,7 @@ class AbstractPrivacy:
     # Bounds on tests between neighbours
 
     def implies(self, delta: float) -> "list[AbstractPrivacy]":
-        """Return guarantees that this one implies; an (ε, δ) among them has this δ."""
+        """Return guarantees that this guarantee implies; each (ε, δ) among them has the given δ."""
         return []
 
     def power(self, level: float) -> float | None:

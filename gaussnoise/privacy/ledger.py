@@ -229,7 +229,7 @@ class Ledger:
         requested_by: str | None = None,
         approval: str | None = None,
     ) -> "Ledger":
-        """Return this ledger with lines that are stored with every charge made through the result.
+        """Return this ledger with texts that are stored with every charge made through the result.
 
         Pass the result as ``ledger=``. :meth:`entries` and ``gaussnoise ledger show`` show the
         lines. They are stored as given, without any effect on releases, and are public: they must
@@ -440,7 +440,10 @@ class Ledger:
         )
 
     def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
-        """Return the cost in this budget; refuse a cost that grows with more numbers than it.
+        """Return what a release costs in the budget of this ledger, rounded up.
+
+        If ``privacy`` has a cost that grows with numbers in a record, the budget must grow with the
+        same numbers.
 
         Raises:
             BudgetError: no multiple of the budget is enough for every record.

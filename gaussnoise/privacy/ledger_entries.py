@@ -25,7 +25,7 @@ REFUSAL_COLUMNS = "attempt, id, protects, request, target, begun"
 class Note(NamedTuple):
     """Texts that the owner stores with a charge: its purpose, who asked for it, and its approval.
 
-    They have no effect on the charge.
+    They are stored as given, and have no effect on the charge.
     """
 
     purpose: str | None = None

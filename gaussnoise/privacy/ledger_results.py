@@ -117,7 +117,7 @@ class Results:
 
     @property
     def folder(self) -> Path:
-        """The folder for lock files, and for results without a path of their own."""
+        """The folder for lock files, and for results that were given no path of their own."""
         return self.path.with_name(self.path.name + ".releases")
 
     def _lock_file(self, id: str) -> Path:
@@ -130,7 +130,7 @@ class Results:
 
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
-        """Hold the lock of an id within the block, once no other program works on the id.
+        """Wait until no other program works on the id, then hold its lock within the block.
 
         The lock avoids needless draws. Privacy does not depend on it, since every draw has its own
         charge.
@@ -149,7 +149,10 @@ class Results:
             yield
 
     def tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Remove unfinished files of dead programs: those whose lock is free."""
+        """Remove the scratch files of unfinished results whose program is dead.
+
+        A program is dead if the lock of its result is free.
+        """
         for entry in unfinished:
             scratch, path = (
                 Path(entry.target).with_name(_scratch_name(entry)),

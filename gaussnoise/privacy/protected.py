@@ -9,7 +9,9 @@ from typing import final
 @final
 @dataclass(frozen=True)
 class Protected:
-    """A unit and a neighbouring relation; the costs of releases that protect equal ones add up.
+    """The protected unit and the neighbouring relation of a release.
+
+    The costs of releases that protect equal units and relations add up.
 
     Attributes:
         unit: the unit in words, which are not compared: they may say how many of its rows count.

@@ -36,7 +36,7 @@ _MOST_THREADS = 8
 
 @dataclass(frozen=True)
 class IntegerQuery(PickledByArguments):
-    """An integer query of known squared sensitivity, and the ρ that it may cost.
+    """A query with integer answers of known squared ℓ2 sensitivity, and the ρ that it may cost.
 
     Attributes:
         sensitivity_squared: largest squared change of the integer answer between neighbours, an

@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True)
 class ThresholdQuery(PickledByArguments):
-    """Counts of unlisted keys, and the budget for showing the frequent ones.
+    """Counts of keys that are not listed in advance, and the budget for showing frequent keys.
 
     Formal guarantees:
         * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except with probability δ, no key is
@@ -94,7 +94,11 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _distances(self) -> tuple[int, float, int]:
-        """OpenDP's d_in in lattice steps; its ℓ2 length is rounded up to a float."""
+        """What OpenDP calls d_in, in lattice steps: (keys, ℓ2 length, largest change).
+
+        ``keys`` is how many counts change between neighbours. The ℓ2 length is rounded up to a
+        float.
+        """
         squared = self.change.length_squared << (2 * self._bits)
         return self.change.keys, root_above(squared), self.change.most << self._bits
 
