@@ -47,9 +47,10 @@ def widest(domain: AbstractDomain) -> int:
 def projection(domain: AbstractDomain) -> Map | None:
     """Return a function that maps rows to members of the domain, or None without a quick one.
 
-    The function leaves rows that are members as they are. NaN and infinity are mapped to the center. The result for a row does not depend on other rows:
-    arithmetic is elementwise in a fixed order, without matrix products, and each operation is
-    correctly rounded, or is the C library's ``pow`` of one number.
+    The function leaves rows that are members as they are. NaN and infinity are mapped to the
+    center. The result for a row does not depend on other rows: arithmetic is elementwise in a fixed
+    order, without matrix products, and each operation is correctly rounded, or is the C library's
+    ``pow`` of one number.
     """
     move = domain._map_into()
     if move is None:

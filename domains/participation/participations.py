@@ -103,10 +103,10 @@ class CountParticipations(AbstractParticipations):
     The set is ``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over allowed sets π of ticks, a_i column i
     of the workload A.
 
-    ``max_quadratic`` is exact if all subsets of patterns can be listed
-    (up to 8192), or if X = A'HA is elementwise nonnegative and patterns are few: the form then
-    grows with every s_i, and is largest at full patterns. Otherwise ``upper_bound`` is found by
-    dynamic programming on the positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
+    ``max_quadratic`` is exact if all subsets of patterns can be listed (up to 8192), or if X = A'HA
+    is elementwise nonnegative and patterns are few: the form then grows with every s_i, and is
+    largest at full patterns. Otherwise ``upper_bound`` is found by dynamic programming on the
+    positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.
