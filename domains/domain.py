@@ -125,7 +125,7 @@ class AbstractDomain(Storable, abc.ABC):
         return np.array([[self._support_point(sign * axis) for axis in axes] for sign in (-1, 1)])
 
     def _center(self) -> Array | None:
-        """Return the center of symmetry of K, or None if none is known."""
+        """Return the center of symmetry of K, shape (dim,), or None if no center is known."""
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
@@ -136,7 +136,7 @@ class AbstractDomain(Storable, abc.ABC):
         return None
 
     def _difference(self) -> "AbstractDomain":
-        """Return K − K."""
+        """Return the difference body K − K = {x − y : x, y in K}."""
         from .algebra.differences import DifferenceBody
 
         return 2 * self if self.is_symmetric else DifferenceBody(self)
@@ -217,7 +217,7 @@ class AbstractDomain(Storable, abc.ABC):
         return reach_of(self)
 
     def _support_gap(self, theta: Array) -> float:
-        """Return a proven bound on how far the support point s is from optimal.
+        """Return a proven bound on how far the support point is from optimal.
 
         It bounds sup_x <theta, x> − <theta, s> over x in K, where s is ``_support_point(theta)``.
 
@@ -380,7 +380,10 @@ class AbstractDomain(Storable, abc.ABC):
         return linear_image(matrix, self)
 
     def __add__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
-        """Return ``K + v``, or the Minkowski sum ``K + L`` = {x + y : x in K, y in L}."""
+        """Return the translate ``K + v`` by a vector v, or the Minkowski sum ``K + L``.
+
+        The Minkowski sum with a set L is {x + y : x in K, y in L}.
+        """
         from .algebra.images import translate
         from .algebra.sums import minkowski_sum
 
@@ -394,7 +397,10 @@ class AbstractDomain(Storable, abc.ABC):
         return self + other
 
     def __sub__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
-        """Return ``K − v``, or ``K − L`` = K + (−L); ``K − K`` is the difference body."""
+        """Return the translate ``K − v`` by a vector v, or ``K − L`` = K + (−L) for a set L.
+
+        ``K − K`` is the difference body {x − y : x, y in K}.
+        """
         if other is self:
             return self._difference()
         return (
@@ -407,7 +413,7 @@ class AbstractDomain(Storable, abc.ABC):
         return -self + other
 
     def __mul__(self, factor: float) -> "AbstractDomain":
-        """Return ``c * K`` = {c x : x in K}."""
+        """Return the multiple ``c * K`` = {c x : x in K} for a number c."""
         from .algebra.images import scale
 
         return scale(self, factor)

@@ -142,9 +142,9 @@ def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the codes of the records number start to stop − 1, shape (stop − start, attributes).
+    """Return the integer codes of the records number start to stop − 1.
 
-    Records are the cells of the full table, in C order.
+    Records are the cells of the full table, in C order. Shape (stop − start, attributes).
     """
     codes = np.empty((stop - start, len(sizes)), dtype=np.int64)
     rest = np.arange(start, stop)

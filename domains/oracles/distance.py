@@ -221,9 +221,9 @@ class _Search:
 
 
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the atoms with positive weights, and these weights, at the point nearest to 0.
+    """Return the convex combination of the atoms that is nearest to 0.
 
-    The point is the nearest one in the convex hull of the atoms.
+    It is returned as the atoms with positive weights, and these weights.
     """
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, gives the

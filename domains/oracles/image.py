@@ -18,7 +18,10 @@ _MOST_RATIO = 120.0
 
 
 class Block(Protocol):
-    """A sign-invariant 2-convex body L: the squares (x_1², …, x_n²) of its members fill a set T.
+    """A 2-convex body L that changes of signs leave unchanged.
+
+    The squares (x_1², …, x_n²) of its members fill a convex set T, which with each point contains
+    every smaller one that is not negative.
 
     T is convex, and with a point contains every smaller one that is not negative.
 
@@ -343,7 +346,7 @@ def _longest(matrix: Array) -> int:
 
 
 def unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
-    """Return (scale, C, residual) with form = D C'C D up to an error, where D = diag(scale).
+    """Return (scale, C, residual) such that form ≈ D C'C D, where D = diag(scale).
 
     The error is at most D·residual·D entry by entry, besides negative eigenvalues.
     """

@@ -79,7 +79,10 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """Return the largest number of vertices that this many halfspaces can have (McMullen 1970)."""
+    """Return the largest number of vertices that a polytope with so many halfspaces can have.
+
+    It is that of McMullen (1970), in dimension ``dim``.
+    """
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
@@ -103,7 +106,10 @@ def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _extreme_rays(inequalities: Integers) -> Integers:
-    """Return extreme rays of the cone {y : inequalities @ y >= 0}, shape (k, n), as integers."""
+    """Return the extreme rays of the cone {y : inequalities @ y >= 0}.
+
+    They are the rows of an array of integers, shape (k, n).
+    """
     n = inequalities.shape[1]
     chosen, rays = _simplicial_cone(inequalities)
     values = rays @ inequalities.T
@@ -173,9 +179,9 @@ def _edges(
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the numbers of hyperplanes that both share, for every pair of rows, shape (k, m).
+    """Return how many hyperplanes each ray of ``first`` shares with each ray of ``second``.
 
-    One row is of ``first`` (k rows), the other of ``second`` (m rows).
+    A row marks the hyperplanes on which a ray lies.
     """
     # BLAS kernels read memory next to the arrays, and may raise the flag "invalid" for it (numpy
     # issue 24067).
@@ -244,7 +250,10 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Refuse boxes with too many vertices before any work; sets other than boxes pass."""
+    """Raise if the set {x : A x <= b} is a box with too many vertices to list.
+
+    Other sets pass.
+    """
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return

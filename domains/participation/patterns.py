@@ -49,7 +49,10 @@ class AbstractPatterns(Storable, abc.ABC):
     @property
     @abc.abstractmethod
     def count(self) -> int:
-        """An upper bound on how many sets :meth:`maximal` lists."""
+        """An upper bound on the number of maximal sets of ticks.
+
+        No other allowed set contains a maximal set.
+        """
 
     @abc.abstractmethod
     def totals(self, values: Array, most: int | None = None) -> Array:
@@ -76,16 +79,25 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @property
     def are_disjoint(self) -> bool:
-        """Whether no tick is in two sets of :meth:`maximal`."""
+        """Whether every tick is in only one maximal set of ticks.
+
+        No other allowed set contains a maximal set.
+        """
         return False
 
     @property
     def lists_few(self) -> bool:
-        """Whether all sets of :meth:`maximal`, and all pairs of ticks in each, fit into memory."""
+        """Whether the list of all maximal sets, with all pairs of ticks in each, fits into memory.
+
+        No other allowed set of ticks contains a maximal set.
+        """
         return self.count * self.most**2 <= _MOST_LISTED
 
     def maximal(self) -> Indices:
-        """Return every set contained in no other, (count, most); shorter sets are padded with n."""
+        """Return every maximal set of ticks, as a row of ``most`` tick numbers.
+
+        No other allowed set contains a maximal set. Rows of shorter sets are padded with n.
+        """
         filled = [set_ + (self.ticks,) * (self.most - len(set_)) for set_ in self._sets()]
         return np.array(filled, dtype=np.intp).reshape(-1, self.most)
 

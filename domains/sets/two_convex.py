@@ -95,7 +95,8 @@ class TwoConvex(AbstractDomain):
     def _contains(self, x: Array) -> bool:
         """Return whether x is in the body.
 
-        It is if Σ_k w_k squares_k >= s x² for some s >= 1 and weights w >= 0 with sum one.
+        It is if Σ_k w_k r_k >= s x² in every coordinate, for some s >= 1 and weights w >= 0 with
+        sum one; the r_k are the rows of ``squares``.
         """
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():

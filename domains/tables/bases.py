@@ -165,14 +165,15 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the numbers of the first and the last category of every run.
+        """Return the first and the last category of every run, as two arrays of numbers.
 
-        If a run passes the end of n categories, its last number is n or more.
+        If a run passes the end of n categories, its last category is given as a number of n or
+        more.
         """
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first and last category of every run."""
+        """Return the first and the last category of every run, as two arrays of numbers below n."""
         first, last = self._checked_runs()
         return first, last % self.size
 

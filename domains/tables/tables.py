@@ -136,7 +136,7 @@ class AbstractTables(AbstractFiniteDomain):
         return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check_entries(self, function: str, most: int, hint: str) -> None:
-        """Raise DomainTooLargeError if the points of all records are more than ``most`` numbers."""
+        """Raise DomainTooLargeError if a list of all points has more than ``most`` numbers."""
         if self.cardinality * self.dim > most:
             records, dim = (
                 f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim)

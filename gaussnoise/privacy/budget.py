@@ -66,7 +66,7 @@ class Budget:
 
     @property
     def pure(self) -> bool:
-        """Whether the budget is an ε, spent by Laplace noise; if not, it is a ρ for Gaussians."""
+        """Whether the budget is an ε for Laplace noise, and not a ρ for Gaussian noise."""
         return self.privacy.noise == "laplace"
 
     @cached_property

@@ -147,7 +147,7 @@ class AbstractPrivacy:
         return None if self.scales else 1.0
 
     def concern(self) -> str:
-        """Return a warning if the guarantee protects hardly anyone; otherwise an empty text."""
+        """Return the text of a warning if the guarantee protects hardly anyone; otherwise ""."""
         return ""
 
     def arguments(self) -> dict[str, Any]:
@@ -289,7 +289,10 @@ def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
 
 
 def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> AbstractPrivacy:
-    """Return the guarantee if Gaussian noise satisfies it; warn if it protects hardly anyone."""
+    """Return the guarantee if Gaussian noise satisfies it; otherwise raise.
+
+    It warns if the guarantee protects hardly anyone.
+    """
     if not (isinstance(privacy, AbstractPrivacy) and privacy.noise == "gaussian"):
         instead = privacy.instead if isinstance(privacy, AbstractPrivacy) else ""
         raise ParameterError(

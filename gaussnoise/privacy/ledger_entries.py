@@ -98,7 +98,7 @@ class LedgerEntry:
 def entries_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield charges, oldest first: all charges, or those that an SQL condition selects."""
+    """Yield the ledger's charges, oldest first: all, or those that an SQL condition selects."""
     rho, most = Fraction(budget_of(database)), Fraction(delta_of(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if knows_draws(database) else ", NULL"
@@ -130,7 +130,7 @@ def entries_in(
 def refusals_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield refusals, oldest first: all refusals, or those that an SQL condition selects."""
+    """Yield the refusals in the ledger, oldest first: all, or those an SQL condition selects."""
     if not _knows_refusals(database):
         return
     columns = REFUSAL_COLUMNS + _note_columns(database, "refusals")
@@ -186,9 +186,9 @@ def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
 
 
 def _note_columns(database: sqlite3.Connection, table: str) -> str:
-    """Return SQL for the columns of the notes of a table of charges or refusals.
+    """Return SQL that selects the note of every row in a table of charges or refusals.
 
-    The columns are NULL in ledgers without notes.
+    It selects NULL in ledgers without notes.
     """
     if not _has_table(database, "notes"):
         return ", NULL" * len(Note._fields)
@@ -221,7 +221,7 @@ def _damaged(what: str) -> LedgerError:
 
 
 def _check_text(*values: object) -> None:
-    """Raise LedgerError unless all of these values are text."""
+    """Raise LedgerError for a damaged entry unless all of the values are text."""
     if not all(type(value) is str for value in values):
         raise _damaged("an entry")
 

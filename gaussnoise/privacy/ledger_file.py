@@ -181,7 +181,7 @@ def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> No
 
 
 def _upgrade(database: sqlite3.Connection) -> None:
-    """Add the tables and columns that the oldest ledgers lack."""
+    """Add the tables and columns that ledgers of the first versions lack."""
     for statement in _LATER_TABLES.split(";"):
         database.execute(statement)
     for name, kind in (("draws", "INTEGER"), ("protects_key", "TEXT")):
@@ -294,12 +294,15 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code."""
+    """Return SQLite's primary result code of an error."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def knows_draws(database: sqlite3.Connection) -> bool:
-    """Return whether charges record their number of draws; those of old ledgers do not."""
+    """Return whether the ledger records how many noises each charge draws.
+
+    Ledgers of the first versions do not.
+    """
     return _knows(database, "draws")
 
 
@@ -322,7 +325,7 @@ def knows_scales(database: sqlite3.Connection) -> bool:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold the lock of a file within the block; first wait until no other program holds it.
+    """Wait until no other program holds the lock of a file, then hold it within the block.
 
     The lock is a transaction on an empty file, which ends when this program dies.
     """
@@ -334,7 +337,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def locked(lock: sqlite3.Connection) -> bool:
-    """Try to take the lock until its timeout, and return whether it was taken."""
+    """Try to take the lock, waiting up to the connection's timeout; return whether it was taken."""
     try:
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:

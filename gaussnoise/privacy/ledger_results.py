@@ -277,7 +277,7 @@ class Results:
         raise DataError(_REFUSED)
 
     def _refuse(self, entry: LedgerEntry) -> None:
-        """Turn a charge for which nothing was drawn into a recorded refusal."""
+        """Turn a charge for which nothing was drawn into a refusal; its budget is free again."""
         columns = REFUSAL_COLUMNS
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (

@@ -94,10 +94,10 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _distances(self) -> tuple[int, float, int]:
-        """What OpenDP calls d_in, in lattice steps: (keys, ℓ2 length, largest change).
+        """The sensitivity that OpenDP asks for, d_in: (keys, ℓ2 length, largest change).
 
-        ``keys`` is how many counts change between neighbours. The ℓ2 length is rounded up to a
-        float.
+        ``keys`` is how many counts change between neighbours. The other two are in lattice steps,
+        and the ℓ2 length is rounded up to a float.
         """
         squared = self.change.length_squared << (2 * self._bits)
         return self.change.keys, root_above(squared), self.change.most << self._bits
