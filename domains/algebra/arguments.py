@@ -33,7 +33,10 @@ def finite_array(operation: str, values: "ArrayLike") -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """Return the points of a finite K, or points whose hull is K; None if there are too many."""
+    """Return a list of points that are K, if K is finite, or whose convex hull is K.
+
+    Shape (N, dim); None if K has no such list, or a list that is too long.
+    """
     listed = K._listed(LISTED_ENTRIES)
     return None if listed is None else listed.points
 
@@ -53,7 +56,7 @@ def points_of_all(
 def same_kind(
     parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array
 ) -> AbstractDomain:
-    """Return a finite set of these points if all parts are finite sets, otherwise a polytope."""
+    """Return the points as a finite set if all parts are finite sets, otherwise as a polytope."""
     finite = all(isinstance(K, AbstractFiniteDomain) for K in parts)
     return FiniteSet(points) if finite else Polytope(points)
 

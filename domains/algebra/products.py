@@ -481,8 +481,8 @@ class Kronecker(AbstractDomain):
         blocks = form.reshape(k, m, k, m)
         # if H ⪯ c P ⊗ Q, the supremum is at most c times those of P and Q; equal if H = P ⊗ Q
         P, Q = (
-            _rounded_up(np.einsum("iaja->ij", blocks)),
-            _rounded_up(np.einsum("iaib->ab", blocks)),
+            _well_conditioned(np.einsum("iaja->ij", blocks)),
+            _well_conditioned(np.einsum("iaib->ab", blocks)),
         )
         first = self.left._max_quadratic(P, np.zeros(k))
         second = self.right._max_quadratic(Q, np.zeros(m))
@@ -495,7 +495,7 @@ class Kronecker(AbstractDomain):
 
 
 def _are_few(points: Array, entries: int) -> bool:
-    """Return whether ``entries`` numbers for each point fit into memory."""
+    """Return whether these points are few enough to store ``entries`` numbers for each of them."""
     return len(points) <= _MOST_PIECES and len(points) * entries <= LISTED_ENTRIES
 
 
@@ -542,7 +542,7 @@ def _width(K: AbstractDomain, theta: Array) -> float:
 
 
 def _ends(K: AbstractDomain, theta: Array) -> tuple[float, float]:
-    """Return lower and upper bounds on the largest <theta, x> over x in K."""
+    """Return lower and upper bounds on max <theta, x> over x in K."""
     value = float(theta @ K._support_point(theta))
     return value, value + K._support_gap(theta)
 
@@ -556,7 +556,7 @@ def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
     return size * math.sqrt(image.max_quadratic(np.eye(len(A))).upper_bound)
 
 
-def _rounded_up(form: Array) -> Array:
+def _well_conditioned(form: Array) -> Array:
     """Return the form plus a multiple of the identity, so that its condition number is about 1e4.
 
     A form with a smaller condition number is returned as it is.

@@ -19,7 +19,7 @@ def bounding_box(domain: AbstractDomain) -> tuple[Array, Array]:
 
 
 def reach_of(domain: AbstractDomain) -> Array:
-    """Return a proven bound on the absolute value of every coordinate over the domain."""
+    """Return a proven bound on |x_j| over the domain's members x, for all j: shape (dim,)."""
     return np.abs(bounding_box(domain)).max(axis=0)
 
 

@@ -56,7 +56,10 @@ def _shrinking(norms: Array) -> Array:
 
 
 def row_products(X: Array, matrix: Array) -> Array:
-    """Return ``X @ matrix.T``, where the order of each sum does not depend on other rows."""
+    """Return ``X @ matrix.T``; the result for a row does not depend on the other rows of X.
+
+    The terms of each sum are added in a fixed order.
+    """
     columns = np.ascontiguousarray(X.T)
     products = np.zeros((len(matrix), len(X)))
     for total, row in zip(products, matrix, strict=True):
@@ -66,7 +69,10 @@ def row_products(X: Array, matrix: Array) -> Array:
 
 
 def row_norms(X: Array, q: float) -> Array:
-    """Return ``‖x‖_q`` of every row, where the order of each sum does not depend on other rows."""
+    """Return ``‖x‖_q`` of every row; the result for a row does not depend on the other rows of X.
+
+    The terms of each sum are added in a fixed order.
+    """
     sizes = np.abs(X)
     if q == 1:
         return _row_sums(sizes)

@@ -79,9 +79,9 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """Return the largest number of vertices that a polytope with so many halfspaces can have.
+    """Return the largest number of vertices of a polytope of dimension ``dim``.
 
-    It is that of McMullen (1970), in dimension ``dim``.
+    The polytope has this number of ``halfspaces`` (McMullen 1970, upper bound theorem).
     """
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
@@ -134,13 +134,13 @@ def _extreme_rays(inequalities: Integers) -> Integers:
                 f"{most_vertices(max(len(inequalities) - 1, n), n - 1):.3g} vertices, and met too "
                 "many on the way"
             )
-        new = [_between(table[i], table[j], n, n + row) for i, j in pairs]
+        new = [_combined_ray(table[i], table[j], n, n + row) for i, j in pairs]
         table = [table[i] for i in kept] + new
         signs = np.vstack([signs[kept], *(_signs(ray[n:])[None] for ray in new)])
     return np.array([ray[:n] for ray in table], dtype=object).reshape(-1, n)
 
 
-def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
+def _combined_ray(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
     """Return the combination of two rays, with positive weights, whose entry ``column`` is zero.
 
     It is a vector of n integers without a common divisor.
@@ -167,18 +167,20 @@ def _edges(
     step = max(1, _CHUNK // max(1, len(outer)))
     for start in range(0, len(inner), step):
         some = inner[start : start + step]
-        first, second = np.nonzero(_common(on[some], on[outer]) >= least)
+        first, second = np.nonzero(_shared_hyperplanes(on[some], on[outer]) >= least)
         pairs = np.column_stack([some[first], outer[second]])
         part = max(1, _CHUNK // len(zero))
         for begin in range(0, len(pairs), part):
             few = pairs[begin : begin + part]
             common = on[few[:, 0]] * on[few[:, 1]]
-            holders = (_common(common, on) == common.sum(axis=1)[:, None]).sum(axis=1)
+            holders = (_shared_hyperplanes(common, on) == common.sum(axis=1)[:, None]).sum(axis=1)
             edges.append(few[holders == 2])
     return np.vstack(edges)
 
 
-def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
+def _shared_hyperplanes(
+    first: NDArray[np.float32], second: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Return how many hyperplanes each ray of ``first`` shares with each ray of ``second``.
 
     A row marks the hyperplanes on which a ray lies.
@@ -225,11 +227,11 @@ def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
         for pivot, row, _ in reduced:
             line[pivot] = -row[free]
         raise _unbounded(
-            "a bounded set that is not empty", np.array(_whole(line), dtype=object)[1:]
+            "a bounded set that is not empty", np.array(_coprime_integers(line), dtype=object)[1:]
         )
     inverse = [combination for _, _, combination in sorted(reduced, key=lambda entry: entry[0])]
     return chosen, np.array(
-        [_whole(list(column)) for column in zip(*inverse, strict=True)], dtype=object
+        [_coprime_integers(list(column)) for column in zip(*inverse, strict=True)], dtype=object
     )
 
 
@@ -238,10 +240,10 @@ def _signs(values: Integers) -> NDArray[np.int8]:
 
 
 def _integers(row: list[float]) -> tuple[int, ...]:
-    return _whole([Fraction(float(x)) for x in row])
+    return _coprime_integers([Fraction(float(x)) for x in row])
 
 
-def _whole(vector: list[Fraction]) -> tuple[int, ...]:
+def _coprime_integers(vector: list[Fraction]) -> tuple[int, ...]:
     """Return a vector's positive multiple of integers without a common divisor."""
     common = math.lcm(*(x.denominator for x in vector))
     integers = [int(x * common) for x in vector]

@@ -63,7 +63,10 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def best(self, values: Array) -> Indices:
-        """Return a set of ticks with the largest sum of the nonnegative ``values`` (n,)."""
+        """Return an allowed set of ticks with the largest sum of ``values``, as tick numbers.
+
+        The values, shape (n,), are not negative.
+        """
 
     @abc.abstractmethod
     def _sets(self) -> Iterator[tuple[int, ...]]:

@@ -208,7 +208,7 @@ class BoxMoments(AbstractBoxImage):
 @final
 @dataclass(frozen=True, eq=False)
 class MomentDifferences(AbstractBoxImage):
-    """{y − z : y, z in K}, for the moments K of at most three numbers."""
+    """The differences {y − z : y, z in K} of a set K of moments of at most three numbers."""
 
     body: BoxMoments
 

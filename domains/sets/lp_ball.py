@@ -108,7 +108,7 @@ class LpBall(AbstractDomain):
         top = int(values.argmax())
         x = np.zeros(self.dim)
         x[top] = -math.copysign(self.radius, slope[top])
-        value, fuzz = float(values[top]), _fuzz(form, center, self.radius)
+        value, fuzz = float(values[top]), _rounding_bound(form, center, self.radius)
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
@@ -173,10 +173,10 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
     slope, still = form @ center, max(float(center @ form @ center), 0.0)
     # the linear term is at most the support function in its direction
     crossed = 2 * float(slope @ block.support_point(slope))
-    return float(about_origin + crossed + still + _fuzz(form, center, block.radius))
+    return float(about_origin + crossed + still + _rounding_bound(form, center, block.radius))
 
 
-def _fuzz(form: Array, center: Array, radius: float) -> float:
+def _rounding_bound(form: Array, center: Array, radius: float) -> float:
     """Return a bound on the rounding error of ``2<x, Hc> + c'Hc`` over all |x_i| <= radius.
 
     H is the form, and c the center.

@@ -390,7 +390,11 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
 
 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
-    """Return a unit vector of R^1 or R^2 that maximizes the polynomial, and a proven bound."""
+    """Return a unit vector of R^1 or R^2 that maximizes the polynomial, and a proven bound.
+
+    On the circle, the polynomial is a trigonometric one, whose coefficients bound its second
+    derivative. Arcs that a Taylor bound cannot exclude are halved until no arc is left.
+    """
     if d == 1:
         ends = [np.array([1.0]), np.array([-1.0])]
         values = [polynomial(u)[0] for u in ends]
@@ -462,7 +466,7 @@ def _form_bound(tensor: Array, d: int, k: int) -> float:
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
     """Return an upper bound on ``X'GX − 2 g'X`` over X = u ⊗ … ⊗ u for unit vectors u in R^d.
 
-    X stands for the symmetric coordinates of the tensor.
+    X is the vector of coordinates of the symmetric tensor.
 
     These X are unit vectors, so that a trust-region problem gives a bound. G may be replaced by
     G + Z if X'ZX = 0 for all these X. Such Z are A − S(A), where S averages over all orders of the

@@ -144,7 +144,7 @@ def refusals_in(
 
 
 def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry]:
-    """Return the newest ``count`` charges and refusals, or all if it is None, oldest first."""
+    """Return the newest ``count`` charges and refusals, oldest first; all if ``count`` is None."""
     tables = ("entries", "refusals") if _knows_refusals(database) else ("entries",)
     attempts = " UNION ALL ".join(f"SELECT attempt FROM {table}" for table in tables)
     where, values = "true", []

@@ -54,16 +54,16 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
         other: the unit and relation of the other release: a value, or only words.
     """
     if isinstance(other, str):
-        return _whole(words) == _whole(other)
+        return _without_counted_rows(words) == _without_counted_rows(other)
     if key is not None:
         return key == other.key
-    known = {_whole(other.words)}
+    known = {_without_counted_rows(other.words)}
     if other.person is not None and other.reports is None:
         known.add(f"one person (column {other.person!r}) under {other.neighbors}")
-    return _whole(words) in known
+    return _without_counted_rows(words) in known
 
 
-def _whole(words: str) -> str:
+def _without_counted_rows(words: str) -> str:
     """Return the words without the part on how many rows are counted.
 
     The budget covers all rows of a person.
