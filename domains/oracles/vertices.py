@@ -192,7 +192,10 @@ def _shared_hyperplanes(
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """Return as many independent inequalities as unknowns, and the extreme rays of their cone."""
+    """Return the numbers of n independent inequalities, and the extreme rays of their cone.
+
+    n is the number of unknowns. The rays are the rows of an array of integers (n, n).
+    """
     n = inequalities.shape[1]
     chosen: list[int] = []
     reduced: list[

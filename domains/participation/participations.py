@@ -138,9 +138,10 @@ class CountParticipations(AbstractParticipations):
 
     @cached_property
     def _subsets(self) -> Array | None:
-        """The distinct 0-1 vectors s of the nonempty subsets of a pattern's ticks, shape (N, n).
+        """The 0-1 vectors of all sets of ticks in which one person may take part, shape (N, n).
 
-        None if there are too many. A 1 stands for a tick in which the person takes part.
+        A 1 stands for a tick of the set. The empty set is left out. None if there are too many
+        sets.
         """
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None

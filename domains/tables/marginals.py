@@ -25,8 +25,9 @@ _SUBSETS = 2**22  # largest number of marginals that are listed
 @final
 @dataclass(frozen=True, eq=False)
 class Marginals(AbstractTables):
-    """All points ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
+    """What one record adds to marginal tables, a weight in one cell of each, for all records.
 
+    The points are ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
     Coordinates are the cells of the marginal tables: table by table in the order of ``subsets``,
     and in C order in each.
 

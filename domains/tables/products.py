@@ -22,8 +22,9 @@ _CHUNK_ENTRIES = 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class Products(AbstractTables):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})_{S in subsets}`` over records x in [n_1] × … × [n_m].
+    """What one record adds to the answers of products of queries, for all possible records.
 
+    The points are ``(w_S ⊗_{i∈S} W_i e_{x_i})_{S in subsets}`` over records x in [n_1] × … × [n_m].
     W_i is the base of attribute i, and w_S the weight of a subset. Coordinates are queries: subset
     by subset in the order given, and in C order over the queries of the attributes.
     ``Marginals(sizes, …)`` are products of identities.

@@ -48,7 +48,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
 
 def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.5) -> float:
-    r"""Return a bound that the posterior exceeds with probability at most ``chance``.
+    r"""Return a bound that a posterior probability exceeds with probability at most ``chance``.
 
     Suppose that a person knows all other records, believes with probability ``prior`` that the
     record is in the data, and sees the output or any part of it. If the record is in the data, the
