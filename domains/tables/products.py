@@ -22,7 +22,7 @@ _CHUNK_ENTRIES = 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class Products(AbstractTables):
-    """What one record adds to the answers of products of queries, for all possible records.
+    """The points that one record can add to the answers of products of queries.
 
     The points are ``(w_S ⊗_{i∈S} W_i e_{x_i})_{S in subsets}`` over records x in [n_1] × … × [n_m].
     W_i is the base of attribute i, and w_S the weight of a subset. Coordinates are queries: subset
