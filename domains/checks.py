@@ -19,7 +19,7 @@ def numbers(name: str, what: str, values: "ArrayLike") -> Array:
 
 
 def center_of(name: str, center: "ArrayLike", dim: int) -> Array:
-    """Return the center of symmetry, from a vector or from one number for all coordinates."""
+    """Return a center of symmetry, shape (dim,); one number stands for all coordinates."""
     array = numbers(name, "center", center)
     if array.shape not in ((), (dim,)):
         raise InvalidDomainError(
@@ -29,14 +29,14 @@ def center_of(name: str, center: "ArrayLike", dim: int) -> Array:
 
 
 def whole(name: str, what: str, value: int) -> int:
-    """Return an integer >= 1, or raise InvalidDomainError."""
+    """Return the value as an integer >= 1, or raise InvalidDomainError with this name."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidDomainError(f"{name}: expected {what} an integer >= 1, got {value!r}")
     return int(value)
 
 
 def exponent(name: str, q: float) -> float:
-    """Return an exponent 1 <= q <= ∞, or raise InvalidDomainError."""
+    """Return q as a float if it is an exponent 1 <= q <= ∞, or raise InvalidDomainError."""
     try:
         number = float(q)
     except (TypeError, ValueError, OverflowError):
@@ -47,7 +47,7 @@ def exponent(name: str, q: float) -> float:
 
 
 def positive(name: str, what: str, value: float) -> float:
-    """Return a finite number above zero, or raise InvalidDomainError."""
+    """Return the value as a finite number above zero, or raise InvalidDomainError."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -58,7 +58,7 @@ def positive(name: str, what: str, value: float) -> float:
 
 
 def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
-    """Raise DomainTooLargeError for a matrix of more than a gigabyte."""
+    """Raise DomainTooLargeError if a matrix of this shape takes more than a gigabyte."""
     if rows * columns > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{name}: a dense {rows} × {columns} matrix needs {rows * columns / MOST_NUMBERS:.1f} "
@@ -67,5 +67,5 @@ def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
 
 
 def rounding(*vectors: Array) -> Array:
-    """Return a bound on the rounding in each coordinate of a sum of vectors."""
+    """Return a bound, for each coordinate, on the rounding error of a sum of vectors."""
     return 8 * EPS * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))

@@ -18,7 +18,9 @@ _WORDS = ("counts", "vectors")
 
 
 def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return a description from which ``domain`` is rebuilt bit for bit, bases included.
+    """Return a description as plain data, from which ``domain`` is rebuilt bit for bit.
+
+    The bases of its queries are included.
 
     Returns:
         A tree of dicts, lists, strings and numbers, and the arrays that it names.
@@ -31,7 +33,7 @@ def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[
 
 
 def rebuild(tree: object, arrays: Mapping[str, NDArray[Any]]) -> AbstractDomain:
-    """Return the domain that :func:`describe` described.
+    """Return the domain that a description made by :func:`describe` stands for.
 
     The description may come from an untrusted source: constructors validate it again.
 
@@ -117,7 +119,10 @@ def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> St
 
 
 def _value(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> Any:
-    """Return an argument of a constructor, read from a description."""
+    """Return one argument of a constructor, rebuilt from its plain description.
+
+    The description is a tree of plain data; arrays in it are named, and stored in ``arrays``.
+    """
     _check_depth(depth)
     if isinstance(tree, list):
         return tuple(_value(x, arrays, depth + 1) for x in tree)

@@ -24,7 +24,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class QuadraticMax:
-    """A lower and an upper bound on ``sup_{x in K} (x - c)' H (x - c)``, and a point of K.
+    """A lower and an upper bound on ``sup_{x in K} (x - c)' H (x - c)``, and a point x of K.
 
     Nikolov & Tang (2023), Definition 29.
 
@@ -44,7 +44,9 @@ class QuadraticMax:
 
 
 class AbstractDomain(Storable, abc.ABC):
-    """A nonempty bounded set K in R^dim, known through its oracles.
+    """A nonempty bounded set K in R^dim, known through answers to optimisation questions.
+
+    The methods that answer them are called oracles.
 
     A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
     ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
@@ -77,7 +79,11 @@ class AbstractDomain(Storable, abc.ABC):
     __array_ufunc__ = None
 
     def __init_subclass__(cls) -> None:
-        """Make the oracles of a domain of your own check their answers, at every call."""
+        """Wrap the oracles of every subclass, so that each call checks the returned values.
+
+        Subclasses of users are checked; the oracles are the methods that answer optimisation
+        questions.
+        """
         super().__init_subclass__()
         if not is_ours(cls):
             for name, checked in (
@@ -90,11 +96,11 @@ class AbstractDomain(Storable, abc.ABC):
     @property
     @abc.abstractmethod
     def dim(self) -> int:
-        """Dimension d of the space that contains the set."""
+        """The dimension d of the space R^d that contains the set."""
 
     @abc.abstractmethod
     def _support_point(self, theta: Array) -> Array:
-        """Return a maximizer of <theta, x> over K."""
+        """Return a support point: a maximizer of <theta, x> over x in K, shape (dim,)."""
 
     @abc.abstractmethod
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
@@ -102,7 +108,7 @@ class AbstractDomain(Storable, abc.ABC):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether K = -K is known."""
+        """Whether it is known that K = −K, which means that −x is in K for every x in K."""
         return False
 
     def _contains(self, x: Array) -> bool:
@@ -114,53 +120,62 @@ class AbstractDomain(Storable, abc.ABC):
 
     @functools.cached_property
     def _axis_points(self) -> Array:
-        """The support points along −e_i and +e_i, shape (2, dim, dim)."""
+        """The support points along −e_i and +e_i for every unit vector e_i, shape (2, dim, dim)."""
         axes = np.eye(self.dim)
         return np.array([[self._support_point(sign * axis) for axis in axes] for sign in (-1, 1)])
 
     def _center(self) -> Array | None:
-        """Return the center of symmetry of K, or None if none is known."""
+        """Return the center of symmetry of K, shape (dim,), or None if no center is known."""
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """Return K or its hull as an image of a 2-convex body with its translates, or None."""
+        """Return K as a list of translates of one linear image of a 2-convex body, or None.
+
+        If K is not convex, the returned set is the convex hull of K.
+        """
         return None
 
     def _difference(self) -> "AbstractDomain":
-        """Return K − K."""
+        """Return the difference body K − K = {x − y : x, y in K}."""
         from .algebra.differences import DifferenceBody
 
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """Return the points of K, or points whose hull is K; None if there are too many to list."""
+        """Return a finite set of the points of K, or of points whose convex hull is K.
+
+        Return None if K has no such list, or if the list would be too long for ``most`` numbers.
+        """
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
-        """Return the coordinates and factors of a Cartesian product; an empty list otherwise."""
+        """Return the coordinates and the factor of each part of a Cartesian product.
+
+        The list is empty if K is no Cartesian product.
+        """
         return []
 
     def _mapped(self, A: Array) -> "AbstractDomain":
-        """Return A K, in the simplest form."""
+        """Return the image A K = {A x : x in K} as a domain of the simplest form."""
         from .algebra.images import LinearImage
 
         return LinearImage(A, self)
 
     def _scaled(self, factor: float) -> "AbstractDomain":
-        """Return c K for a factor c other than zero, in the simplest form."""
+        """Return c K = {c x : x in K}, c not zero, as a domain of the simplest form."""
         from .algebra.images import Scaled
 
         factor = abs(factor) if self.is_symmetric else factor
         return self if factor == 1 else Scaled(self, factor)
 
     def _moved(self, shift: Array) -> "AbstractDomain":
-        """Return K + v for the shift v, in the simplest form."""
+        """Return the translate K + v for a shift v, as a domain of the simplest form."""
         from .algebra.images import Translate
 
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """Return (L, v) with L + v = K, where L lies near the origin and v is a vector.
+        """Return a translate L of K that lies near the origin, and the vector v with L + v = K.
 
         Near the origin, small sizes keep their digits. L has exactly the shape of K. If K was
         translated several times, v is the rounded sum of these shifts.
@@ -168,29 +183,43 @@ class AbstractDomain(Storable, abc.ABC):
         return self, np.zeros(self.dim)
 
     def _drift(self, shift: Array) -> float:
-        """Return a bound on the rounding error of v in :meth:`_apart`; 0 if never translated."""
+        """Return an upper bound on the rounding error of the shift that :meth:`_apart` returns.
+
+        The bound is 0 if K was never translated.
+        """
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
-        """Return members of K near the rows of X, maybe not the nearest; None if this is slow."""
+        """Return one member of K near each row of X, same shape; None if there is no quick method.
+
+        A returned member is not always the nearest one.
+        """
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
-        """Return points, as rows, that A maps to the rows of X, if such points exist."""
+        """Return preimages of the rows of X: rows y with A y = x, if such points exist."""
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """Return a function that maps finite rows into K and members to themselves, or None."""
+        """Return a function that maps rows of finite numbers to members of K, or None.
+
+        The function leaves rows that are members as they are.
+        """
         return None
 
     def _magnitudes(self) -> Array:
-        """Return bounds on the sizes of the numbers that coordinates are computed from, (dim,)."""
+        """Return a bound on the numbers from which each coordinate is computed, shape (dim,).
+
+        The bounds are on absolute values. They limit the rounding errors of members.
+        """
         from .oracles.distance import reach_of
 
         return reach_of(self)
 
     def _support_gap(self, theta: Array) -> float:
-        """Return a proven bound on sup_x <theta, x> − <theta, s>, where s is the support point.
+        """Return a proven bound on how far the support point is from optimal.
+
+        It bounds sup_x <theta, x> − <theta, s> over x in K, where s is ``_support_point(theta)``.
 
         The bound is zero if s is a maximizer.
 
@@ -200,16 +229,25 @@ class AbstractDomain(Storable, abc.ABC):
         return 0.0
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a member near x if K is a Kronecker product and x nearly one; None otherwise."""
+        """Return a member of K near x, if K is a Kronecker product; None otherwise.
+
+        The member is close to x only if x itself is nearly a Kronecker product.
+        """
         return None
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return bounds on the largest (Ax)' form (Ax) over x in K; the maximizer is in K."""
+        """Return bounds on the largest (A x)' form (A x) over x in K.
+
+        The maximizer in the result is the point x in K, not its image A x.
+        """
         pulled = A.T @ form @ A
         return self._max_quadratic((pulled + pulled.T) / 2, np.zeros(self.dim))
 
     def _numbers(self) -> int:
-        """Return how many numbers describe a member: coordinates, generators or vertices."""
+        """Return how many numbers describe a member of K.
+
+        They are coordinates, or weights of generators or of vertices.
+        """
         return self.dim
 
     @final
@@ -245,7 +283,7 @@ class AbstractDomain(Storable, abc.ABC):
 
     @final
     def max_quadratic(self, H: "ArrayLike", center: "ArrayLike | None" = None) -> QuadraticMax:
-        """Bracket ``sup_{x in K} (x - center)' H (x - center)``.
+        """Return bounds on ``sup_{x in K} (x - center)' H (x - center)``.
 
         Nikolov & Tang (2023), Definition 29.
 
@@ -342,7 +380,10 @@ class AbstractDomain(Storable, abc.ABC):
         return linear_image(matrix, self)
 
     def __add__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
-        """Return ``K + v``, or the Minkowski sum ``K + L`` = {x + y : x in K, y in L}."""
+        """Return the translate ``K + v`` by a vector v, or the Minkowski sum ``K + L``.
+
+        The Minkowski sum with a set L is {x + y : x in K, y in L}.
+        """
         from .algebra.images import translate
         from .algebra.sums import minkowski_sum
 
@@ -356,7 +397,10 @@ class AbstractDomain(Storable, abc.ABC):
         return self + other
 
     def __sub__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
-        """Return ``K − v``, or ``K − L`` = K + (−L); ``K − K`` is the difference body."""
+        """Return the translate ``K − v`` by a vector v, or ``K − L`` = K + (−L) for a set L.
+
+        ``K − K`` is the difference body {x − y : x, y in K}.
+        """
         if other is self:
             return self._difference()
         return (
@@ -369,7 +413,7 @@ class AbstractDomain(Storable, abc.ABC):
         return -self + other
 
     def __mul__(self, factor: float) -> "AbstractDomain":
-        """Return ``c * K`` = {c x : x in K}."""
+        """Return the multiple ``c * K`` = {c x : x in K} for a number c."""
         from .algebra.images import scale
 
         return scale(self, factor)
@@ -382,12 +426,12 @@ class AbstractDomain(Storable, abc.ABC):
 
     @final
     def _vector(self, method: str, name: str, value: "ArrayLike") -> Array:
-        """Return ``value`` as a finite float64 vector of this space."""
+        """Return ``value`` as a float64 vector of shape (dim,); errors name the ``method``."""
         return _finite_array(method, name, (self.dim,), value)
 
 
 def _finite_array(method: str, name: str, shape: tuple[int, ...], value: "ArrayLike") -> Array:
-    """Return ``value`` as a finite float64 array of this shape."""
+    """Return ``value`` as a finite float64 array of this shape, or raise an error."""
     array = doubles(value)
     if isinstance(array, str):
         raise InvalidDomainError(
@@ -401,7 +445,7 @@ def _finite_array(method: str, name: str, shape: tuple[int, ...], value: "ArrayL
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
-    """Return the method with a check that every returned point is a point of the space."""
+    """Return the method, wrapped so that it raises if a returned value is no point of R^dim."""
 
     @functools.wraps(method)
     def support_point(self: AbstractDomain, theta: Array) -> Array:
@@ -411,7 +455,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """Return the method with a check that returned bounds are consistent."""
+    """Return the method, wrapped so that it raises unless the returned bounds are consistent."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
@@ -443,7 +487,7 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
 
 
 def _point_of(domain: AbstractDomain, method: str, point: "ArrayLike") -> Array:
-    """Return the point that an oracle returned as an array, or refuse it if it is no point."""
+    """Return a point that an oracle computed, as a float64 array, or raise if it is no point."""
     name = f"{type(domain).__name__}.{method}"
     try:
         array = np.array(point, dtype=np.float64)
@@ -469,7 +513,7 @@ class AbstractPolytope(AbstractDomain):
     @property
     @abc.abstractmethod
     def vertices(self) -> Array:
-        """Points whose convex hull is this set, shape (k, dim)."""
+        """A list of k points whose convex hull is this set, as the rows of an array (k, dim)."""
 
     def _listed(self, most: float = np.inf) -> "FiniteSet":
         from .sets.finite import FiniteSet
@@ -488,7 +532,7 @@ class AbstractFiniteDomain(AbstractDomain):
     @property
     @abc.abstractmethod
     def cardinality(self) -> int:
-        """Number of listed members N (duplicates counted)."""
+        """The number of listed members; a member that is listed twice counts twice."""
 
     @abc.abstractmethod
     def to_finite_set(self) -> "FiniteSet":

@@ -35,11 +35,11 @@ class InvalidDomainError(DomainError, ValueError):
 
 
 class UnknownClassError(InvalidDomainError):
-    """A description names a class that is not defined in this process."""
+    """The description of a domain names a class that is not defined in this process."""
 
 
 class DimensionError(DomainError, ValueError):
-    """An argument has another shape than the space of the domain requires.
+    """The shape of an argument does not fit the dimension of the domain.
 
     >>> try:
     ...     gn.LpBall(2, 2).contains([1, 2, 3])

@@ -43,7 +43,7 @@ def _entries(values: Any) -> Iterable[object]:
 
 
 def array_of(values: object) -> NDArray | str:
-    """Return ``values`` as an array, or why they are none, in words that quote no value."""
+    """Return ``values`` as an array; if they are none, a text that says why and quotes no value."""
     if is_masked(values):
         return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
     try:
@@ -62,12 +62,15 @@ def regular_array(function: str, values: object) -> NDArray:
 
 
 def kind(array: NDArray) -> str:
-    """Return the kind of an array's entries; the name of a text dtype would reveal a length."""
+    """Return a word for the kind of an array's entries.
+
+    The name of a text dtype would reveal the length of the longest text.
+    """
     return _KINDS.get(array.dtype.kind, "something else")
 
 
 def doubles(values: "ArrayLike") -> Array | str:
-    """Return a float64 copy; if the values are no real numbers, a text that names their kind."""
+    """Return a float64 copy of the values, or a text with their kind if they are not real."""
     given = array_of(values)
     if isinstance(given, str):
         return given
@@ -103,7 +106,10 @@ def own_array(values: "ArrayLike") -> Array:
 def real_array(
     function: str, expected: str, shape: Sequence[int | None], values: object
 ) -> NDArray:
-    """Return ``values`` as real numbers of this shape; None in ``shape`` allows any length."""
+    """Return ``values`` as an array of real numbers of this shape, or raise an error.
+
+    None in ``shape`` allows any length of that axis.
+    """
     array = regular_array(function, values)
     if array.ndim != len(shape) or any(
         n not in (None, size) for n, size in zip(shape, array.shape, strict=True)
@@ -121,7 +127,10 @@ def real_array(
 
 
 def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return codes of shape (n, attributes), each in range; errors show no value."""
+    """Return codes as int64, shape (n, attributes), or raise unless each is in range.
+
+    Errors show no value. ``sizes`` has the number of categories of each attribute.
+    """
     raw = real_array("embed", f"codes of shape (n, {len(sizes)})", (None, len(sizes)), codes)
     if raw.size and not np.issubdtype(raw.dtype, np.integer):
         raise InvalidDomainError(f"embed: expected integer codes, got {kind(raw)}")
@@ -133,7 +142,10 @@ def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the codes of the records start, …, stop − 1 in C order, (stop − start, attributes)."""
+    """Return the integer codes of the records number start to stop − 1.
+
+    Records are the cells of the full table, in C order. Shape (stop − start, attributes).
+    """
     codes = np.empty((stop - start, len(sizes)), dtype=np.int64)
     rest = np.arange(start, stop)
     for i, size in reversed(list(enumerate(sizes))):
@@ -142,7 +154,9 @@ def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int
 
 
 def dense(values: Any) -> Any:
-    """Return a scipy.sparse matrix as an array, duplicate entries added; other values unchanged.
+    """Return a scipy.sparse matrix as a dense array; return other values unchanged.
+
+    Duplicate entries of the sparse matrix are added.
 
     Raises:
         DomainTooLargeError: more than a gigabyte of numbers.

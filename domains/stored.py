@@ -15,7 +15,7 @@ Kind = TypeVar("Kind", bound="Storable")
 
 
 class Storable:
-    """An object that files hold by the name of its class and the arguments of its constructor.
+    """An object that files store as the name of its class and the arguments of its constructor.
 
     A class of your own is stored if it sets ``stored_as``, and keeps every argument of its
     constructor under the argument's name: numbers, arrays of doubles, tuples, sets and bases. Files
@@ -49,7 +49,7 @@ class Storable:
             _KNOWN[name] = cls
 
     def _stored(self) -> dict[str, Any]:
-        """Return the arguments of the constructor by name."""
+        """Return the arguments from which the constructor makes an equal object, by name."""
         names = inspect.signature(type(self)).parameters
         missing = [name for name in names if not hasattr(self, name)]
         if missing:
@@ -71,7 +71,7 @@ def is_ours(cls: type) -> bool:
 
 
 def schema_name(cls: type[Storable]) -> str | None:
-    """Return the name that ``stored_as`` of this class itself gives it in files, or None."""
+    """Return the class's own ``stored_as``, its name in schema files, or None if it has none."""
     return vars(cls).get("stored_as")
 
 
@@ -81,7 +81,7 @@ def type_name(cls: type[Storable]) -> str | None:
 
 
 def class_described(name: object) -> type[Storable] | None:
-    """Return the class with this name in descriptions, or None."""
+    """Return the class that descriptions in files call by this name, or None if it is unknown."""
     cls = _KNOWN.get(name) if isinstance(name, str) else None
     known = cls is not None and type_name(cls) == name and not inspect.isabstract(cls)
     return cls if known else None

@@ -17,7 +17,7 @@ LISTED_ENTRIES = 2**22  # largest number of numbers in a list of combinations of
 
 
 def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDomain, ...]:
-    """Return the parts, all of them domains, or raise InvalidDomainError."""
+    """Return the arguments of a set operation if all are domains, or raise InvalidDomainError."""
     for K in parts:
         if not isinstance(K, AbstractDomain):
             raise InvalidDomainError(f"{operation}: expected domains, got {type(K).__name__}")
@@ -33,7 +33,10 @@ def finite_array(operation: str, values: "ArrayLike") -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """Return the points of a finite K, or points whose hull is K; None if there are too many."""
+    """Return a list of points that are K, if K is finite, or whose convex hull is K.
+
+    Shape (N, dim); None if K has no such list, or a list that is too long.
+    """
     listed = K._listed(LISTED_ENTRIES)
     return None if listed is None else listed.points
 
@@ -41,7 +44,10 @@ def points_of(K: AbstractDomain) -> Array | None:
 def points_of_all(
     parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int
 ) -> list[Array] | None:
-    """Return the points of every part, or None if their combinations in R^dim are too many."""
+    """Return the lists of points of all parts, or None if they are too many to combine.
+
+    A combination takes one point of every part, and is a vector in R^dim.
+    """
     points = [listed for listed in map(points_of, parts) if listed is not None]
     combinations = math.prod(map(len, points))
     return points if len(points) == len(parts) and combinations * dim <= LISTED_ENTRIES else None
@@ -50,19 +56,22 @@ def points_of_all(
 def same_kind(
     parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array
 ) -> AbstractDomain:
-    """Return a finite set of these points if all parts are finite sets, otherwise a polytope."""
+    """Return the points as a finite set if all parts are finite sets, otherwise as a polytope."""
     finite = all(isinstance(K, AbstractFiniteDomain) for K in parts)
     return FiniteSet(points) if finite else Polytope(points)
 
 
 def convex(K: AbstractDomain) -> AbstractDomain:
-    """Return the convex hull of K if its points can be listed, and otherwise K itself."""
+    """Return the convex hull of K if the points of K can be listed, and otherwise K itself."""
     points = points_of(K)
     return K if points is None else Polytope(points)
 
 
 def few_offsets(images: list[ConvexImage], dim: int) -> bool:
-    """Return whether all sums of the images' offsets can be listed."""
+    """Return whether the list of all sums of one offset per image fits into memory.
+
+    An offset is the translation vector of one copy of the body; see :class:`ConvexImage`.
+    """
     return math.prod(len(inner.offsets) for inner in images) * dim <= LISTED_ENTRIES
 
 

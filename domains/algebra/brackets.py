@@ -18,7 +18,11 @@ def value_at(x: Array, form: Array, center: Array) -> float:
 
 
 def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array, x: Array) -> Array:
-    """Return a local maximizer of the form about the center, reached from x by support points."""
+    """Return a local maximizer x of ``(x − center)' form (x − center)`` over a set.
+
+    The search starts at x. Each step goes to the set's support point in the direction of the
+    gradient.
+    """
     value = value_at(x, form, center)
     for _ in range(ASCENTS):
         # a convex function lies above its tangent: the tangent's maximizer over K does not lower it
@@ -36,7 +40,11 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """Return the best local maximizer from the starts and principal axes, with ``upper``."""
+    """Return bounds on the largest ``(x − center)' form (x − center)``; the upper one is ``upper``.
+
+    The lower bound is the best local maximum found from ``starts`` and from the support points
+    along the eigenvectors of the form.
+    """
     _, axes = np.linalg.eigh(form)
     starts = starts + [
         support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)

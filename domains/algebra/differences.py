@@ -22,7 +22,7 @@ _RECENTERINGS = 12
 @final
 @dataclass(frozen=True, eq=False)
 class DifferenceBody(AbstractDomain):
-    """{x − y : x, y in K}, for a K that is not symmetric about any point.
+    """The difference body {x − y : x, y in K} of a set K without a center of symmetry.
 
     The general upper bound is four times the quadratic maximum of K about the center of a small
     enclosing ellipsoid. By Jung's theorem (1901), this is less than twice the maximum over K − K.
@@ -89,7 +89,10 @@ class DifferenceBody(AbstractDomain):
 
 
 def _farthest_pair(points: Array, form: Array, center: Array) -> QuadraticMax:
-    """Return the exact maximum over all pairs of listed points, computed in blocks of rows."""
+    """Return the exact largest ``(d − center)' form (d − center)`` over all differences d = x − y.
+
+    The points x and y are rows of ``points``. The pairs are treated in blocks of rows.
+    """
     best = QuadraticMax(np.zeros(points.shape[1]), -math.inf, -math.inf)
     chunk = max(1, 2**22 // (len(points) * points.shape[1]))
     for start in range(0, len(points), chunk):

@@ -35,7 +35,7 @@ def hull(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 @final
 @dataclass(frozen=True, eq=False)
 class Hull(AbstractOfOneSpace):
-    """The convex hull of a union."""
+    """The convex hull of the union of the parts."""
 
     operation = "hull"
 
@@ -49,7 +49,7 @@ class Hull(AbstractOfOneSpace):
         return Hull(tuple(translate(K, -shift) for K in self.parts)), shift
 
     def _near(self, X: Array) -> Array | None:
-        """Return, for each row of X, the nearest of the members that the parts find."""
+        """Return a member near each row of X: the nearest of the members that the parts propose."""
         near = [members for members in (K._near(X) for K in self.parts) if members is not None]
         apart = [np.linalg.norm(X - members, axis=1) for members in near]
         return np.array(near)[np.argmin(apart, axis=0), np.arange(len(X))] if near else None

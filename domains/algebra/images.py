@@ -22,7 +22,7 @@ _DUST = 1e-11  # terms between two parts, below this fraction of the form, may b
 
 
 def linear_image(matrix: "ArrayLike", K: AbstractDomain) -> AbstractDomain:
-    """Return ``A @ K``."""
+    """Return the image ``A @ K`` = {A x : x in K} of a domain under a matrix A."""
     A = finite_array("A @ K", matrix)
     if A.ndim != 2 or A.shape[1] != K.dim or A.shape[0] == 0:
         raise DimensionError(f"A @ K: expected A of shape (k, {K.dim}) with k >= 1, got {A.shape}")
@@ -31,7 +31,7 @@ def linear_image(matrix: "ArrayLike", K: AbstractDomain) -> AbstractDomain:
 
 
 def scale(K: AbstractDomain, factor: float) -> AbstractDomain:
-    """Return ``factor * K``."""
+    """Return the multiple ``factor * K`` = {factor · x : x in K}."""
     c = finite_array("c * K", factor)
     if c.ndim:
         raise InvalidDomainError(
@@ -47,7 +47,7 @@ def scale(K: AbstractDomain, factor: float) -> AbstractDomain:
 
 
 def translate(K: AbstractDomain, shift: "ArrayLike") -> AbstractDomain:
-    """Return ``K + v``."""
+    """Return the translate ``K + v`` = {x + v : x in K}, where v is the shift."""
     v = finite_array("K + v", shift)
     if v.shape != (K.dim,):
         raise DimensionError(f"K + v: expected v of shape ({K.dim},), got {v.shape}")
@@ -58,7 +58,7 @@ def translate(K: AbstractDomain, shift: "ArrayLike") -> AbstractDomain:
 @final
 @dataclass(frozen=True, eq=False)
 class LinearImage(AbstractDomain):
-    """{A x : x in K}."""
+    """The image {A x : x in K} of the body K under the matrix A."""
 
     matrix: Array
     body: AbstractDomain
@@ -150,7 +150,11 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """Return the sum of the maxima over a product's factors; None if the form mixes factors."""
+        """Return bounds on the largest ``y' form y`` over all y = A x, computed factor by factor.
+
+        The body of the x is a Cartesian product, whose factors give independent terms. Return None
+        if it is no product, or if the form mixes coordinates of different factors.
+        """
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
             return None
@@ -177,7 +181,7 @@ class LinearImage(AbstractDomain):
 @final
 @dataclass(frozen=True, eq=False)
 class Scaled(AbstractDomain):
-    """{c x : x in K}, c not zero."""
+    """The multiple {c x : x in K} of the body K, for a factor c other than zero."""
 
     body: AbstractDomain
     factor: float
@@ -263,7 +267,7 @@ class Scaled(AbstractDomain):
 @final
 @dataclass(frozen=True, eq=False)
 class Translate(AbstractDomain):
-    """{x + v : x in K}."""
+    """The translate {x + v : x in K} of the body K by the shift v."""
 
     body: AbstractDomain
     shift: Array
@@ -349,6 +353,9 @@ class Translate(AbstractDomain):
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Return whether the maximum over A K is computed over K, whose numbers may be larger."""
+    """Return whether quadratic maxima over an image A K are computed over K itself.
+
+    The numbers there may be larger than the coordinates of A K, and so may rounding errors.
+    """
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in parts_of(domain))

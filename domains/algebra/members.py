@@ -7,7 +7,10 @@ from ..floats import Array, Map
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
-    """Return members near the rows of X, maybe not the nearest; None without a quick method."""
+    """Return a member of the domain near each row of X; None without a quick method.
+
+    A returned member is not always the nearest one.
+    """
     return domain._near(X)
 
 
@@ -20,7 +23,7 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 
 
 def magnitudes(domain: AbstractDomain) -> Array:
-    """Return bounds on the sizes of the numbers that coordinates are computed from, shape (d,).
+    """Return bounds on the absolute values from which coordinates are computed, shape (d,).
 
     They bound the rounding of members. A class of your own is assumed to compute its members with
     an error of a few units in the last place of its bounding box.
@@ -29,7 +32,7 @@ def magnitudes(domain: AbstractDomain) -> Array:
 
 
 def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
-    """Return the sets from which this domain is built."""
+    """Return the sets from which this domain is built: its body, its factors, or its parts."""
     names = ("body", "left", "right")
     return [getattr(domain, name) for name in names if hasattr(domain, name)] + list(
         getattr(domain, "parts", ())
@@ -37,16 +40,17 @@ def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Return an upper bound on how many numbers describe one member."""
+    """Return an upper bound on how many numbers describe one member of a domain or of its parts."""
     return max([domain._numbers(), *map(widest, parts_of(domain))])
 
 
 def projection(domain: AbstractDomain) -> Map | None:
-    """Return a function that maps all rows into the domain and leaves members as they are, or None.
+    """Return a function that maps rows to members of the domain, or None without a quick one.
 
-    NaN and infinity are mapped to the center. The result for a row does not depend on other rows:
-    arithmetic is elementwise in a fixed order, without matrix products, and each operation is
-    correctly rounded, or is the C library's ``pow`` of one number.
+    The function leaves rows that are members as they are. NaN and infinity are mapped to the
+    center. The result for a row does not depend on other rows: arithmetic is elementwise in a fixed
+    order, without matrix products, and each operation is correctly rounded, or is the C library's
+    ``pow`` of one number.
     """
     move = domain._map_into()
     if move is None:

@@ -11,7 +11,7 @@ from .arguments import checked_domains
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfParts(AbstractDomain):
-    """A set made of several sets; to scale it, each of these is scaled."""
+    """A set made of several sets, its parts; a multiple of the set is made of their multiples."""
 
     parts: tuple[AbstractDomain, ...]
 
@@ -28,19 +28,22 @@ class AbstractOfParts(AbstractDomain):
         return type(self)(tuple(factor * K for K in self.parts))
 
     def _centers(self) -> list[Array] | None:
-        """Return the centers of all parts, or None if one is unknown."""
+        """Return the centers of symmetry of all parts, or None if one center is unknown."""
         known = [c for c in (K._center() for K in self.parts) if c is not None]
         return known if len(known) == len(self.parts) else None
 
     def _moves(self) -> tuple[list[AbstractDomain], list[Array]] | None:
-        """Return the parts translated near the origin, and their shifts; None if all are there."""
+        """Return the parts translated near the origin, and the shifts that move them back.
+
+        Return None if all parts are near the origin already.
+        """
         still, shifts = zip(*(K._apart() for K in self.parts), strict=True)
         return (list(still), list(shifts)) if any(shift.any() for shift in shifts) else None
 
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfOneSpace(AbstractOfParts):
-    """A set made of several sets of one space."""
+    """A set made of several sets, its parts, which all lie in the same space R^dim."""
 
     operation: ClassVar[str]
 

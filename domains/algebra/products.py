@@ -55,7 +55,9 @@ def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
-    """Return the Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
+    """Return the Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L).
+
+    Coordinates are in C order.
 
     For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62). If one
     factor is a workload over time, each factor is solved separately.
@@ -76,9 +78,9 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
-    """Return the factors of a Kronecker product with a workload over time, or None.
+    """Return the factors of a Kronecker product if one of them is a workload over time.
 
-    The noise of each factor may be optimised separately.
+    The noise of each factor may then be optimised separately. Otherwise, return None.
     """
     if isinstance(domain, StreamProduct):
         return domain.parts
@@ -99,14 +101,14 @@ def _factors_of(domain: AbstractDomain) -> Iterable[AbstractDomain]:
 @final
 @dataclass(frozen=True, eq=False)
 class Product(AbstractOfParts):
-    """{(x_1, …, x_m) : x_k in K_k}."""
+    """The Cartesian product {(x_1, …, x_m) : x_k in K_k}."""
 
     @property
     def dim(self) -> int:
         return sum(K.dim for K in self.parts)
 
     def slices(self) -> list[slice]:
-        """Return the coordinates of each part."""
+        """Return, for each factor, the range of its coordinates in a member of the product."""
         ends = np.cumsum([K.dim for K in self.parts]).tolist()
         return [slice(end - K.dim, end) for K, end in zip(self.parts, ends, strict=True)]
 
@@ -133,7 +135,12 @@ class Product(AbstractOfParts):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """Return the hull of {x} × L over all x of the listed parts; None if these are many."""
+        """Return the hull of the sets {x} × L over all points x, or None if this has no use.
+
+        Here x takes one point of every factor whose points can be listed, and L is the product of
+        the other factors. There is no use if x has too many values, or if no factor or every factor
+        can be listed.
+        """
         points = [points_of(K) for K in self.parts]
         listed = [X for X in points if X is not None]
         rest = [K for K, X in zip(self.parts, points, strict=True) if X is None]
@@ -226,7 +233,7 @@ class Product(AbstractOfParts):
         return bracket(self._support_point, form, center, upper, [x])
 
     def _mixed(self, form: Array, center: Array, squares: list[float]) -> float:
-        """Return a bound on the sum of terms between two parts.
+        """Return a bound on the terms of a quadratic form that mix the coordinates of two factors.
 
         ``squares`` bound the terms within each part. For u from one part, v from another and X the
         block of H between them, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)`` for all
@@ -248,7 +255,10 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Return sizes d of coordinates, at most 1, and a bound on ``‖(x − center)/d‖`` over K."""
+    """Return sizes d of the coordinates, and an upper bound on ``‖(x − center)/d‖`` for x in K.
+
+    The sizes, shape (dim,), are relative to the largest one: they lie between 1e-6 and 1.
+    """
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)
@@ -264,7 +274,10 @@ def _diagonal(blocks: Iterable[Array]) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class Kronecker(AbstractDomain):
-    """{x ⊗ y : x in K, y in L}, by the points of one factor if these can be listed.
+    """The Kronecker product {x ⊗ y : x in K, y in L} of the domains ``left`` K and ``right`` L.
+
+    If the points of one factor can be listed, the product is treated as a union of images of the
+    other factor.
 
     Otherwise the search for a support point alternates between the factors, and may stop at a local
     maximum. The support function then also has a proven bound. It is exact for ellipsoids about the
@@ -288,7 +301,10 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The hull of {x ⊗ y : y in L} over all points x of a listed factor; None if too many."""
+        """The hull of the sets {x ⊗ y : y in L}, over all points x of a factor that can be listed.
+
+        The listed factor may also be the right one. None if neither factor has few enough points.
+        """
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):
@@ -351,10 +367,11 @@ class Kronecker(AbstractDomain):
         return max(above for _, above in ends) - max(value for value, _ in ends)
 
     def _above(self, table: Array) -> float:
-        """Return a proven bound on x'Ty over both factors, exact for balls and for T of rank one.
+        """Return a proven upper bound on x'Ty over x in the left and y in the right factor.
 
-        T is ``table``. If K - a is in the ellipsoid R B and L - b in S B, for the unit ball B, then
-        ``x'Ty <= x'Tb + ‖S'T'x‖``, and ``x'Ty = x'Tb + a'Ty - a'Tb + (x - a)'T(y - b)``.
+        T is ``table``. The bound is exact for balls and for T of rank one. If K - a is in the
+        ellipsoid R B and L - b in S B, for the unit ball B, then ``x'Ty <= x'Tb + ‖S'T'x‖``, and
+        ``x'Ty = x'Tb + a'Ty - a'Tb + (x - a)'T(y - b)``.
         """
         left, right = self._frames
         U, sizes, V = np.linalg.svd(table, full_matrices=False)
@@ -388,12 +405,16 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _lengths(self) -> tuple[float, float]:
-        """Logarithms of bounds on the lengths of members, for each factor."""
+        """Logarithms of two bounds: on the norms of members of the left and of the right factor."""
         left, right = (float(np.linalg.norm(reach_of(K))) for K in (self.left, self.right))
         return math.log(left or 1.0), math.log(right or 1.0)
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a product of members of the factors near the leading term σ u ⊗ v of x's SVD."""
+        """Return a member near x: a Kronecker product of one member of each factor.
+
+        The two members are near multiples of u and v, where σ u ⊗ v is the leading term of the
+        singular value decomposition of x, as a matrix (left.dim, right.dim).
+        """
         if any(K._near(np.zeros((1, K.dim))) is None for K in (self.left, self.right)):
             return None
         U, sizes, V = np.linalg.svd(x.reshape(self.left.dim, self.right.dim), full_matrices=False)
@@ -402,10 +423,11 @@ class Kronecker(AbstractDomain):
         return min(found, key=lambda member: float(np.linalg.norm(member - x)))
 
     def _split(self, u: Array, v: Array, size: float) -> Array:
-        """Return a product near σ u ⊗ v, of members near s u and (σ/s) v for the best scale s.
+        """Return a Kronecker product of members that is near ``size`` · u ⊗ v.
 
-        The sum of the two relative distances is quasiconvex in log s for convex factors, so its
-        least value is next to the best of several scales.
+        The two members are near s u and (size/s) v, for the best scale s. The sum of the two
+        relative distances is quasiconvex in log s for convex factors, so its least value is next to
+        the best of several scales.
         """
         size = max(size, TINY)
         left, right = self._lengths
@@ -439,7 +461,10 @@ class Kronecker(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [found.maximizer])
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return the bounds, computed after both factors are stretched to equal widths."""
+        """Return bounds on the largest (A x)' form (A x) over members x of the Kronecker product.
+
+        Both factors are first mapped so that they have nearly equal widths in all directions.
+        """
         if self._pieces is not None:
             return super()._max_pulled(A, form)
         first, second = self._frames
@@ -456,8 +481,8 @@ class Kronecker(AbstractDomain):
         blocks = form.reshape(k, m, k, m)
         # if H ⪯ c P ⊗ Q, the supremum is at most c times those of P and Q; equal if H = P ⊗ Q
         P, Q = (
-            _rounded_up(np.einsum("iaja->ij", blocks)),
-            _rounded_up(np.einsum("iaib->ab", blocks)),
+            _well_conditioned(np.einsum("iaja->ij", blocks)),
+            _well_conditioned(np.einsum("iaib->ab", blocks)),
         )
         first = self.left._max_quadratic(P, np.zeros(k))
         second = self.right._max_quadratic(Q, np.zeros(m))
@@ -470,7 +495,7 @@ class Kronecker(AbstractDomain):
 
 
 def _are_few(points: Array, entries: int) -> bool:
-    """Return whether ``entries`` numbers for each point fit into memory."""
+    """Return whether these points are few enough to store ``entries`` numbers for each of them."""
     return len(points) <= _MOST_PIECES and len(points) * entries <= LISTED_ENTRIES
 
 
@@ -480,7 +505,9 @@ def _kron(first: Array, second: Array) -> Array:
 
 @final
 class _Frame:
-    """Axes and half widths of an ellipsoid that resembles a body; an ellipsoid's own are exact.
+    """The axes and half widths of an ellipsoid that resembles a body.
+
+    If the body is an ellipsoid, they are its own.
 
     Attributes:
         body: K.
@@ -505,23 +532,23 @@ class _Frame:
 
     @cached_property
     def enclosing(self) -> Array:
-        """A multiple of the root such that K - middle lies in the ellipsoid ``enclosing`` B."""
+        """A multiple E of ``root``: each member is ``middle`` + E b for some b in the unit ball."""
         return self.root * _longest(self.inverse, self.body, self.middle)
 
 
 def _width(K: AbstractDomain, theta: Array) -> float:
-    """Return half the width of K along a direction."""
+    """Return half the width of K along theta: half of max <theta, x> − min <theta, x>, x in K."""
     return float(theta @ (K._support_point(theta) - K._support_point(-theta))) / 2
 
 
 def _ends(K: AbstractDomain, theta: Array) -> tuple[float, float]:
-    """Return lower and upper bounds on the largest <theta, x> over x in K."""
+    """Return lower and upper bounds on max <theta, x> over x in K."""
     value = float(theta @ K._support_point(theta))
     return value, value + K._support_gap(theta)
 
 
 def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
-    """Return a proven bound on ``‖A (x - center)‖`` over K."""
+    """Return a proven upper bound on ``‖A (x − center)‖`` over all x in K."""
     size = float(np.abs(A).max())
     if size == 0:
         return 0.0
@@ -529,15 +556,18 @@ def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
     return size * math.sqrt(image.max_quadratic(np.eye(len(A))).upper_bound)
 
 
-def _rounded_up(form: Array) -> Array:
-    """Return the form plus a multiple of the identity; its condition number is at most 1e4."""
+def _well_conditioned(form: Array) -> Array:
+    """Return the form plus a multiple of the identity, so that its condition number is about 1e4.
+
+    A form with a smaller condition number is returned as it is.
+    """
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))
 
 
 def _dominance(form: Array, P: Array, Q: Array) -> float:
-    """Return a factor c with form ⪯ c P ⊗ Q."""
+    """Return a number c such that c P ⊗ Q − form is positive semidefinite."""
     roots = [axes / np.sqrt(values) for values, axes in (np.linalg.eigh(P), np.linalg.eigh(Q))]
     whitened = np.kron(*roots).T @ form @ np.kron(*roots)
     return float(np.linalg.eigvalsh(whitened)[-1]) * (1 + 1e-7)

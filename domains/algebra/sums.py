@@ -19,7 +19,10 @@ from .parts import AbstractOfOneSpace, check_same_space
 
 
 def minkowski_sum(first: AbstractDomain, second: AbstractDomain) -> AbstractDomain:
-    """Return ``K + L``; if K and L are translates, the sum of their shifts is one shift."""
+    """Return the Minkowski sum ``K + L`` = {x + y : x in K, y in L} of two domains.
+
+    If K and L are translates, the sum is translated only once, by the sum of both shifts.
+    """
     parts = checked_domains("K + L", first, second)
     check_same_space("K + L", parts)
     shift = np.zeros(first.dim)
@@ -43,7 +46,7 @@ def minkowski_sum(first: AbstractDomain, second: AbstractDomain) -> AbstractDoma
 @final
 @dataclass(frozen=True, eq=False)
 class MinkowskiSum(AbstractOfOneSpace):
-    """{x_1 + … + x_m : x_k in K_k}."""
+    """The Minkowski sum {x_1 + … + x_m : x_k in K_k} of the parts K_k."""
 
     operation = "K + L"
 

@@ -16,7 +16,7 @@ _SHARE = 4  # if more nodes are open, one in this many is branched at a time
 def worst_open(
     root: Nodes, children: Callable[[Nodes], Nodes], closed: Callable[[], float], most: int
 ) -> float:
-    """Return an upper bound on all members of ``root``.
+    """Return an upper bound on all members of the node ``root``, by branch and bound.
 
     The bound is ``closed()`` if at most ``most`` branchings prove it, and larger otherwise.
 

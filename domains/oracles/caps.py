@@ -42,6 +42,8 @@ _OVERHEAD = 40  # fixed cost of a box, as a number of columns
 def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None:
     """Return signs with ``‖G signs‖ >= ‖G x‖``, and a proven bound on ``‖G x‖²`` over the cube.
 
+    The cube is [−1, 1]^n, and the signs are a vertex of it.
+
     Return None in too many dimensions.
 
     Args:
@@ -75,7 +77,7 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
 
 
 class _Search:
-    """Boxes on the cube's surface, and the longest vertex found.
+    """A search over directions: boxes on the surface of a cube, and the longest vertex found.
 
     A box has a middle, half sides (zero along the normal of its face), and a bound on the lengths
     of members in its directions. All coordinates are exact multiples of 2^-44. Smaller boxes are
@@ -90,11 +92,14 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The largest bound on a length that need not be improved."""
+        """The length up to which a box is settled: its upper bound needs no more improvement."""
         return self.longest * (1 + _CLOSED) + 2 * self.slack
 
     def halved(self, boxes: Nodes) -> Nodes:
-        """Return two halves of each box, cut across the side that the origin sees widest."""
+        """Return two halves of every box of directions.
+
+        The cut is across the side that looks widest from the origin.
+        """
         middles, halves, bounds = boxes
         squares = np.square(middles)
         sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
@@ -129,7 +134,10 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return the lengths of the vertices with the signs of each row, and keep the longest."""
+        """Return the length of the zonotope's vertex with the signs of each row.
+
+        The longest vertex so far is kept. A row holds one number for each generator.
+        """
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())
@@ -139,10 +147,11 @@ class _Search:
 
 
 def _caps(middles: Array, halves: Array) -> tuple[Array, Array, Array]:
-    """Return the lengths of the middles, and cosines and sines of caps that contain the boxes.
+    """Return the lengths of the boxes' middles, and the cosines and sines of the caps' angles.
 
-    Let a be the middle. All corners a + δ of its box have the same ‖δ‖², and e = <a, δ> is at least
-    −Σ |a_i δ_i|. The angle between a and a + δ grows with e up to e = −‖δ‖², then shrinks.
+    A cap is a set of directions around a middle, which contains the directions of the box. Let a be
+    the middle. All corners a + δ of its box have the same ‖δ‖², and e = <a, δ> is at least −Σ |a_i
+    δ_i|. The angle between a and a + δ grows with e up to e = −‖δ‖², then shrinks.
     """
     squares, reach = np.square(middles).sum(axis=1), np.square(halves).sum(axis=1)
     e = -np.minimum(np.abs(middles * halves).sum(axis=1), reach)

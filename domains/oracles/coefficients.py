@@ -8,10 +8,11 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Return weights Y with ``Y @ rows = X`` up to rounding, each row in the range of ``onto``.
+    """Return weights Y with ``Y @ rows = X`` up to rounding, each row of Y an allowed one.
 
-    Alternating projections find them (von Neumann 1950, "Functional Operators II"; Bregman 1965 for
-    convex sets). Rows for which these are too slow are solved by ``solve``, one by one.
+    ``onto`` projects rows of weights onto the allowed ones. Alternating projections find the
+    weights (von Neumann 1950, "Functional Operators II"; Bregman 1965 for convex sets). Rows for
+    which these are too slow are solved by ``solve``, one by one.
     """
     inverse = np.linalg.pinv(rows)
     weights = onto(X @ inverse)
@@ -31,7 +32,10 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
 
 
 def one_by_one(solve: Map, X: Array, size: int) -> Array:
-    """Return ``solve`` of every row, computed once for equal rows; NaN where it fails."""
+    """Return ``solve`` of every row of X, as rows of ``size`` numbers; NaN where it fails.
+
+    Equal rows are solved once.
+    """
 
     def attempt(x: Array) -> Array:
         try:

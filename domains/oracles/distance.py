@@ -14,12 +14,12 @@ _ROUNDS = 12
 
 
 def bounding_box(domain: AbstractDomain) -> tuple[Array, Array]:
-    """Return proven bounds on the coordinates over the domain, each of shape (dim,)."""
+    """Return proven lower and upper bounds on the coordinates of members, each of shape (dim,)."""
     return _bounds(domain, domain._axis_points)
 
 
 def reach_of(domain: AbstractDomain) -> Array:
-    """Return a proven bound on the absolute value of every coordinate over the domain."""
+    """Return a proven bound on |x_j| over the domain's members x, for all j: shape (dim,)."""
     return np.abs(bounding_box(domain)).max(axis=0)
 
 
@@ -66,7 +66,10 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
 
 
 class _Search:
-    """The nearest combination of members so far, in coordinates with x at 0 and widths <= 1."""
+    """The nearest known convex combination of members to the point x, which is improved stepwise.
+
+    Coordinates are shifted and scaled so that x is at 0 and all widths are at most 1.
+    """
 
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
         self.domain, self.x, self.size, self.noise, self.slack = (
@@ -85,9 +88,10 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Return whether ``<theta, z>`` is clearly below 0 for all members z, in these coordinates.
+        """Return whether ``<theta, z>`` is clearly below 0 for all members z: x is then outside.
 
-        ``farthest`` is a support point: the member with the largest known value of <theta, z>.
+        Here x is the origin. ``farthest`` is a support point: the member with the largest known
+        value of <theta, z>.
         """
         length = np.linalg.norm(theta)
         value = float(farthest @ theta / length)
@@ -106,7 +110,10 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Step towards the hull's point nearest to x: slow for round bodies."""
+        """Take steps of Wolfe's algorithm towards the point of the hull that is nearest to x.
+
+        It is slow for round bodies.
+        """
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
@@ -124,7 +131,9 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Find the theta with <theta, x − origin> = 1 whose support function is least.
+        """Search a theta that separates x from the body, by minimising the support function.
+
+        The theta satisfies <theta, x − origin> = 1.
 
         Here ``origin`` is a member. The method is BFGS with the weak Wolfe conditions, which also
         handles kinks (Lewis & Overton 2013). The last support points surround x, or the boundary
@@ -181,7 +190,7 @@ class _Search:
         return False if beyond else self.combine(list(recent))
 
     def combine(self, points: list[Array]) -> bool | None:
-        """Add many members to the combination, and return True if this proves that x is inside."""
+        """Add members to the convex combination; return True if this proves that x is inside."""
         atoms = np.vstack([self.atoms, *points])
         try:
             weights, _ = scipy.optimize.nnls(
@@ -212,7 +221,10 @@ class _Search:
 
 
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the atoms, with positive weights, that give the hull's point nearest to the origin."""
+    """Return the convex combination of the atoms that is nearest to 0.
+
+    It is returned as the atoms with positive weights, and these weights.
+    """
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, gives the
         # nearest point of the affine hull

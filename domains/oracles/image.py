@@ -18,7 +18,12 @@ _MOST_RATIO = 120.0
 
 
 class Block(Protocol):
-    """A sign-invariant 2-convex body L = {x : (x_1², …, x_n²) ∈ T}, T convex and down-closed.
+    """A 2-convex body L that changes of signs leave unchanged.
+
+    The squares (x_1², …, x_n²) of its members fill a convex set T, which with each point contains
+    every smaller one that is not negative.
+
+    T is convex, and with a point contains every smaller one that is not negative.
 
     Attributes:
         size: n.
@@ -40,15 +45,15 @@ class Block(Protocol):
     def is_ball(self) -> bool: ...
 
     def unit(self) -> "Block":
-        """Return the same body in coordinates x_j / widths_j."""
+        """Return the same body in the coordinates x_j / widths_j, where all widths are one."""
         ...
 
     def support_point(self, theta: Array) -> Array:
-        """Return a maximizer of <theta, x> over L, for theta (n,) or each row of (batch, n)."""
+        """Return a maximizer of <theta, x> over the body; theta is (n,) or many rows (batch, n)."""
         ...
 
     def max_squares(self, y: Array) -> Array:
-        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, for y >= 0."""
+        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over the body, for y >= 0 of shape (n,)."""
         ...
 
 
@@ -102,7 +107,7 @@ class LpBlock:
 @final
 @dataclass(frozen=True, eq=False)
 class SquaresBlock:
-    """``{x : (x_j²)_j <= t coordinatewise, for some t in the hull of the rows of ``squares``}``.
+    """The points x whose squares x_j² are at most t_j for some t in the convex hull of ``squares``.
 
     Attributes:
         squares: shape (k, n), nonnegative, k >= 1.
@@ -148,12 +153,18 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w of rows, (batch, k), that maximize ``Σ_i θ_i √(w·rows)_i``, concave in w."""
+    """Return weights w >= 0 with sum one that maximize ``Σ_i θ_i √(w·rows)_i``, for each row θ.
+
+    The weights of the k rows have shape (batch, k). The objective is concave in w.
+    """
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
 def _mixture_of_two(rows: Array, theta: Array) -> Array:
-    """Return the weights of two rows, by bisection on log(w_2/w_1), which keeps digits."""
+    """Return the weights of :func:`_mixture` for two rows, shape (batch, 2).
+
+    Bisection on log(w_2/w_1) keeps the digits of small weights.
+    """
     slopes = theta * (rows[1] - rows[0])
     ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
     for _ in range(60):
@@ -167,7 +178,7 @@ def _mixture_of_two(rows: Array, theta: Array) -> Array:
 
 
 def _mixture_of_many(rows: Array, theta: Array) -> Array:
-    """Return the weights, by a primal-dual interior-point method."""
+    """Return the weights of :func:`_mixture`, by a primal-dual interior-point method."""
     k = len(rows)
     top = theta.max(axis=1, keepdims=True)
     theta = theta / np.where(top > 0, top, 1.0)
@@ -219,7 +230,7 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class ConvexImage:
-    """``{offset + A x : x in L_1 × … × L_m}``, for each of finitely many offsets.
+    """The union of the sets ``{offset + A x : x in L_1 × … × L_m}`` over finitely many offsets.
 
     Attributes:
         matrix: A, shape (d, n); n = 0 leaves the offsets alone.
@@ -236,7 +247,7 @@ class ConvexImage:
         return np.concatenate([np.zeros(0), *(block.widths for block in self.blocks)])
 
     def support_point(self, theta: Array) -> Array:
-        """Return a maximizer of <theta, x>."""
+        """Return a maximizer of <theta, x> over the set, shape (d,)."""
         return self.support_points(theta[None])[0]
 
     def support_points(self, thetas: Array) -> Array:
@@ -259,7 +270,10 @@ class ConvexImage:
         return is_diagonal(self.matrix)
 
     def _scaled(self, rows: Array) -> Array:
-        """Return ``rows @ A`` for a diagonal A: entry by entry, with the same numbers."""
+        """Return ``rows @ A`` for a diagonal matrix A, by multiplying entry by entry.
+
+        The result has the same floating-point numbers as the product.
+        """
         return rows * self.matrix.diagonal()
 
     def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:
@@ -327,12 +341,12 @@ def is_diagonal(matrix: Array) -> bool:
 
 
 def _longest(matrix: Array) -> int:
-    """Return the largest number of nonzero entries in a row."""
+    """Return the largest number of nonzero entries that a row of the matrix has."""
     return int(np.count_nonzero(matrix, axis=1).max(initial=0))
 
 
 def unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
-    """Return (scale, C, residual) with form = D C'C D up to an error, where D = diag(scale).
+    """Return (scale, C, residual) such that form ≈ D C'C D, where D = diag(scale).
 
     The error is at most D·residual·D entry by entry, besides negative eigenvalues.
     """

@@ -11,18 +11,18 @@ _INSIDE = 1 - 2.0**-40  # share of the way to the boundary where rows stop, to s
 
 
 def shrunk(X: Array, norms: Array) -> Array:
-    """Return the rows, where those with a norm above one are scaled to norm one."""
+    """Return the rows of X, scaled to norm one where the given norm is above one."""
     return X / np.maximum(norms, 1.0)[:, None]
 
 
 def into_box(center: Array, widths: Array) -> Map:
-    """Return a map that clips each coordinate to a box."""
+    """Return a function that clips each coordinate of a row to center ± widths."""
     low, high = center - widths, center + widths
     return lambda X: np.clip(X, low, high)
 
 
 def into_ball(radius: float, q: float) -> Map:
-    """Return a map that scales rows into a ball; for q = ∞, a map that clips each coordinate."""
+    """Return a function that scales rows into an ℓ_q ball; for q = ∞, it clips coordinates."""
     if q == math.inf:
         return lambda X: np.clip(X, -radius, radius)
 
@@ -34,7 +34,10 @@ def into_ball(radius: float, q: float) -> Map:
 
 
 def into_ellipsoid(center: Array, factor: Array, widths: Array) -> Map:
-    """Return a map onto the affine hull, then along rays to the center; members do not change."""
+    """Return a function that maps rows to members of the ellipsoid center + factor @ (unit ball).
+
+    A row is projected onto the affine hull, then moved towards the center. Members do not change.
+    """
     inverse = np.asarray(np.linalg.pinv(factor), dtype=np.float64)
 
     def move(X: Array) -> Array:
@@ -53,7 +56,10 @@ def _shrinking(norms: Array) -> Array:
 
 
 def row_products(X: Array, matrix: Array) -> Array:
-    """Return ``X @ matrix.T``, where the order of each sum does not depend on other rows."""
+    """Return ``X @ matrix.T``; the result for a row does not depend on the other rows of X.
+
+    The terms of each sum are added in a fixed order.
+    """
     columns = np.ascontiguousarray(X.T)
     products = np.zeros((len(matrix), len(X)))
     for total, row in zip(products, matrix, strict=True):
@@ -63,7 +69,10 @@ def row_products(X: Array, matrix: Array) -> Array:
 
 
 def row_norms(X: Array, q: float) -> Array:
-    """Return ``‖x‖_q`` of every row, where the order of each sum does not depend on other rows."""
+    """Return ``‖x‖_q`` of every row; the result for a row does not depend on the other rows of X.
+
+    The terms of each sum are added in a fixed order.
+    """
     sizes = np.abs(X)
     if q == 1:
         return _row_sums(sizes)
@@ -75,7 +84,10 @@ def row_norms(X: Array, q: float) -> Array:
 
 
 def _power(values: Array, exponent: float) -> Array:
-    """Return powers, computed singly: numpy may round differently at the ends of an array."""
+    """Return values ** exponent, one number at a time.
+
+    For whole arrays, numpy may round differently at their ends.
+    """
     return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(
         values.shape
     )

@@ -32,6 +32,8 @@ _OVERHEAD = 40  # fixed cost of a node, as a number of signs
 def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, float] | None:
     """Return signs with ``‖G signs‖ >= ‖G x‖``, and a proven bound on ``‖G x‖²`` over the cube.
 
+    The cube is [−1, 1]^n, and the signs are a vertex of it.
+
     Return None if G has too many entries, or unless diag(y) ⪰ G'G.
 
     Args:
@@ -73,7 +75,7 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
 
 
 class _Search:
-    """Beginnings of sign vectors, and the longest vertex found.
+    """A search over sign vectors: beginnings of sign vectors, and the longest vertex found.
 
     A beginning has its signs as bits (one for plus, zero for minus or not yet fixed), the number of
     fixed signs, and a bound on ``‖G x‖²``.
@@ -85,11 +87,17 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The largest bound that need not be improved; above all bounds of complete vectors."""
+        """The square length up to which a beginning is settled.
+
+        It is above the upper bounds of all complete sign vectors.
+        """
         return self.longest * (1 + _CLOSED) + 3 * self.slack
 
     def longer(self, beginnings: Nodes) -> Nodes:
-        """Return each beginning extended by a minus, then each extended by a plus."""
+        """Return each beginning of a sign vector extended by a minus, then each extended by a plus.
+
+        Every beginning has an upper bound on the squares of lengths ‖G x‖².
+        """
         bits, fixed, bounds = beginnings
         n, every = len(self.L), np.arange(len(fixed))
         rows = max(1, _CHUNK // n)
@@ -108,7 +116,7 @@ class _Search:
         return bits, fixed, bounds
 
     def _vertices(self, bits: Bits) -> None:
-        """Compute the lengths of complete sign vectors, and keep the longest."""
+        """Compute ‖G x‖² of the given complete sign vectors x, and keep the longest one so far."""
         if len(bits):
             signs = _signs(bits, len(self.L))
             lengths = np.square(signs @ self.G.T).sum(axis=1)

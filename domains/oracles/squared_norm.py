@@ -54,7 +54,10 @@ _ROUNDS = 20  # largest number of rounds of ascents followed by sign flips
 
 @dataclass(frozen=True)
 class Found:
-    """The best point known, ``g_offset + G x``, its squared norm, and a proven upper bound."""
+    """The best point x found for sup ‖G x + g‖²: its value and a proven upper bound.
+
+    Here g is the row ``offset`` of the list of offsets.
+    """
 
     offset: int
     x: Array
@@ -63,7 +66,10 @@ class Found:
 
 
 class _Body:
-    """A product of blocks of widths one, all boxes among them joined into one."""
+    """A product of blocks (sign-invariant bodies) whose widths are one; its boxes are joined.
+
+    The boxes form one box, whose coordinates are marked in ``box``.
+    """
 
     def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
         self.blocks = blocks
@@ -98,7 +104,7 @@ class _Body:
         return x
 
     def weight(self, y: Array) -> float:
-        """Return h_T(y), the largest Σ y_j x_j² over the body."""
+        """Return the largest Σ y_j x_j² over the body's members x: h_T(y) in this module."""
         return float(y @ self.max_squares(y) ** 2)
 
 
@@ -131,7 +137,10 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
 
 
 def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
-    """Return the maximum over offsets, tried by decreasing bounds until none can exceed it."""
+    """Return the largest ‖G x + g‖² over the body's x and the rows g of ``offsets``.
+
+    Offsets are tried by decreasing upper bounds, until no other offset can exceed the best value.
+    """
     live = np.flatnonzero(G.any(axis=0))
     lengths = np.einsum("ij,ij->i", offsets, offsets)
     if len(live) == 0:
@@ -169,7 +178,11 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
 
 
 def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Found:
-    """Return the best point and bound for one of ``offsets`` offsets, by the method that fits."""
+    """Return the best x found for sup ‖G x + g‖² over the body, and a proven upper bound.
+
+    The vector g is one of ``offsets`` offsets, with the number ``offset``. The method depends on
+    the body.
+    """
     n = G.shape[1]
     if body.is_ball:
         simple = None if g.any() else _diagonal(G, body)
@@ -196,7 +209,10 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Return the maximum over all signs: each half of the columns has its list of signed sums."""
+    """Return the exact largest ‖G x + g‖² over all sign vectors x and all offsets g.
+
+    Each half of the columns of G has a list of all its signed sums.
+    """
     fixed = live[len(live) :] if offsets.any() else live[-1:]  # x and −x count once
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
@@ -223,14 +239,21 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
 
 
 def _sign_sums(base: Array, columns: Array) -> Array:
-    """Return all base ± g_1 ± …, as rows. The bits of row // len(base) mark each minus."""
+    """Return all vectors base ± g_1 ± … ± g_n over the columns g_j, as rows.
+
+    The bits of (row // len(base)) say which signs are minus.
+    """
     for column in columns.T:
         base = np.concatenate([base + column, base - column])
     return base
 
 
 def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Array, float]:
-    """Return a point and an upper bound on sup ‖Gx‖² over a box: x and ``upper``, both improved."""
+    """Return an improved x, and an improved upper bound on ‖Gx‖² over a box.
+
+    The arguments x, ``upper`` and y (weights with diag(y) ⪰ G'G) are those of the relaxation.
+    ``work`` limits the number of multiplications.
+    """
     live = np.flatnonzero(G.any(axis=0))
     columns, signs, bound = G[:, live], x[live], upper
     first = work // _TRIAL if len(G) <= MOST_DIMENSIONS else work
@@ -246,7 +269,10 @@ def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Ar
 
 
 def _planar(G: Array) -> Array:
-    """Return the signs of the plane vertex farthest from the center: generators sorted by angle."""
+    """Return the sign vector x with the largest ‖G x‖, for a matrix G of at most two rows.
+
+    G x is the vertex of a plane zonotope: its generators are sorted by angle.
+    """
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     # with generators turned into one half plane and sorted by angle, partial sums walk along the
@@ -261,7 +287,10 @@ def _planar(G: Array) -> Array:
 
 
 def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
-    """Return the maximizer of ‖G x‖ and its square if columns of G are orthogonal; else None."""
+    """Return an x with the largest ‖G x‖ over the body, and ‖G x‖².
+
+    Return None unless the columns of G are orthogonal.
+    """
     if np.count_nonzero(G.any(axis=0)) > len(G):
         return None
     Q = G.T @ G
@@ -274,7 +303,7 @@ def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
 
 
 def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
-    """Return a maximizer of ‖G x + g‖² over the Euclidean unit ball, and a proven bound.
+    """Return an x in the Euclidean unit ball with the largest ‖G x + g‖², and a proven upper bound.
 
     Let σ_i be G's singular values, and β_i the coordinates of g along its left singular vectors.
     The secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1`` is solved for τ. Weak duality bounds the
@@ -324,9 +353,10 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
 
 def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
-    """Return for each offset a bound on sup ‖G x + offset‖², over Σ y_j x_j² <= h_T(y).
+    """Return for each offset g an upper bound on ‖G x + g‖² over an ellipsoid around the body.
 
-    This ellipsoid contains the body. h_T(y) is the largest Σ y_j x_j² over the body.
+    The ellipsoid is {x : Σ y_j x_j² <= h_T(y)}, where h_T(y) is the largest Σ y_j x_j² over the
+    body.
     """
     radius = math.sqrt(body.weight(y))
     columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
@@ -344,7 +374,10 @@ def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
 
 
 def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
-    """Return a point of the body, a proven bound on sup ‖Gx‖², and its y with diag(y) ⪰ G'G."""
+    """Return a point x of the body, a proven upper bound on sup ‖Gx‖², and its weights y.
+
+    The bound is the largest Σ y_j x_j² over the body, for weights y with diag(y) ⪰ G'G.
+    """
     y, U = _dual(G, body)
     lengths = np.linalg.norm(G, axis=0)
     # two more candidates for y need no search: y ∝ ‖g_j‖ (Cauchy–Schwarz), and y ∝ ‖g_j‖²
@@ -354,7 +387,10 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """Return the bound from λy, and λy, for the least λ with diag(λy) ⪰ G'G; y >= 0."""
+    """Return an upper bound on sup ‖Gx‖² over the body, and the weights λy that prove it.
+
+    λ is the least number with diag(λy) ⪰ G'G, and the bound is the largest Σ λ y_j x_j²; y >= 0.
+    """
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
     factor = float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square))
@@ -362,20 +398,26 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
-    """Return a nearly best y, up to a factor that makes diag(y) ⪰ G'G, and the relaxation's U."""
+    """Return weights y that give a nearly best upper bound on sup ‖Gx‖², and the matrix U.
+
+    The weights must still be scaled so that diag(y) ⪰ G'G. U, shape (r, k), solves the relaxation.
+    """
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
 
     def parts(U: Array) -> tuple[Array, Array, Array]:
-        """Return V = G'U, the norms of its rows (raised above zero), and their support point."""
+        """Return V = G'U, the norms θ of its rows (raised above zero), and a support point at θ."""
         V = G.T @ U
         theta = np.sqrt(np.einsum("ij,ij->i", V, V))
         theta = np.where(live, np.maximum(theta, 1e-12 * theta.max()), 0.0)
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return half of ‖U‖² minus the relaxation's root, and its gradient in U."""
+        """Return ‖U‖²/2 minus h(θ), and the gradient in U; h(θ) is the support function at θ.
+
+        θ holds the norms of the rows of G'U.
+        """
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -395,7 +437,10 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
 
 
 def _even_directions(count: int, k: int) -> Array:
-    """Return evenly spread directions in R^k, (count, k), from a Kronecker sequence."""
+    """Return ``count`` evenly spread unit vectors in R^k, shape (count, k).
+
+    They are made from a Kronecker sequence, a deterministic list of points spread over a cube.
+    """
     base = 2.0
     for _ in range(50):  # solves base^(k+1) = base + 1: Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
@@ -405,7 +450,10 @@ def _even_directions(count: int, k: int) -> Array:
 
 
 def _witness(G: Array, body: _Body, U: Array) -> Array:
-    """Return the best of many points rounded from U, each improved by ascents and sign flips."""
+    """Return a point x of the body with a large ‖G x‖, found from a solution U of the relaxation.
+
+    Many points are rounded from U. The best are improved by ascents and by changes of single signs.
+    """
     axes, _, _ = np.linalg.svd(U, full_matrices=False)
     starts = np.vstack([axes.T, _even_directions(_DIRECTIONS, U.shape[1]) @ U.T])
     Z = body.support_point(starts @ G) @ G.T
@@ -432,7 +480,11 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Return the rows x after steps to support points at G'Gx and sign flips, while these help."""
+    """Return the rows x of X, moved to points of the body with a larger ‖G x‖.
+
+    Steps to the support point along G'Gx and changes of single signs alternate until they do not
+    help.
+    """
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)
@@ -450,7 +502,7 @@ def _climb(G: Array, body: _Body, X: Array) -> Array:
 
 
 def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, bool]:
-    """Return X after flips of single signs that lengthen G x, and whether any sign was flipped."""
+    """Return X after changes of single signs that increase ‖G x‖, and whether any was changed."""
     X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
     flipped = False
     for _ in range(2 * G.shape[1]):

@@ -79,13 +79,19 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """Return the largest number of vertices that this many halfspaces can have (McMullen 1970)."""
+    """Return the largest number of vertices of a polytope of dimension ``dim``.
+
+    The polytope has this number of ``halfspaces`` (McMullen 1970, upper bound theorem).
+    """
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
 
 def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
-    """Return which inequalities are not implied by the others, up to rounding in solvers."""
+    """Return which inequalities A x <= b are not implied by the others, as a mask.
+
+    An inequality that is implied only up to the rounding of the solver may remain.
+    """
     needed = np.ones(len(A), dtype=bool)
     if len(A) > _PROGRAMS:
         return needed
@@ -100,7 +106,10 @@ def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _extreme_rays(inequalities: Integers) -> Integers:
-    """Return extreme rays of the cone {y : inequalities @ y >= 0}, shape (k, n), as integers."""
+    """Return the extreme rays of the cone {y : inequalities @ y >= 0}.
+
+    They are the rows of an array of integers, shape (k, n).
+    """
     n = inequalities.shape[1]
     chosen, rays = _simplicial_cone(inequalities)
     values = rays @ inequalities.T
@@ -125,14 +134,17 @@ def _extreme_rays(inequalities: Integers) -> Integers:
                 f"{most_vertices(max(len(inequalities) - 1, n), n - 1):.3g} vertices, and met too "
                 "many on the way"
             )
-        new = [_between(table[i], table[j], n, n + row) for i, j in pairs]
+        new = [_combined_ray(table[i], table[j], n, n + row) for i, j in pairs]
         table = [table[i] for i in kept] + new
         signs = np.vstack([signs[kept], *(_signs(ray[n:])[None] for ray in new)])
     return np.array([ray[:n] for ray in table], dtype=object).reshape(-1, n)
 
 
-def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """Return the positive combination of two rays that is zero in ``column``, in lowest terms."""
+def _combined_ray(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
+    """Return the combination of two rays, with positive weights, whose entry ``column`` is zero.
+
+    It is a vector of n integers without a common divisor.
+    """
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
@@ -140,7 +152,7 @@ def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
 def _edges(
     zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
 ) -> NDArray[np.intp]:
-    """Return pairs of rays that span a two-dimensional face, shape (k, 2), as row numbers.
+    """Return the pairs of rays that span a two-dimensional face, as row numbers, shape (k, 2).
 
     Two rays do if no third ray lies on all the hyperplanes that contain both.
 
@@ -155,19 +167,24 @@ def _edges(
     step = max(1, _CHUNK // max(1, len(outer)))
     for start in range(0, len(inner), step):
         some = inner[start : start + step]
-        first, second = np.nonzero(_common(on[some], on[outer]) >= least)
+        first, second = np.nonzero(_shared_hyperplanes(on[some], on[outer]) >= least)
         pairs = np.column_stack([some[first], outer[second]])
         part = max(1, _CHUNK // len(zero))
         for begin in range(0, len(pairs), part):
             few = pairs[begin : begin + part]
             common = on[few[:, 0]] * on[few[:, 1]]
-            holders = (_common(common, on) == common.sum(axis=1)[:, None]).sum(axis=1)
+            holders = (_shared_hyperplanes(common, on) == common.sum(axis=1)[:, None]).sum(axis=1)
             edges.append(few[holders == 2])
     return np.vstack(edges)
 
 
-def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the number of hyperplanes shared by each row of ``first`` and each of ``second``."""
+def _shared_hyperplanes(
+    first: NDArray[np.float32], second: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return how many hyperplanes each ray of ``first`` shares with each ray of ``second``.
+
+    A row marks the hyperplanes on which a ray lies.
+    """
     # BLAS kernels read memory next to the arrays, and may raise the flag "invalid" for it (numpy
     # issue 24067).
     with np.errstate(invalid="ignore"):
@@ -175,7 +192,10 @@ def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """Return as many independent inequalities as unknowns, and the extreme rays of their cone."""
+    """Return the numbers of n independent inequalities, and the extreme rays of their cone.
+
+    n is the number of unknowns. The rays are the rows of an array of integers (n, n).
+    """
     n = inequalities.shape[1]
     chosen: list[int] = []
     reduced: list[
@@ -210,11 +230,11 @@ def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
         for pivot, row, _ in reduced:
             line[pivot] = -row[free]
         raise _unbounded(
-            "a bounded set that is not empty", np.array(_whole(line), dtype=object)[1:]
+            "a bounded set that is not empty", np.array(_coprime_integers(line), dtype=object)[1:]
         )
     inverse = [combination for _, _, combination in sorted(reduced, key=lambda entry: entry[0])]
     return chosen, np.array(
-        [_whole(list(column)) for column in zip(*inverse, strict=True)], dtype=object
+        [_coprime_integers(list(column)) for column in zip(*inverse, strict=True)], dtype=object
     )
 
 
@@ -223,11 +243,11 @@ def _signs(values: Integers) -> NDArray[np.int8]:
 
 
 def _integers(row: list[float]) -> tuple[int, ...]:
-    return _whole([Fraction(float(x)) for x in row])
+    return _coprime_integers([Fraction(float(x)) for x in row])
 
 
-def _whole(vector: list[Fraction]) -> tuple[int, ...]:
-    """Return a positive multiple of a vector: integers without a common divisor."""
+def _coprime_integers(vector: list[Fraction]) -> tuple[int, ...]:
+    """Return a vector's positive multiple of integers without a common divisor."""
     common = math.lcm(*(x.denominator for x in vector))
     integers = [int(x * common) for x in vector]
     divisor = math.gcd(*integers) or 1
@@ -235,7 +255,10 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Refuse boxes with too many vertices before any work; sets other than boxes pass."""
+    """Raise if the set {x : A x <= b} is a box with too many vertices to list.
+
+    Other sets pass.
+    """
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return

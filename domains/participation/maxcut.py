@@ -20,7 +20,9 @@ _ROUNDING = 2.0**-46  # rounding of an eigenvalue of a k × k matrix is at most 
 
 @dataclass(frozen=True, eq=False)
 class MaxCut:
-    """Brackets on the largest ⟨X, Z⟩ for each X, with the Z and y that prove them.
+    """Bounds on max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1} for each X, and the Z and y that prove them.
+
+    Z attains the lower bound. y proves the upper bound.
 
     Attributes:
         value: shape (m,), reached by Z.
@@ -36,9 +38,11 @@ class MaxCut:
 
 
 def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
-    """Return bounds of relative gap near ``tol`` for every symmetric matrix of X (m, k, k).
+    """Return lower and upper bounds on max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1}, for every matrix X.
 
-    A barrier method minimises ``t Σ y − log det(diag(y) − X)`` over y, and Z = (diag(y) − X)⁻¹ / t.
+    X is a stack of symmetric matrices, shape (m, k, k). The relative gap of the bounds is near
+    ``tol``. A barrier method minimises ``t Σ y − log det(diag(y) − X)`` over y, and Z = (diag(y) −
+    X)⁻¹ / t.
     """
     m, k = X.shape[:2]
     size = np.abs(X).max(axis=(1, 2), initial=0.0)

@@ -25,7 +25,9 @@ _STARTS = 8
 
 @dataclass(frozen=True, eq=False)
 class AbstractParticipations(AbstractDomain):
-    """The changes that one person can make: sums over columns of a workload.
+    """The changes that one person can make to the answers over all ticks of a stream.
+
+    They are sums of multiples of columns of the workload matrix.
 
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds
@@ -69,13 +71,16 @@ class AbstractParticipations(AbstractDomain):
 
     @abc.abstractmethod
     def _coefficients(self, gains: Array) -> Array:
-        """Return the coefficients s of a person with the largest ``gains @ s``, shape (n,)."""
+        """Return one person's coefficients s with the largest ``gains @ s``, shape (n,)."""
 
     def _support_point(self, theta: Array) -> Array:
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """Return s at a local maximum of ``s' X s − 2 pull @ s``, by repeated linearisation."""
+        """Return coefficients s at a local maximum of ``s' X s − 2 pull @ s``.
+
+        The quadratic term is linearised repeatedly. s holds one person's part in every tick.
+        """
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:
@@ -93,12 +98,15 @@ class AbstractParticipations(AbstractDomain):
 
 @final
 class CountParticipations(AbstractParticipations):
-    r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over patterns π, for persons who add numbers.
+    r"""The changes by one person who adds a number from 0 to 1 in each tick, or removes one.
 
-    Here a_i is column i of A. ``max_quadratic`` is exact if all subsets of patterns can be listed
-    (up to 8192), or if X = A'HA is elementwise nonnegative and patterns are few: the form then
-    grows with every s_i, and is largest at full patterns. Otherwise ``upper_bound`` is found by
-    dynamic programming on the positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
+    The set is ``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over allowed sets π of ticks, a_i column i
+    of the workload A.
+
+    ``max_quadratic`` is exact if all subsets of patterns can be listed (up to 8192), or if X = A'HA
+    is elementwise nonnegative and patterns are few: the form then grows with every s_i, and is
+    largest at full patterns. Otherwise ``upper_bound`` is found by dynamic programming on the
+    positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.
@@ -130,7 +138,11 @@ class CountParticipations(AbstractParticipations):
 
     @cached_property
     def _subsets(self) -> Array | None:
-        """The indicators s of the nonempty subsets of patterns, shape (N, n); None if too many."""
+        """The 0-1 vectors of all sets of ticks in which one person may take part, shape (N, n).
+
+        A 1 stands for a tick of the set. The empty set is left out. None if there are too many
+        sets.
+        """
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None
         subsets = {
@@ -179,7 +191,10 @@ class CountParticipations(AbstractParticipations):
 
 @final
 class VectorParticipations(AbstractParticipations):
-    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, a_i column i of A, for persons who add vectors.
+    r"""The changes by one person who adds a vector of length at most one in each tick.
+
+    The set is ``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}`` over allowed sets π of ticks, a_i column i of
+    the workload A.
 
     This is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 

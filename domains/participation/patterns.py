@@ -23,7 +23,9 @@ _MOST_LISTED = 2**20  # largest number of pairs of ticks in all sets together
 
 
 class AbstractPatterns(Storable, abc.ABC):
-    """Sets of ticks 0, …, n − 1. One person may occupy all ticks of one set, or some of them.
+    """A list of sets of ticks 0, …, n − 1: one person may occupy all or some ticks of one set.
+
+    A tick is one release of a stream.
 
     Attributes:
         n: number of ticks.
@@ -36,7 +38,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @property
     def ticks(self) -> int:
-        """Number of ticks n."""
+        """The number n of ticks; a tick is one release of a stream."""
         return self.n
 
     @property
@@ -47,7 +49,10 @@ class AbstractPatterns(Storable, abc.ABC):
     @property
     @abc.abstractmethod
     def count(self) -> int:
-        """An upper bound on how many sets :meth:`maximal` lists."""
+        """An upper bound on the number of maximal sets of ticks.
+
+        No other allowed set contains a maximal set.
+        """
 
     @abc.abstractmethod
     def totals(self, values: Array, most: int | None = None) -> Array:
@@ -58,11 +63,14 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def best(self, values: Array) -> Indices:
-        """Return a set of ticks with the largest sum of the nonnegative ``values`` (n,)."""
+        """Return an allowed set of ticks with the largest sum of ``values``, as tick numbers.
+
+        The values, shape (n,), are not negative.
+        """
 
     @abc.abstractmethod
     def _sets(self) -> Iterator[tuple[int, ...]]:
-        """Yield every set that is contained in no other set."""
+        """Yield every maximal set of ticks: a set that no other allowed set contains."""
 
     @abc.abstractmethod
     def allows(self, ticks: tuple[int, ...]) -> bool:
@@ -70,20 +78,29 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def meet(self) -> NDArray[np.bool_]:
-        """Return which pairs of different ticks one person may occupy, shape (n, n)."""
+        """Return which pairs of different ticks one person may occupy, a boolean matrix (n, n)."""
 
     @property
     def are_disjoint(self) -> bool:
-        """Whether no tick is in two sets of :meth:`maximal`."""
+        """Whether every tick is in only one maximal set of ticks.
+
+        No other allowed set contains a maximal set.
+        """
         return False
 
     @property
     def lists_few(self) -> bool:
-        """Whether all sets of :meth:`maximal`, and all pairs of ticks in each, fit into memory."""
+        """Whether the list of all maximal sets, with all pairs of ticks in each, fits into memory.
+
+        No other allowed set of ticks contains a maximal set.
+        """
         return self.count * self.most**2 <= _MOST_LISTED
 
     def maximal(self) -> Indices:
-        """Return every set contained in no other, (count, most); shorter sets are padded with n."""
+        """Return every maximal set of ticks, as a row of ``most`` tick numbers.
+
+        No other allowed set contains a maximal set. Rows of shorter sets are padded with n.
+        """
         filled = [set_ + (self.ticks,) * (self.most - len(set_)) for set_ in self._sets()]
         return np.array(filled, dtype=np.intp).reshape(-1, self.most)
 
@@ -101,7 +118,7 @@ def _check_sizes(name: str, n: int, k: int) -> tuple[int, int]:
 
 
 class _Listed(AbstractPatterns):
-    """Patterns with few sets, which are all listed."""
+    """Patterns with few maximal sets of ticks, so that all of these sets are listed."""
 
     def totals(self, values: Array, most: int | None = None) -> Array:
         padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
@@ -232,7 +249,7 @@ class Window(_Listed):
 @final
 @dataclass(frozen=True)
 class Apart(AbstractPatterns):
-    """At most k ticks, any two of them at least b apart ("minimum separation").
+    """At most k ticks, any two of which are at least b apart ("minimum separation").
 
     Args:
         n: ticks.
@@ -267,7 +284,11 @@ class Apart(AbstractPatterns):
 
     @property
     def count(self) -> int:
-        """The number of sets of ``most`` ticks, plus a bound on shorter maximal sets."""
+        """An upper bound on the number of maximal sets.
+
+        It is the exact number of sets of ``most`` ticks, plus a bound on the number of shorter
+        maximal sets.
+        """
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 
     @property
@@ -275,7 +296,10 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Yield the largest sums of at most 0, 1, … of the ticks from t on, for t = n − 1, …, 0."""
+        """Yield, for t = n − 1, …, 0, the largest sums over allowed sets of the ticks from t on.
+
+        Each result holds the sums of sets of at most 0, 1, … ticks.
+        """
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b
@@ -328,7 +352,7 @@ class Apart(AbstractPatterns):
 
 
 def AnyOf(n: int, k: int, *, kind: Kind = "vectors") -> Apart:  # noqa: N802 (like classes)
-    """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``.
+    """Return the pattern in which a person may occupy any k ticks, or fewer: ``Apart(n, k, 1)``.
 
     >>> gn.streams.AnyOf(3, 2).maximal().tolist()
     [[0, 1], [0, 2], [1, 2]]

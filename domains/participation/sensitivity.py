@@ -11,7 +11,9 @@ _BATCH = 2**22  # largest number of entries in the matrices of one batch
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
-    """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric, nonnegative.
+    """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij`` over allowed sets π of ticks.
+
+    X, shape (n, n), is symmetric and not negative.
 
     The bound is exact if patterns are few, or if X is zero between different ticks of one person.
     Otherwise it comes from two dynamic programmes. The first gives each tick i the largest sum of
@@ -63,7 +65,7 @@ def _path_bound(who: Apart, own: Array, between: Array) -> float:
 
 
 def set_sums(X: Array, sets: Indices) -> Array:
-    """Return ``Σ_{i,j ∈ π} X_ij`` for every set π, shape (P,)."""
+    """Return ``Σ_{i,j ∈ π} X_ij`` for every listed set π of ticks, shape (P,)."""
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)
     return np.concatenate(
         [blocks(X, part).sum(axis=(1, 2)) for part in np.array_split(sets, parts)]
@@ -71,7 +73,10 @@ def set_sums(X: Array, sets: Indices) -> Array:
 
 
 def blocks(X: Array, sets: Indices) -> Array:
-    """Return the submatrix X_ππ for every set π, shape (P, k, k); zero where π is padded."""
+    """Return the submatrix of X with the rows and columns in π, for every listed set π of ticks.
+
+    Shape (P, k, k); rows and columns are zero where a set has fewer than k ticks.
+    """
     n = len(X)
     padded = np.zeros((n + 1, n + 1))
     padded[:n, :n] = X
@@ -79,7 +84,9 @@ def blocks(X: Array, sets: Indices) -> Array:
 
 
 def vector_bound(who: AbstractPatterns, X: Array) -> float:
-    """Return an upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X semidefinite.
+    """Return an upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}`` over sets π of ticks.
+
+    X is positive semidefinite, and X_ππ has its rows and columns in π.
 
     This is the largest effect of vectors of length one. Z is their Gram matrix, and every such Z is
     the Gram matrix of vectors of dimension |π|, so the semidefinite programme is no relaxation. The
@@ -96,7 +103,7 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """Return the listed sets that can attain the maximum, and lower and upper bounds for each."""
+    """Return the sets of ticks that can attain the maximum, and lower and upper bounds for each."""
     sets = who.maximal()
     # Z = I attains a set's sum of X_ii; since |Z_ij| <= 1, no value exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())

@@ -23,15 +23,18 @@ _MOST_PAIRED = 3  # numbers whose differences are bounded as polynomials of 2d n
 
 
 class AbstractBoxImage(AbstractDomain):
-    """The image of [−1, 1]^m under polynomials of degree two."""
+    """The image of the box [−1, 1]^m under a map whose coordinates are quadratic polynomials."""
 
     @abc.abstractmethod
     def _polynomials(self) -> tuple[Array, NDArray[np.intp]]:
-        """Return the coefficients of monomials, (dim, N), and the exponents of these, (N, m)."""
+        """Return the polynomials of all coordinates, as coefficients (dim, N) of N monomials.
+
+        Also return the exponents of the monomials, shape (N, m).
+        """
 
     @abc.abstractmethod
     def _at(self, v: Array) -> Array:
-        """Return the image of v, shape (dim,)."""
+        """Return the point of the set that belongs to v in [−1, 1]^m, shape (dim,)."""
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         matrix, exponents = self._polynomials()
@@ -114,7 +117,7 @@ class BoxMoments(AbstractBoxImage):
         return 1 + d + d * (d + 1) // 2
 
     def embed(self, values: "ArrayLike") -> Array:
-        """Return the moments of vectors, one per row.
+        """Return the moments of vectors: the points that belong to the rows of ``values``.
 
         Args:
             values: shape (n, d), ``low <= values <= high``.
@@ -156,7 +159,10 @@ class BoxMoments(AbstractBoxImage):
 
     @cached_property
     def _from_unit(self) -> Array:
-        """The matrix from the monomials of v to those of x = middle + v · half width."""
+        """The matrix that maps the monomials of v to those of x = middle + v · half width.
+
+        Monomials have degree at most two; v is in [−1, 1]^d, and x in the box.
+        """
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         d, (i, j) = len(self.low), self._pairs
         matrix, rows = np.diag(self._moments(half[None])[0]), 1 + d + np.arange(len(i))
@@ -202,7 +208,7 @@ class BoxMoments(AbstractBoxImage):
 @final
 @dataclass(frozen=True, eq=False)
 class MomentDifferences(AbstractBoxImage):
-    """{y − z : y, z in K}, for the moments K of at most three numbers."""
+    """The differences {y − z : y, z in K} of a set K of moments of at most three numbers."""
 
     body: BoxMoments
 
@@ -241,7 +247,11 @@ class MomentDifferences(AbstractBoxImage):
 
 
 def _largest(form: Array, columns: Array, exponents: NDArray[np.intp]) -> tuple[Array, float]:
-    """Return v and a bound as :func:`largest_squares` for a root of the form times ``columns``."""
+    """Return v in [−1, 1]^m and an upper bound for the largest ``y' form y``.
+
+    Here y = ``columns`` @ (monomials of v), and the monomials have the given exponents. v is the
+    best point found.
+    """
     # of a form with coordinates of very different units, only a root after scaling is accurate
     scale, root, residual = unit_diagonal(form)
     v, upper = largest_squares(root * scale @ columns, exponents)

@@ -19,7 +19,9 @@ from .centered import AbstractCentered
 @final
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(AbstractCentered):
-    r"""``{x : (x − center)' M⁺ (x − center) <= 1, x − center in range M}``: M is like a covariance.
+    r"""The ellipsoid ``{x : (x − center)' M⁺ (x − center) <= 1, x − center in range M}``.
+
+    M is a positive semidefinite matrix, like a covariance.
 
     M may be singular. With M = F F', the ellipsoid is center + F·(unit ball). ``max_quadratic`` is
     exact (a trust-region problem: Moré & Sorensen 1983). The rank of M is the number of eigenvalues

@@ -21,7 +21,7 @@ _STARTS = 32
 @final
 @dataclass(frozen=True, eq=False)
 class LpBall(AbstractDomain):
-    r"""``{x : ‖x‖_q <= radius}`` in R^dim, 1 <= q <= ∞.
+    r"""The ball ``{x : ‖x‖_q <= radius}`` of the ℓ_q norm in R^dim, 1 <= q <= ∞.
 
     ``max_quadratic`` is exact for q = 1 and q = 2, for the cube in up to 22 dimensions (21 if the
     query's center is not the cube's), and for q >= 2 with diagonal H about the origin. For other q
@@ -64,7 +64,10 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Return K as an image for q >= 2, or as vertices for q = 1; None for 1 < q < 2."""
+        """Return the ball as a linear image for q >= 2, or as vertices for q = 1.
+
+        For 1 < q < 2, return None: the ball has no such form.
+        """
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -105,11 +108,14 @@ class LpBall(AbstractDomain):
         top = int(values.argmax())
         x = np.zeros(self.dim)
         x[top] = -math.copysign(self.radius, slope[top])
-        value, fuzz = float(values[top]), _fuzz(form, center, self.radius)
+        value, fuzz = float(values[top]), _rounding_bound(form, center, self.radius)
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return bounds for 1 < q < 2: the best of several ascents, the lesser of two bounds."""
+        """Return bounds on the largest (x − center)' form (x − center) over a ball, 1 < q < 2.
+
+        The lower bound is the best of several ascents. The upper bound is the lesser of two bounds.
+        """
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
         ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
             form, center
@@ -155,7 +161,10 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """Return an upper bound over an ℓ_q ball, interpolated between ℓ_1 and ℓ_2 (Riesz–Thorin)."""
+    """Return an upper bound on the largest (x − center)' form (x − center) over an ℓ_q ball.
+
+    It is interpolated between bounds for ℓ_1 and ℓ_2 (Riesz–Thorin).
+    """
     # With form = W'W: the norm of W is that of its longest column from ℓ_1 to ℓ_2, and its largest
     # singular value from ℓ_2 to ℓ_2.
     longest = np.diag(form).max()
@@ -164,10 +173,13 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
     slope, still = form @ center, max(float(center @ form @ center), 0.0)
     # the linear term is at most the support function in its direction
     crossed = 2 * float(slope @ block.support_point(slope))
-    return float(about_origin + crossed + still + _fuzz(form, center, block.radius))
+    return float(about_origin + crossed + still + _rounding_bound(form, center, block.radius))
 
 
-def _fuzz(form: Array, center: Array, radius: float) -> float:
-    """Return a bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius."""
+def _rounding_bound(form: Array, center: Array, radius: float) -> float:
+    """Return a bound on the rounding error of ``2<x, Hc> + c'Hc`` over all |x_i| <= radius.
+
+    H is the form, and c the center.
+    """
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -57,7 +57,7 @@ class Polytope(AbstractPolytope):
 
     @classmethod
     def from_halfspaces(cls, A: "ArrayLike", b: "ArrayLike") -> Self:
-        """Return ``{x : A x <= b}``, by its vertices.
+        """Return the polytope ``{x : A x <= b}``; its vertices are computed.
 
         The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda
         & Prodon 1996), so none is missed, and each coordinate is then rounded once. Numbers are
@@ -166,7 +166,11 @@ class Polytope(AbstractPolytope):
         return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
 
     def _opposite(self) -> tuple[Array, Array] | None:
-        """Return the vertices x and their mirror images 2c − x; None if 2c is not exact."""
+        """Return the vertices x, and their mirror images 2c − x about the center of symmetry c.
+
+        Both have the same shape and order. None without such a center, or if 2c is not an exact
+        float vector.
+        """
         points = np.unique(self._vertices + 0.0, axis=0)
         mirrored = points[::-1]  # reflection reverses the lexicographic order
         with np.errstate(over="ignore", invalid="ignore"):
@@ -196,7 +200,7 @@ class Polytope(AbstractPolytope):
         return 0.0
 
     def _near(self, X: Array) -> Array:
-        """Return members near the rows of X, as weighted means of the vertices."""
+        """Return a member near each row of X: a weighted mean of the vertices, weights >= 0."""
         middle = self._vertices.mean(axis=0)
         moved = self._vertices - middle
         size = float(np.abs(moved).max()) or 1.0

@@ -25,7 +25,9 @@ _FLOOR = 1e-7
 @final
 @dataclass(frozen=True, eq=False)
 class SchattenBall(AbstractDomain):
-    r"""Matrices X of shape (m, n), flattened in C order, with ``‖singular values‖_q <= radius``.
+    r"""Matrices X of shape (m, n) whose singular values have an ℓ_q norm of at most ``radius``.
+
+    Members are the matrices flattened in C order.
 
     q = 1 is the nuclear norm, q = 2 the Frobenius norm (a Euclidean ball), q = ∞ the spectral norm.
 
@@ -104,7 +106,7 @@ class SchattenBall(AbstractDomain):
         return QuadraticMax(x, value * size * reach**2, max(upper, value) * size * reach**2)
 
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
-        """Return a point x of this ball, and an upper bound on ``(x − c)'H(x − c)`` over it."""
+        """Return a point x of the ball, and a proven upper bound on ``(x − c)'H(x − c)``."""
         rank = min(self.shape)
         excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
@@ -134,7 +136,11 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """Return the best local maximum found by repeating ``x ← argmax <H(x − c), ·>``."""
+        """Return the ball's point x with the largest ``(x − c)'H(x − c)`` that is found.
+
+        The steps repeat ``x ← argmax <H(x − c), ·>`` until a local maximum, from many starting
+        points.
+        """
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
         fixed += [
@@ -150,7 +156,7 @@ class SchattenBall(AbstractDomain):
         ]
 
         def furthest(directions: Array) -> tuple[Array, Array]:
-            """Return the support point of the ball for each row, and the objective there."""
+            """Return the ball's support point x for each row, and (x − c)'H(x − c) there."""
             stack = directions.reshape(-1, *self.shape)
             x = radius * _unit_supports(stack, self.q).reshape(directions.shape)
             return x, np.einsum("ij,ij->i", (x - c) @ H, x - c)
@@ -172,7 +178,9 @@ class SchattenBall(AbstractDomain):
 
 
 def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
-    """Return a maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius`` (A = form), and an upper bound.
+    """Return a y with ``‖y‖ = radius`` where ``y'Ay − 2 g'y`` is largest, and an upper bound.
+
+    The matrix A is ``form``.
 
     For every τ > 0 and λ = λ_max + τ, the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)``, with
     A's eigenvalues λ_i and coordinates g_i of g along its eigenvectors (Moré & Sorensen 1983). For
@@ -198,7 +206,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return a point between ``low`` and ``high`` where the function changes sign."""
+    """Return a point between ``low`` and ``high`` where the function changes its sign."""
     root = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
     return float(root.root)
 
@@ -216,12 +224,15 @@ def _norm(values: Array, p: float) -> float:
 
 
 def _unit_support(theta: Array, q: float) -> Array:
-    """Return the matrix of the unit Schatten-q ball that maximises <theta, X>."""
+    """Return the matrix X of Schatten-q norm at most one with the largest <theta, X>."""
     return _unit_supports(theta[None], q)[0]
 
 
 def _unit_supports(thetas: Array, q: float) -> Array:
-    """Return, for every theta, the matrix of the unit ball with the largest <theta, X> (Hölder)."""
+    """Return, for every matrix theta, the matrix X of the unit ball with the largest <theta, X>.
+
+    The ball is that of the Schatten-q norm. X is found by Hölder's inequality.
+    """
     sizes = np.abs(thetas).max(axis=(1, 2), keepdims=True)
     left, values, right = np.linalg.svd(
         thetas / np.where(sizes > 0, sizes, 1.0), full_matrices=False
@@ -240,6 +251,8 @@ def _unit_supports(thetas: Array, q: float) -> Array:
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
     """Return an upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points.
 
+    The starting points are for searches of the maximum.
+
     If ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H`` with Y_1, Y_2 ⪰ 0, then ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <=
     ‖Y_1‖_p + ‖Y_2‖_p`` with p = q/(q−2), by Hölder and ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair
     gives a proven bound: if H exceeds its majorant, the largest eigenvalue of the excess, times
@@ -250,7 +263,10 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Return eigenvalues and eigenvectors z of Hz = λDz, z'Dz = 1, D = Y_1 ⊗ I + I ⊗ Y_2."""
+        """Return the eigenvalues λ, and eigenvectors z, of Hz = λDz, with D = Y_1 ⊗ I + I ⊗ Y_2.
+
+        Eigenvectors are scaled so that z'Dz = 1.
+        """
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
         # D has the eigenvectors U_1 ⊗ U_2, with sums of the eigenvalues of Y_1 and Y_2
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
@@ -319,7 +335,9 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points.
+    """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and a start list.
+
+    The list has starting points for searches of the maximum.
 
     H and its partial transpose H^Γ agree on rank-one matrices, so for q = 1 every mixture tH +
     (1−t)H^Γ gives a bound. The bounds hold for complex matrices too, so complex interpolation

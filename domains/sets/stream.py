@@ -20,7 +20,7 @@ _MOST_LISTED = 4096  # number of ticks whose points take 128 MB
 @final
 @dataclass(frozen=True, eq=False)
 class StreamWorkload(AbstractFiniteDomain):
-    """A lower-triangular workload A (n, n), given by the few bands of A⁻¹; its columns as points.
+    """The columns of a lower-triangular workload A (n, n), given by the few bands of A⁻¹.
 
     Row t of A gives the answer at tick t. Column i is the effect of the contribution at tick i on
     all answers. A is not written out if n is large.
@@ -61,7 +61,7 @@ class StreamWorkload(AbstractFiniteDomain):
 
     @property
     def ticks(self) -> int:
-        """Number of ticks n."""
+        """The number n of ticks; a tick is one release of the stream."""
         return self.bands.shape[1]
 
     @property
@@ -77,7 +77,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return False  # the columns are linearly independent, so that −K ≠ K
 
     def apply(self, x: "ArrayLike") -> Array:
-        """Return A x for x of shape (n,) or (n, k): the answers, given the contributions x."""
+        """Return A x for x of shape (n,) or (n, k): the answers to the contributions x."""
         return self._back(self._rows("apply", x), transposed=False)
 
     def transpose_apply(self, x: "ArrayLike") -> Array:
@@ -85,7 +85,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return self._back(self._rows("transpose_apply", x), transposed=True)
 
     def solve(self, y: "ArrayLike") -> Array:
-        """Return A⁻¹ y for y of shape (n,) or (n, k): the contributions, given the answers y."""
+        """Return A⁻¹ y for y of shape (n,) or (n, k): the contributions that have the answers y."""
         rows = self._rows("solve", y)
         bands = self.bands if rows.ndim == 1 else self.bands[..., None]
         x = bands[0] * rows
@@ -120,7 +120,10 @@ class StreamWorkload(AbstractFiniteDomain):
         return dense
 
     def _back(self, rows: Array, *, transposed: bool) -> Array:
-        """Return A or Aᵀ times ``rows``, by substitution in A⁻¹ without row exchanges."""
+        """Return A or Aᵀ times ``rows``.
+
+        It solves the triangular banded system with A⁻¹ by substitution, without row exchanges.
+        """
         below = np.zeros_like(self.bands)  # m below the diagonal, by column of A⁻¹
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]

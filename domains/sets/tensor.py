@@ -31,7 +31,7 @@ Polynomial = Callable[[Array], tuple[float, Array]]
 @final
 @dataclass(frozen=True, eq=False)
 class TensorPower(AbstractDomain):
-    """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), in C order.
+    """The tensor powers ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}``, flattened in C order.
 
     Their mean is the moment tensor of order ``order`` of the vectors x. (Nikolov & Tang (2023),
     Theorem 64, take x from the cube [−1, 1]^dim instead.) If order and ``dim`` are above two,
@@ -79,7 +79,7 @@ class TensorPower(AbstractDomain):
         return self.order % 2 == 1
 
     def embed(self, vectors: "ArrayLike") -> Array:
-        """Return the tensor powers of vectors, one per row.
+        """Return the tensor power of every row of ``vectors``, flattened, as rows.
 
         Args:
             vectors: shape (n, base), finite, each of norm <= 1 up to rounding.
@@ -127,7 +127,7 @@ class TensorPower(AbstractDomain):
         return size * max(_form_bound(tensor, d, k) - max(found, 0.0), 0.0)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """Return the unit vector u with the largest <tensor, u ⊗ … ⊗ u> that is found."""
+        """Return the best unit vector u found: <tensor, u ⊗ … ⊗ u> is largest there, shape (d,)."""
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -183,7 +183,11 @@ class TensorPower(AbstractDomain):
         )
 
     def _near(self, X: Array) -> Array:
-        """Return members along the leading direction of each row, reshaped to (base, rest)."""
+        """Return a member t u ⊗ … ⊗ u near each row of X, where u is the row's leading direction.
+
+        The row is read as a matrix of shape (base, base^(order − 1)), and u is its first left
+        singular vector.
+        """
         unfolded = X.reshape(len(X), self.base, -1)
         u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
         powers = u
@@ -193,7 +197,10 @@ class TensorPower(AbstractDomain):
         return amounts[:, None] * powers
 
     def _before(self, A: Array, X: Array) -> Array:
-        """Return symmetric tensors that A maps to the rows of X, if A is injective on them."""
+        """Return symmetric tensors y, as rows, with A y = x for the rows x of X.
+
+        They exist if A is injective on symmetric tensors and x is an image.
+        """
         basis = symmetric_coordinates(self.base, self.order).basis()
         return (basis @ np.linalg.pinv(A @ basis) @ X.T).T
 
@@ -230,7 +237,10 @@ class SymmetricCoordinates:
     indices: NDArray[np.intp]
 
     def basis(self) -> "scipy.sparse.csr_array":
-        """Return the basis E, shape (d^k, N), with orthonormal columns."""
+        """Return a sparse orthonormal basis E of the symmetric tensors, shape (d^k, N).
+
+        Each column belongs to one of the N multisets of k indices.
+        """
         entries = np.arange(len(self.kind))
         return scipy.sparse.csr_array((1 / np.sqrt(self.counts[self.kind]), (entries, self.kind)))
 
@@ -239,11 +249,11 @@ class SymmetricCoordinates:
         return (coordinates / np.sqrt(self.counts))[self.kind]
 
     def powers(self, u: Array) -> Array:
-        """Return the coordinates of u ⊗ … ⊗ u."""
+        """Return the coordinates of the tensor power u ⊗ … ⊗ u (k factors), shape (N,)."""
         return np.sqrt(self.counts) * u[self.indices].prod(axis=1)
 
     def exponents(self) -> NDArray[np.intp]:
-        """Return how often each index occurs in each multiset, shape (N, d)."""
+        """Return how often each index occurs in each of the N multisets, shape (N, d)."""
         table = np.zeros((len(self.counts), self.base), dtype=np.intp)
         for column in self.indices.T:
             table[np.arange(len(table)), column] += 1
@@ -252,7 +262,10 @@ class SymmetricCoordinates:
 
 @functools.lru_cache(maxsize=8)
 def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
-    """Return coordinates of symmetric tensors over R^base, multisets in lexicographic order."""
+    """Return coordinates for symmetric tensors of this order over R^base.
+
+    Each coordinate belongs to a multiset of indices; multisets are in lexicographic order.
+    """
     places = [base**i for i in range(order - 1, -1, -1)]
     digits = np.stack([np.arange(base**order) // place % base for place in places], axis=1)
     digits.sort(axis=1)
@@ -267,7 +280,7 @@ def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
 
 
 def _powers(x: Array, k: int) -> Array:
-    """Return x ⊗ … ⊗ x, flattened, for every row x."""
+    """Return the tensor power x ⊗ … ⊗ x (k factors), flattened, for every row x."""
     result = x
     for _ in range(k - 1):
         result = (result[:, :, None] * x[:, None, :]).reshape(len(x), -1)
@@ -275,7 +288,7 @@ def _powers(x: Array, k: int) -> Array:
 
 
 def _symmetrized(theta: Array, d: int, k: int) -> Array:
-    """Return the mean of a tensor over all orders of its indices."""
+    """Return the symmetric part of a tensor: its mean over all orders of its k indices."""
     if k == 1:
         return theta
     if k == 2:
@@ -285,7 +298,7 @@ def _symmetrized(theta: Array, d: int, k: int) -> Array:
 
 
 def _contract(tensor: Array, u: Array, k: int) -> tuple[float, Array]:
-    """Return the value and gradient of ``<T, u ⊗ … ⊗ u>``, T symmetric."""
+    """Return ``<T, u ⊗ … ⊗ u>`` and its gradient in u, for a symmetric tensor T of order k."""
     for _ in range(k - 1):
         tensor = tensor.reshape(-1, len(u)) @ u
     return float(tensor @ u), k * tensor
@@ -313,7 +326,10 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Return the leading left singular vectors u of the tensor as a (d, rest) matrix, and −u."""
+    """Return the three leading left singular vectors u of the tensor, and the vectors −u.
+
+    The tensor is read as a matrix of shape (d, rest); the vectors are starting points of a search.
+    """
     unfolded = tensor.reshape(d, -1)
     # the best rank-one tensor is often near the leading directions of the unfolding
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
@@ -323,10 +339,10 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """Return the best local maximum on the sphere, searched from the most promising starts.
+    """Return the unit vector with the best local maximum of the polynomial f that is found.
 
-    The method is the symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is
-    raised until f does not decrease (Kolda & Mayo 2011).
+    The most promising starts are improved by the symmetric higher-order power method u ← (∇f(u) +
+    αu)/‖·‖, whose shift α is raised until f does not decrease (Kolda & Mayo 2011).
     """
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
     best, top = starts[order[0]], -math.inf
@@ -355,7 +371,10 @@ def _climb(
 
 
 def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
-    """Return the unit maximizer of <tensor, u ⊗ … ⊗ u> if this is a monomial in u; else None."""
+    """Return the unit vector u with the largest <tensor, u ⊗ … ⊗ u>, if that is a monomial in u.
+
+    Otherwise, return None.
+    """
     coordinates = symmetric_coordinates(d, k)
     places = np.flatnonzero(tensor)
     kinds = coordinates.kind[places]
@@ -371,10 +390,10 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
 
 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
-    """Return the global maximizer over the unit vectors of R^1 or R^2, and a proven upper bound.
+    """Return a unit vector of R^1 or R^2 that maximizes the polynomial, and a proven bound.
 
     On the circle, the polynomial is a trigonometric one, whose coefficients bound its second
-    derivative. Arcs that a Taylor bound cannot exclude are halved until none is left.
+    derivative. Arcs that a Taylor bound cannot exclude are halved until no arc is left.
     """
     if d == 1:
         ends = [np.array([1.0]), np.array([-1.0])]
@@ -424,7 +443,10 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 
 
 def _form_bound(tensor: Array, d: int, k: int) -> float:
-    """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u, for T symmetric."""
+    """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u in R^d.
+
+    T is a symmetric tensor of order k, flattened.
+    """
     # For even k, the form is quadratic in the powers u ⊗ … ⊗ u of order k/2. For odd k, the square
     # of the form is quadratic in the powers of order k.
     is_even = k % 2 == 0
@@ -443,6 +465,8 @@ def _form_bound(tensor: Array, d: int, k: int) -> float:
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
     """Return an upper bound on ``X'GX − 2 g'X`` over X = u ⊗ … ⊗ u for unit vectors u in R^d.
+
+    X is the vector of coordinates of the symmetric tensor.
 
     These X are unit vectors, so that a trust-region problem gives a bound. G may be replaced by
     G + Z if X'ZX = 0 for all these X. Such Z are A − S(A), where S averages over all orders of the
@@ -502,7 +526,7 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
 
 
 def _norm_power(coordinates: SymmetricCoordinates) -> Array:
-    """Return L with ``<L, u ⊗ … ⊗ u> = ‖u‖^k``, k even."""
+    """Return coordinates L with ``<L, u ⊗ … ⊗ u> = ‖u‖^k`` for all vectors u; k is even."""
     halves = coordinates.exponents() // 2
     even = (coordinates.exponents() % 2 == 0).all(axis=1)
     ways = [
@@ -513,7 +537,11 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Return the number of the union of each two multisets, and √(product of their counts)."""
+    """Return, for every pair of multisets, the number of their union, and √(c c').
+
+    The number says which pairs have equal unions. c and c' are the counts of orders of both
+    multisets.
+    """
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered after each index, so that no number overflows

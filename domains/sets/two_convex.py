@@ -19,7 +19,9 @@ from ..oracles.rows import into_box
 @final
 @dataclass(frozen=True, eq=False)
 class TwoConvex(AbstractDomain):
-    r"""``{x : (x_1², …, x_d²) <= some point of the hull of the rows, coordinatewise}``.
+    r"""The points whose squares (x_1², …, x_d²) are below a point of the hull of the rows.
+
+    "Below" means at most as large in every coordinate.
 
     Every sign-invariant 2-convex body with a polyhedral set of squares is of this form. One row
     gives a box of half widths √row. A diagonal matrix gives an ellipsoid with its diagonal as
@@ -91,7 +93,11 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """Return whether Σ_k w_k squares_k >= s x² for some s >= 1 and w >= 0 with sum one."""
+        """Return whether x is in the body.
+
+        It is if Σ_k w_k r_k >= s x² in every coordinate, for some s >= 1 and weights w >= 0 with
+        sum one; the r_k are the rows of ``squares``.
+        """
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False
@@ -127,7 +133,11 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Return each row clipped to a box in the body: a mixture of ``squares`` chosen for the row."""
+    """Return each row of X clipped to a box inside the body.
+
+    The squared half sides of the box are a mixture of the rows of ``squares``, chosen for the row
+    of X.
+    """
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0

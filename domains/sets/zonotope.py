@@ -21,7 +21,7 @@ from .centered import AbstractCentered
 @final
 @dataclass(frozen=True, eq=False)
 class Zonotope(AbstractCentered):
-    r"""``{center + Σ_j c_j g_j : |c_j| <= 1}``, the generators g_j as rows.
+    r"""The zonotope ``{center + Σ_j c_j g_j : |c_j| <= 1}``, with the generators g_j as rows.
 
     ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the
     zonotope's) and in the plane. By branch and bound, it is exact in most cases for up to 40
@@ -95,7 +95,11 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """Return whether Σ c_j g_j = s(x − center), |c_j| <= 1, has a solution with s >= 1."""
+        """Return whether x is in the zonotope.
+
+        It is if Σ c_j g_j = s (x − center) with |c_j| <= 1 and s >= 1 has a solution, for the
+        generators g_j.
+        """
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():
@@ -131,7 +135,10 @@ class Zonotope(AbstractCentered):
 
 
 def _box_coordinates(generators: Array, X: Array) -> Array:
-    """Return coefficients c in [−1, 1] with c @ generators near the rows of X."""
+    """Return coefficients c in [−1, 1] such that c @ generators is near each row of X.
+
+    One row of c, with an entry for every generator, belongs to each row of X.
+    """
     m, size = len(generators), float(np.abs(generators).max(initial=0.0))
     # c = t − u with t + u = 1 and t, u >= 0
     system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])

@@ -47,11 +47,11 @@ class AbstractBase(Storable, abc.ABC):
     @property
     @abc.abstractmethod
     def queries(self) -> int:
-        """Number of queries q."""
+        """The number q of queries."""
 
     @abc.abstractmethod
     def toarray(self) -> Array:
-        """Return W, shape (q, n).
+        """Return the query matrix W, shape (q, n).
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -59,11 +59,11 @@ class AbstractBase(Storable, abc.ABC):
 
     @property
     def is_identity(self) -> bool:
-        """Whether W is known to be the identity."""
+        """Whether the query matrix W is known to be the identity: one query per category."""
         return False
 
     def options(self) -> dict[str, Any]:
-        """Return the base's options in schema files, except its name: text, numbers and lists.
+        """Return the options of the base as they stand in schema files: text, numbers and lists.
 
         >>> Bins(9, [2, (3, 6)]).options()
         {'widths': [2, [3, 6]]}
@@ -86,7 +86,7 @@ class AbstractBase(Storable, abc.ABC):
     def _of_cells(
         cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
     ) -> Self:
-        """Return the base that a schema file describes; ``numbers`` has one for each cell.
+        """Return the base that a schema file describes; ``numbers()`` is a number for each cell.
 
         Raises:
             TypeError: the base has no such option.
@@ -95,7 +95,7 @@ class AbstractBase(Storable, abc.ABC):
         return cls(**{"size": size}, **own)  # if ``own`` has a size too, this is a TypeError
 
     def gram(self) -> Array:
-        """Return ``W' W``, shape (n, n).
+        """Return ``W' W``, shape (n, n), for the query matrix W.
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -111,7 +111,9 @@ class AbstractBase(Storable, abc.ABC):
 
     @final
     def answer(self, values: "ArrayLike", axis: int = 0) -> NDArray[Any]:
-        """Return the answers to the queries along one axis of an array: q in place of n entries.
+        """Return the answers to the q queries along one axis of an array.
+
+        The axis has n entries, one per category, and is replaced by an axis of q entries.
 
         If W is all zeros and ones, answers to integers are exact integers. The identity returns
         ``values`` itself.
@@ -149,7 +151,10 @@ class AbstractBase(Storable, abc.ABC):
         return tuple(f"query {k}" for k in range(1, self.queries + 1))
 
     def _columns(self, codes: NDArray[np.int64]) -> Array:
-        """Return, for every record's category, its column of W as a row: (len(codes), q)."""
+        """Return the answers that each record adds to all queries, shape (len(codes), q).
+
+        They are the column of the query matrix W for the record's category.
+        """
         return self.toarray()[:, codes].T
 
 
@@ -160,11 +165,15 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return first and last category of every run; last >= n if the run passes the end."""
+        """Return the first and the last category of every run, as two arrays of numbers.
+
+        If a run passes the end of n categories, its last category is given as a number of n or
+        more.
+        """
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first and last category of every run."""
+        """Return the first and the last category of every run, as two arrays of numbers below n."""
         first, last = self._checked_runs()
         return first, last % self.size
 
@@ -282,7 +291,7 @@ class Total(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Prefix(AbstractRuns):
-    """The count of all categories up to each one, in their order: a CDF that is not normalised.
+    """The count of all categories up to each category, in their order: an unnormalised CDF.
 
     >>> Prefix(3).toarray()
     array([[1., 0., 0.],
@@ -543,7 +552,7 @@ class Moments(AbstractBase):
 @final
 @dataclass(frozen=True)
 class Leading(AbstractBase):
-    """The queries of a base about the first categories; later categories are in no query.
+    """The queries of a smaller base about the first categories; later categories are in no query.
 
     The later category is for example a catch-all, which has no place in the order of numbers.
 
@@ -714,7 +723,7 @@ class Base(AbstractBase):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with lists instead of tuples and arrays, and Python's own numbers."""
+    """Return a value whose tuples and arrays are lists, and whose numbers are Python's own."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
@@ -760,7 +769,7 @@ def _numbers(expected: str, values: "ArrayLike", ndim: int) -> Array:
 
 
 def _check_magnitude(name: str, W: Array) -> None:
-    """Refuse a matrix whose largest entry, squared, would overflow or underflow."""
+    """Raise unless the largest entry of a matrix can be squared without overflow or underflow."""
     if not 1e-100 <= np.abs(W).max() <= 1e100:
         raise InvalidDomainError(
             f"{name}: expected a largest entry between 1e-100 and 1e100; hint: another unit"
@@ -768,7 +777,7 @@ def _check_magnitude(name: str, W: Array) -> None:
 
 
 def settle_size(base: AbstractBase) -> None:
-    """Check the number of categories, and store it as an int."""
+    """Check that a base has a whole number of categories, and store it as an int."""
     name = type(base).__name__
     (size,) = _integers(f"{name}: expected a number of categories", [base.size])
     if size < 1:
@@ -777,7 +786,10 @@ def settle_size(base: AbstractBase) -> None:
 
 
 def check_apart(base: AbstractBase, gram: Array) -> None:
-    """Refuse queries that hardly distinguish categories: differences would lose digits."""
+    """Raise if the queries hardly distinguish categories: their differences would lose digits.
+
+    ``gram`` is W'W for the query matrix W.
+    """
     apart = float((np.diag(gram) + gram[0, 0] - 2 * gram[0]).max())
     if len(gram) > 1 and apart <= _APART * float(np.abs(gram).max()):
         raise InvalidDomainError(
@@ -787,7 +799,10 @@ def check_apart(base: AbstractBase, gram: Array) -> None:
 
 
 def check_entries(base: AbstractBase, rows: int) -> None:
-    """Raise DomainTooLargeError if a matrix of ``rows`` × categories does not fit into memory."""
+    """Raise DomainTooLargeError if a matrix of this many rows does not fit into memory.
+
+    It has one column for each category of the base.
+    """
     if rows * base.size > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{type(base).__name__}: a matrix of {rows} × {base.size} numbers needs more than "

@@ -25,8 +25,9 @@ _SUBSETS = 2**22  # largest number of marginals that are listed
 @final
 @dataclass(frozen=True, eq=False)
 class Marginals(AbstractTables):
-    """All points ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
+    """The points that one record can add to marginal tables: a weight in one cell of each table.
 
+    The points are ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
     Coordinates are the cells of the marginal tables: table by table in the order of ``subsets``,
     and in C order in each.
 
@@ -116,7 +117,7 @@ class Marginals(AbstractTables):
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """For each subset, pairs of an attribute and its :class:`Identity` base."""
+        """The queries of each subset: pairs of an attribute and an :class:`Identity` base."""
         # each pair is built once, since there may be a million subsets
         pairs = [(i, Identity(n)) for i, n in enumerate(self.sizes)]
         return tuple([tuple([pairs[i] for i in subset]) for subset in self.subsets])
@@ -134,7 +135,10 @@ class Marginals(AbstractTables):
         return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the index of the nonzero coordinate of every record in every subset."""
+        """Return the coordinates at which the points of the records are not zero.
+
+        Shape (records, subsets): a record adds to one cell in the table of each subset.
+        """
         columns = np.empty((len(records), len(self.subsets)), dtype=np.int64)
         for j, (subset, (_, _, block)) in enumerate(zip(self.subsets, self.blocks(), strict=True)):
             cell = np.zeros(len(records), dtype=np.int64)

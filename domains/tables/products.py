@@ -22,8 +22,9 @@ _CHUNK_ENTRIES = 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class Products(AbstractTables):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})_{S in subsets}`` over records x in [n_1] × … × [n_m].
+    """The points that one record can add to the answers of products of queries.
 
+    The points are ``(w_S ⊗_{i∈S} W_i e_{x_i})_{S in subsets}`` over records x in [n_1] × … × [n_m].
     W_i is the base of attribute i, and w_S the weight of a subset. Coordinates are queries: subset
     by subset in the order given, and in C order over the queries of the attributes.
     ``Marginals(sizes, …)`` are products of identities.
@@ -99,7 +100,11 @@ class Products(AbstractTables):
     def _term(
         own: tuple[AbstractBase, ...], subset: Iterable[int] | Mapping[int, AbstractBase]
     ) -> Term:
-        """Return the (attribute, base) pairs of a subset, without bases that are :class:`Total`."""
+        """Return the (attribute, base) pairs of a subset of attributes.
+
+        Attributes whose base is :class:`Total` are left out, since their query is the sum over all
+        categories.
+        """
         if not isinstance(subset, Iterable):
             raise InvalidDomainError(
                 f"Products: expected subsets like [(0, 1), {{2: Prefix(5)}}], got "
@@ -140,7 +145,7 @@ class Products(AbstractTables):
         return Marginals(self.sizes, self.subsets)
 
     def _chunks(self, name: str) -> Iterator[Array]:
-        """Yield the points of all records, as rows, in chunks."""
+        """Yield the points of all possible records, as rows, in chunks that fit into memory."""
         self._check_entries(name, _ORACLE_ENTRIES, "drop attributes that are not asked about")
         step = max(1, _CHUNK_ENTRIES // self.dim)
         for start in range(0, self.cardinality, step):

@@ -23,7 +23,7 @@ _MOST_LISTED_QUERIES = 2**18  # the same for queries about several attributes: s
 @final
 @dataclass(frozen=True, eq=False)
 class StreamProduct(AbstractFiniteDomain):
-    """``{x_1 ⊗ … ⊗ x_m : x_k in K_k}`` for two or more finite sets.
+    """The Kronecker product ``{x_1 ⊗ … ⊗ x_m : x_k in K_k}`` of two or more finite sets.
 
     At least one of them is a workload over time.
 
@@ -110,9 +110,10 @@ def is_part(domain: AbstractDomain) -> bool:
 
 
 def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
-    """Return the Kronecker product of finite sets, one of them a workload over time, or None.
+    """Return the Kronecker product of the domains if these are finite and one is over time.
 
-    A :class:`Products` with few queries becomes a finite set, which gives narrower bounds.
+    Otherwise, return None. A :class:`Products` with few queries becomes a finite set, which gives
+    narrower bounds.
     """
     parts: list[AbstractFiniteDomain] = []
     for domain in domains:
@@ -130,7 +131,7 @@ def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
 
 
 def _scores(part: AbstractFiniteDomain, x: Array) -> Array:
-    """Return the inner products of every member with the columns of x."""
+    """Return the inner products of each member of the part with each column of x."""
     if isinstance(part, StreamWorkload):
         return part.transpose_apply(x)
     return part.to_finite_set().points @ x

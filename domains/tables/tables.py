@@ -25,14 +25,17 @@ Term = tuple[tuple[int, AbstractBase], ...]
 
 
 def is_known(base: AbstractBase) -> bool:
-    """Return whether a base, with those that it is made of, is of a class of this package."""
+    """Return whether a base, and every base that it is made of, is of a class of this package."""
     return is_ours(type(base)) and all(
         is_known(part) for part in vars(base).values() if isinstance(part, AbstractBase)
     )
 
 
 class AbstractTables(AbstractFiniteDomain):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x: one block of coordinates per term.
+    """The points that records add to queries about tables: one block of coordinates per term.
+
+    A term is a list of attributes, each with its base of queries W_i. The block of a record x with
+    the categories x_i is ``w_S ⊗_{i∈S} W_i e_{x_i}``, where w_S is the weight of the term.
 
     Attributes:
         sizes: number of categories of every attribute.
@@ -49,11 +52,17 @@ class AbstractTables(AbstractFiniteDomain):
     @property
     @abc.abstractmethod
     def tables(self) -> "Marginals":
-        """The marginal tables that contain the answers, each once, in the order of the terms."""
+        """The marginal tables that have the answers to all queries, each table once.
+
+        They are in the order of the terms.
+        """
 
     @property
     def is_cells(self) -> bool:
-        """Whether all queries are cells; the queries about one table are then interchangeable."""
+        """Whether every query counts one cell of a table.
+
+        Queries about one table are then interchangeable.
+        """
         return all(base.is_identity for term in self.terms for _, base in term)
 
     @property
@@ -66,15 +75,15 @@ class AbstractTables(AbstractFiniteDomain):
 
     @property
     def content(self) -> tuple[object, ...] | None:
-        """The content that tables compare; None if a base is of a user's own class.
+        """The values that decide whether two tables are equal; None if they are unknown.
 
-        It is not known which of its arguments such a class compares.
+        They are unknown if a base is of a user's own class, which may compare any of its arguments.
         """
         known = all(is_known(base) for term in self.terms for _, base in term)
         return (type(self), self.sizes, self.terms, self.weights) if known else None
 
     def queries(self, term: Term) -> int:
-        """Return the number of coordinates of one term.
+        """Return the number of queries, and so of coordinates, of one term.
 
         >>> K = Products([Ranges(4), Identity(2)], [(0, 1)])
         >>> K.queries(K.terms[0])
@@ -91,7 +100,7 @@ class AbstractTables(AbstractFiniteDomain):
         return math.prod([self.sizes[i] for i in subset])
 
     def embed(self, codes: "ArrayLike") -> Array:
-        """Return the points of integer records, as rows.
+        """Return the points of records that are given as integer codes, as rows.
 
         Args:
             codes: shape (n, attributes), ``0 <= codes[:, i] < sizes[i]``.
@@ -114,7 +123,7 @@ class AbstractTables(AbstractFiniteDomain):
         return self._embed(records)
 
     def to_finite_set(self) -> FiniteSet:
-        """Return the point of every record, in C order of the full table.
+        """Return the points of all possible records, in C order of the full table.
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -127,7 +136,7 @@ class AbstractTables(AbstractFiniteDomain):
         return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check_entries(self, function: str, most: int, hint: str) -> None:
-        """Raise DomainTooLargeError if records × coordinates are more numbers than ``most``."""
+        """Raise DomainTooLargeError if a list of all points has more than ``most`` numbers."""
         if self.cardinality * self.dim > most:
             records, dim = (
                 f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim)
@@ -138,7 +147,7 @@ class AbstractTables(AbstractFiniteDomain):
             )
 
     def blocks(self) -> Iterator[tuple[Term, float, slice]]:
-        """Yield every term with its weight and its coordinates."""
+        """Yield each term with its weight, and with the range of its coordinates as a slice."""
         start = 0
         for term, weight in zip(self.terms, self.weights, strict=True):
             stop = start + self.queries(term)
@@ -154,7 +163,7 @@ class AbstractTables(AbstractFiniteDomain):
 
 
 def checked_weights(who: str, weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    """Return one positive weight per subset, ones by default; refuse other weights."""
+    """Return one positive weight per subset (ones if None); raise for other weights."""
     try:
         scale: tuple[Any, ...] = (
             tuple(float(w) for w in weights) if weights is not None else (1.0,) * count

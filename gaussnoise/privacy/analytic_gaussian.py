@@ -22,7 +22,11 @@ _SMALL = 1e-4
 
 
 def log_delta(epsilon: float, distance: float) -> float:
-    """Return ``log δ(ε, Δ)``, or slightly more, for ``ε >= 0`` and ``Δ > 0``."""
+    """Return ``log δ``, or slightly more, for Gaussian noise of this ``ε >= 0`` and ``Δ > 0``.
+
+    δ is the least δ such that the noise is (ε, δ)-private. ``distance`` Δ is the change of the
+    answer in standard deviations.
+    """
     a, b = epsilon / distance - distance / 2, epsilon / distance + distance / 2
     if a < -10:
         return 0.0
@@ -42,7 +46,7 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Return the largest ρ for which Gaussian noise is (ε, δ)-private, minus a margin; or 0."""
+    """Return the largest ρ with which Gaussian noise is (ε, δ)-private, less a margin; or 0."""
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))
@@ -62,7 +66,10 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(rho: float, delta: float, most: float) -> float:
-    """Return the least ε in [0, most] for which ``Δ = √(2ρ)`` is (ε, δ)-private, with a margin."""
+    """Return the least ε in [0, most] for which Gaussian noise of cost ρ is (ε, δ)-private.
+
+    A margin for rounding is included; ``most`` is returned if no smaller ε is found.
+    """
     if not (0 < delta < 1 and most <= _MOST_EPSILON):
         return most
     # The margin is smaller than that of largest_rho, so that for the ρ that largest_rho returns for

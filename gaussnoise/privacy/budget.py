@@ -13,7 +13,7 @@ from .lattice_bound import MIN_STEPS
 
 @dataclass(frozen=True)
 class Budget:
-    """A privacy guarantee, and the share of its budget that each step may use.
+    """A privacy guarantee, and the shares of its budget that the steps of an estimator use.
 
     Under pure privacy, the ε of steps add up. Otherwise every step adds discrete Gaussian noise and
     may depend on earlier results, and the ρ of steps add up: under zCDP by its composition theorem;
@@ -66,29 +66,29 @@ class Budget:
 
     @property
     def pure(self) -> bool:
-        """Whether steps use ε and draw Laplace noise."""
+        """Whether the budget is an ε for Laplace noise, and not a ρ for Gaussian noise."""
         return self.privacy.noise == "laplace"
 
     @cached_property
     def _for_noise(self) -> tuple[AbstractPrivacy, float]:
-        """The guarantee that remains for the noise, and the δ of the threshold."""
+        """The guarantee that remains for the noise, and the δ reserved for thresholds on counts."""
         split = self.privacy.failing(self.thresholded) if self.thresholded else None
         return split or (self.privacy, 0.0)
 
     @property
     def threshold_delta(self) -> float:
-        """The δ of the threshold."""
+        """The part of δ that is reserved for thresholds on noisy counts; 0 without thresholds."""
         return self._for_noise[1]
 
     @cached_property
     def whole(self) -> float:
-        """The ε or ρ of all steps together."""
+        """The budget of all steps of the estimator together: ε if pure, otherwise ρ."""
         if self.pure:
             return self.privacy.to_epsilon()
         return self._for_noise[0].to_zcdp(max(self.draws, 1), MIN_STEPS).rho
 
     def of_step(self, step: str) -> float:
-        """Return the ε or ρ of one step; over all steps, they add up to at most the whole.
+        """Return the ε or ρ of one step; over all steps, they add up to at most ``whole``.
 
         Raises:
             ParameterError: the share is so small that it rounds to zero.
@@ -104,12 +104,15 @@ class Budget:
 
     @property
     def rho(self) -> float:
-        """The ρ that a ledger charges; ε²/2 if pure (Bun & Steinke 2016, Proposition 1.4)."""
+        """The ρ that a ledger charges for all steps.
+
+        It is ε²/2 for pure privacy (Bun & Steinke 2016, Proposition 1.4).
+        """
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
 
     @property
     def split(self) -> dict[str, str]:
-        """The share of every step, in words."""
+        """The share of the budget for every step, in words such as "rho = 0.1"."""
         name = "epsilon" if self.pure else "rho"
         said = {step: f"{name} = {self.of_step(step):.6g}" for step in self.shares}
         return said | (
@@ -117,6 +120,6 @@ class Budget:
         )
 
     def record(self) -> dict[str, object]:
-        """Return a record of the guarantee and of the calibration of its noise."""
+        """Return what a release records: the guarantee, and how its noise was calibrated."""
         said = self.privacy.as_dict(max(self.draws, 1), MIN_STEPS)
         return said if self.pure else said | {"rho": self.whole}

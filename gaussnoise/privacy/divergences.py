@@ -18,20 +18,28 @@ _LOST = 2.0**-50  # bound on the rounding of power − level
 
 
 def power_of_rho(rho: float, level: float) -> float:
-    """Return the largest power under zCDP, from divergences of many orders, in both directions."""
+    """Return the largest power of a test between neighbours under ρ-zCDP.
+
+    ``level`` is the test's probability to reject wrongly. The bound uses divergences of many
+    orders, in both directions.
+    """
     return min(power_of_kl(rho, level), *(_power_of_renyi(rho, a, level) for a in _ORDERS))
 
 
 def chi_squared_of_epsilon(epsilon: float) -> float:
-    """Return the largest χ² under pure ε-differential privacy, ``4 sinh²(ε/2)``."""
+    """Return the largest χ² divergence between the outputs on neighbours under pure ε-privacy.
+
+    It is ``4 sinh²(ε/2)``.
+    """
     return 4 * math.sinh(epsilon / 2) ** 2 if epsilon < 700 else math.inf
 
 
 def growth_of_power(power: Callable[[float], float], chance: float) -> float:
-    """Return a bound on the growth of log odds by an event of probability ``chance``.
+    """Return a bound on how much an event can raise the log odds that a record is in the data.
 
-    A test that rejects on the event has power ``chance``. If the largest power at some level is
-    less, the probability of the event without the record is above this level.
+    ``chance`` is the probability of the event with the record. ``power`` gives the largest power of
+    a test at a level. A test that rejects on the event has power ``chance``. If the largest power
+    at some level is less, the probability of the event without the record is above this level.
     """
     if power(_LEAST) >= chance:
         return math.inf
@@ -62,12 +70,19 @@ def variation_of_power(power: Callable[[float], float]) -> float:
 
 
 def power_of_approx(epsilon: float, delta: float, level: float) -> float:
-    """Return the largest power under (ε, δ)-differential privacy; ε or δ may be zero."""
+    """Return the largest power of a test between neighbours under (ε, δ)-differential privacy.
+
+    ``level`` is the test's probability to reject wrongly. ε or δ may be zero.
+    """
     return min(math.exp(epsilon) * level + delta, 1 - math.exp(-epsilon) * (1 - delta - level), 1.0)
 
 
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
-    """Return a bound under (ε, δ) on the growth of log odds by an event of this probability."""
+    """Return a bound on how much an event of this ``chance`` can raise log odds, under (ε, δ).
+
+    ``chance`` is the probability of the event with the record. The odds are those that the record
+    is in the data.
+    """
     # bounds on the neighbour's probability, from the event and from its complement
     without = max(
         (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
@@ -76,12 +91,19 @@ def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
 
 
 def variation_of_kl(divergence: float) -> float:
-    """Return the largest total variation under a KL bound (Pinsker; Bretagnolle & Huber 1979)."""
+    """Return the largest total variation if the Kullback–Leibler divergence is at most this.
+
+    (Pinsker; Bretagnolle & Huber 1979.)
+    """
     return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
 
 
 def power_of_kl(divergence: float, level: float) -> float:
-    """Return the largest q with kl(q ‖ level) and kl(level ‖ q) at most ``divergence``."""
+    """Return the largest power of a test at this level, under a bound on KL divergences.
+
+    It is the largest q with kl(q ‖ level) and kl(level ‖ q) at most ``divergence``, for Bernoulli
+    variables.
+    """
     return min(
         _largest(lambda q: _kl(q, level), divergence, level),
         _largest(lambda q: _kl(level, q), divergence, level),
@@ -89,7 +111,11 @@ def power_of_kl(divergence: float, level: float) -> float:
 
 
 def growth_of_kl(divergence: float, chance: float) -> float:
-    """Return a bound under KL on the growth of log odds by an event of this probability."""
+    """Return a bound on how much an event of this ``chance`` can raise log odds, under a KL bound.
+
+    ``chance`` is the probability of the event with the record. KL is the Kullback–Leibler
+    divergence.
+    """
 
     def excess(growth: float) -> float:
         other = chance * math.exp(-growth)
@@ -109,7 +135,7 @@ def _power_of_renyi(rho: float, order: float, level: float) -> float:
 
 
 def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
-    """Return the largest q in [level, 1] at which an increasing function is at most ``bound``."""
+    """Return the largest q in [level, 1] with ``divergence(q) <= bound``; it increases in q."""
     if level in (0.0, 1.0):  # probability 0 or 1 is the same for neighbours
         return level
     if divergence(1.0) <= bound:
@@ -131,7 +157,7 @@ def _term(p: float, q: float) -> float:
 
 
 def _renyi(order: float, p: float, q: float) -> float:
-    """Return the Rényi divergence of two Bernoulli variables with probabilities p and q."""
+    """Return the Rényi divergence of Bernoulli variables with probabilities p and q."""
     with np.errstate(divide="ignore"):
         first, second = (
             order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Larger(NamedTuple):
-    """Records that have a larger budget than others.
+    """An example of records that have a larger budget than other records.
 
     Attributes:
         record: the numbers of the record, in words.
@@ -66,7 +66,10 @@ class AbstractPrivacy:
     # Which noise satisfies the guarantee
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """Return ρ: Gaussian noise Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ has this guarantee.
+        """Return the ρ of Gaussian noise that has this guarantee.
+
+        Noise of covariance Σ costs ρ if ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ of the answer between
+        neighbours.
 
         Formal guarantees:
             * The guarantee holds for the release of ``draws`` integers plus independent discrete
@@ -100,7 +103,7 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Return the guarantee without a share of its δ, and this part of δ for failures.
+        """Return the guarantee that is left without a share of δ, and this part of δ.
 
         A mechanism that has the returned guarantee, except on an event whose probability is at most
         the returned part of δ, has the whole guarantee. Return None if the guarantee has no δ.
@@ -111,11 +114,14 @@ class AbstractPrivacy:
 
     @property
     def words(self) -> str:
-        """The name of the guarantee in sentences."""
+        """The name of the guarantee, as it stands in sentences."""
         return repr(self)
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
-        """Return the budget of Gaussian noise in words; ``scope`` names several releases."""
+        """Return a description of the cost ρ of Gaussian noise, in words.
+
+        ``scope`` says which releases together, if there are several.
+        """
         of = f", {scope}" if scope else ""
         return f"{self.words}{of}, by Gaussian noise of rho = {no_less(rho)}"
 
@@ -123,22 +129,25 @@ class AbstractPrivacy:
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The scales T of the numbers with which a record's budget grows: :class:`PerRecord`."""
+        """The scale T of each number with which the budget of a record grows.
+
+        It is empty for guarantees other than :class:`PerRecord`, where all records have one budget.
+        """
         return {}
 
     def larger(self) -> tuple[Larger, ...]:
-        """Return examples of records with larger budgets; none if all have the same budget."""
+        """Return examples of records with larger budgets; none if all budgets are equal."""
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor on ρ that covers every record, if the budget grows by ``scales``.
+        """Return the least factor on ρ with which a budget that grows by ``scales`` is enough.
 
-        Return None if no factor is enough.
+        It covers every record. Return None if no factor is enough.
         """
         return None if self.scales else 1.0
 
     def concern(self) -> str:
-        """Return a warning if the guarantee protects hardly anyone; otherwise an empty text."""
+        """Return the text of a warning if the guarantee protects hardly anyone; otherwise ""."""
         return ""
 
     def arguments(self) -> dict[str, Any]:
@@ -217,7 +226,7 @@ class AbstractPrivacy:
     # Bounds on tests between neighbours
 
     def implies(self, delta: float) -> "list[AbstractPrivacy]":
-        """Return guarantees that this one implies; an (ε, δ) among them has this δ."""
+        """Return guarantees that this guarantee implies; each (ε, δ) among them has the given δ."""
         return []
 
     def power(self, level: float) -> float | None:
@@ -229,28 +238,39 @@ class AbstractPrivacy:
         return None
 
     def growth(self, chance: float) -> float | None:
-        """Return a bound on the growth of log odds by an event of this probability, or None."""
+        """Return a bound on how much an event can raise the log odds that a record is in the data.
+
+        ``chance`` is the probability of the event with the record. None if no bound is known.
+        """
         return None
 
     def variation(self) -> float | None:
-        """Return the largest total variation between the outputs on neighbours; None if unknown."""
+        """Return the largest total variation distance of outputs on neighbouring data sets.
+
+        None if it is unknown.
+        """
         return None
 
     # Numbers for lower bounds on the error of every mechanism with the guarantee
 
     def chi_squared(self) -> tuple[float, str] | None:
-        """Return the largest χ² between the outputs on two neighbours, and its source in words.
+        """Return the largest χ² divergence between outputs on neighbours, and its source in words.
 
         Return None if no bound on χ² is known.
         """
         return None
 
     def epsilon_delta(self) -> tuple[float, float] | None:
-        """Return an implied (ε, δ), ε >= 0, for lower bounds without χ²; None if unknown."""
+        """Return an (ε, δ), ε >= 0, that this guarantee implies, or None if it is unknown.
+
+        Lower bounds on errors use it where χ² is unknown.
+        """
         return None
 
     def resampled(self, n: int) -> "tuple[AbstractPrivacy, str] | None":
-        """Return the guarantee for n draws from n records, and its rule in words; None if unknown.
+        """Return the guarantee for n draws with replacement from n records, and its rule in words.
+
+        None if it is unknown.
 
         Raises:
             ParameterError: resampling leaves no guarantee.
@@ -259,7 +279,7 @@ class AbstractPrivacy:
 
 
 def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
-    """Return the argument if it is a privacy guarantee; refuse anything else."""
+    """Return the argument if it is a privacy guarantee; raise an error for anything else."""
     if isinstance(privacy, AbstractPrivacy):
         return privacy
     raise ParameterError(
@@ -269,7 +289,10 @@ def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
 
 
 def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> AbstractPrivacy:
-    """Return the guarantee if Gaussian noise satisfies it; warn if it protects hardly anyone."""
+    """Return the guarantee if Gaussian noise satisfies it; otherwise raise.
+
+    It warns if the guarantee protects hardly anyone.
+    """
     if not (isinstance(privacy, AbstractPrivacy) and privacy.noise == "gaussian"):
         instead = privacy.instead if isinstance(privacy, AbstractPrivacy) else ""
         raise ParameterError(

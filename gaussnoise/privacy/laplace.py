@@ -28,14 +28,17 @@ class LaplaceQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The least scale of the discrete Laplace whose ε is within the budget, up to rounding."""
+        """The least scale of the discrete Laplace noise that the ε in ``budget`` allows.
+
+        OpenDP computes the ε of a scale; the least scale is found up to rounding.
+        """
         return _least_scale(
             self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity)
         )
 
     @cached_property
     def epsilon(self) -> float:
-        """The ε that OpenDP's privacy map charges for this scale."""
+        """The ε that OpenDP charges for noise of this scale; at most ``budget``."""
         return float(_laplace(self.scale).map(self.sensitivity))
 
     @property
@@ -45,7 +48,10 @@ class LaplaceQuery(PickledByArguments):
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
     def draw(self, count: int) -> list[int]:
-        """Return ``count`` independent noises; the operating system's randomness is not seeded."""
+        """Return ``count`` independent noises.
+
+        They come from the operating system's randomness, which cannot be seeded.
+        """
         return _laplace(self.scale)([0] * count)
 
 
@@ -65,7 +71,7 @@ class NoisyMaximum(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The scale of the exponential noise on each score."""
+        """The scale of the exponential noise on each score: the least that the budget allows."""
         return _least_scale(
             2 * self.sensitivity / self.budget,
             self.budget,
@@ -74,7 +80,7 @@ class NoisyMaximum(PickledByArguments):
 
     @cached_property
     def epsilon(self) -> float:
-        """The ε that OpenDP's privacy map charges."""
+        """The ε that OpenDP charges for choosing one index; at most ``budget``."""
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
@@ -92,7 +98,7 @@ class NoisyMaximum(PickledByArguments):
 
 @lru_cache(maxsize=8)
 def _laplace(scale: float) -> Any:
-    """Return OpenDP's measurement that adds discrete Laplace noise to 64-bit integers."""
+    """Return OpenDP's mechanism that adds discrete Laplace noise to vectors of 64-bit integers."""
     discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.domains import atom_domain, vector_domain

@@ -9,7 +9,10 @@ from .sampler import IntegerQuery
 
 
 class AbstractLattice:
-    """Integer answers of ``rank`` coordinates; 1 in the strategy is 2^bits lattice steps."""
+    """Noisy integer answers of ``rank`` coordinates, in steps of a fine lattice.
+
+    One unit of the strategy, the query that is answered with noise, is 2^bits lattice steps.
+    """
 
     bits: int
     query: IntegerQuery
@@ -25,7 +28,7 @@ class AbstractLattice:
 
     @property
     def noise_scale(self) -> float:
-        """The standard deviation of the drawn noise, in units of the strategy."""
+        """The standard deviation of the drawn noise, in units of the strategy (the query)."""
         return math.ldexp(self.scale, -self.bits)
 
     def draw(self) -> list[int]:

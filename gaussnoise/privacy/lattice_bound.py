@@ -19,7 +19,7 @@ MOST_STEPS = 2.0**53  # largest number of steps aimed at: half of what the sampl
 
 
 def lattice_bits(rho: float, grid: int = 0) -> int:
-    """Return how many more binary digits than ``grid`` a count needs for a budget ρ.
+    """Return how many binary digits, besides ``grid`` digits, a count needs for a budget ρ.
 
     One row is then at least ``2 MIN_STEPS √ρ`` lattice steps, and the noise on it has a standard
     deviation of at least MIN_STEPS steps.

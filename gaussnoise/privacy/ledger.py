@@ -229,7 +229,7 @@ class Ledger:
         requested_by: str | None = None,
         approval: str | None = None,
     ) -> "Ledger":
-        """Return this ledger with lines that are stored with every charge made through the result.
+        """Return this ledger with texts that are stored with every charge made through the result.
 
         Pass the result as ``ledger=``. :meth:`entries` and ``gaussnoise ledger show`` show the
         lines. They are stored as given, without any effect on releases, and are public: they must
@@ -279,31 +279,31 @@ class Ledger:
 
     @property
     def charges(self) -> int:
-        """The number of charges, including those of lost draws."""
+        """The number of charges so far; draws that were lost in a crash are included."""
         with transaction(self.path) as database:
             return numbers_in(database)[0]
 
     @property
     def refusals(self) -> int:
-        """The number of refusals; no budget bounds what they reveal about the data."""
+        """The number of refused releases; no budget bounds what refusals reveal about the data."""
         with transaction(self.path) as database:
             return numbers_in(database)[1]
 
     @property
     def spent(self) -> float:
-        """The ρ that is charged so far, rounded up."""
+        """The ρ that all charges so far cost together, rounded up."""
         with transaction(self.path) as database:
             return spent_rho(database)
 
     @property
     def remaining(self) -> float:
-        """The ρ that can still be charged, rounded down."""
+        """The ρ that new charges can still cost, rounded down."""
         with transaction(self.path) as database:
             return 0.0 + rounded_down(left_rho(database))
 
     @property
     def spent_delta(self) -> float:
-        """The δ that is charged for thresholds so far, rounded up."""
+        """The δ that all charges so far cost for thresholds on counts, rounded up."""
         with transaction(self.path) as database:
             return spent_delta(database)
 
@@ -440,7 +440,10 @@ class Ledger:
         )
 
     def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
-        """Return the cost in this budget; refuse a cost that grows with more numbers than it.
+        """Return what a release costs in the budget of this ledger, rounded up.
+
+        If ``privacy`` has a cost that grows with numbers in a record, the budget must grow with the
+        same numbers.
 
         Raises:
             BudgetError: no multiple of the budget is enough for every record.

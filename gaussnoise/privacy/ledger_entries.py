@@ -23,9 +23,9 @@ REFUSAL_COLUMNS = "attempt, id, protects, request, target, begun"
 
 
 class Note(NamedTuple):
-    """The owner's lines on a charge: its purpose, who asked for it, and its approval.
+    """Texts that the owner stores with a charge: its purpose, who asked for it, and its approval.
 
-    They are stored as given, without any effect.
+    They are stored as given, and have no effect on the charge.
     """
 
     purpose: str | None = None
@@ -34,7 +34,7 @@ class Note(NamedTuple):
 
     @property
     def lines(self) -> dict[str, str]:
-        """The given lines, by name."""
+        """The texts that were given, by name; texts that were not given are left out."""
         return {name: line for name, line in self._asdict().items() if line is not None}
 
 
@@ -98,7 +98,7 @@ class LedgerEntry:
 def entries_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield charges, oldest first: all charges, or those that an SQL condition selects."""
+    """Yield the ledger's charges, oldest first: all, or those that an SQL condition selects."""
     rho, most = Fraction(budget_of(database)), Fraction(delta_of(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if knows_draws(database) else ", NULL"
@@ -130,7 +130,7 @@ def entries_in(
 def refusals_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield refusals, oldest first: all refusals, or those that an SQL condition selects."""
+    """Yield the refusals in the ledger, oldest first: all, or those an SQL condition selects."""
     if not _knows_refusals(database):
         return
     columns = REFUSAL_COLUMNS + _note_columns(database, "refusals")
@@ -144,7 +144,7 @@ def refusals_in(
 
 
 def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry]:
-    """Return the newest ``count`` charges and refusals, or all if it is None, oldest first."""
+    """Return the newest ``count`` charges and refusals, oldest first; all if ``count`` is None."""
     tables = ("entries", "refusals") if _knows_refusals(database) else ("entries",)
     attempts = " UNION ALL ".join(f"SELECT attempt FROM {table}" for table in tables)
     where, values = "true", []
@@ -165,7 +165,10 @@ def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
 
 
 def draws_in(database: sqlite3.Connection) -> int | None:
-    """Return the number of discrete Gaussians in all charges; None if there may be other noise."""
+    """Return the number of discrete Gaussian draws in all charges.
+
+    None if some charges do not record it: they may have other noise.
+    """
     if not knows_draws(database):
         return None if numbers_in(database)[0] else 0
     draws = [count for (count,) in database.execute("SELECT draws FROM entries")]
@@ -175,12 +178,18 @@ def draws_in(database: sqlite3.Connection) -> int | None:
 
 
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
-    """Return charges without a complete result: it is being drawn, or the program died."""
+    """Return the charges that have no complete result.
+
+    A result is still being drawn, or its program died.
+    """
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
 
 
 def _note_columns(database: sqlite3.Connection, table: str) -> str:
-    """Return SQL columns of the notes for a table of attempts; NULL in ledgers without notes."""
+    """Return SQL that selects the note of every row in a table of charges or refusals.
+
+    It selects NULL in ledgers without notes.
+    """
     if not _has_table(database, "notes"):
         return ", NULL" * len(Note._fields)
     return "".join(
@@ -190,7 +199,7 @@ def _note_columns(database: sqlite3.Connection, table: str) -> str:
 
 
 def _note(lines: Sequence[object]) -> Note:
-    """Return a note from the values of its columns."""
+    """Return a note made from the values of its columns in the database."""
     _check_text(*(line or "" for line in lines))
     return Note(*lines)  # pyright: ignore[reportArgumentType] (checked)
 
@@ -207,12 +216,12 @@ def _has_table(database: sqlite3.Connection, name: str) -> bool:
 
 
 def _damaged(what: str) -> LedgerError:
-    """Return the error for values that no ledger holds."""
+    """Return the error for stored values that no undamaged ledger has; ``what`` names them."""
     return LedgerError(f"ledger: {what} is damaged; {DAMAGED}")
 
 
 def _check_text(*values: object) -> None:
-    """Raise LedgerError unless all of these values are text."""
+    """Raise LedgerError for a damaged entry unless all of the values are text."""
     if not all(type(value) is str for value in values):
         raise _damaged("an entry")
 
@@ -225,7 +234,7 @@ def _parsed(request: str) -> dict[str, str]:
 
 
 def spent_units(database: sqlite3.Connection) -> int:
-    """Return the number of units of the budget that are charged."""
+    """Return the number of units that are charged; the whole budget is ``BUDGET_UNITS`` units."""
     return sum(units for (units,) in database.execute("SELECT units FROM entries"))
 
 
@@ -242,7 +251,10 @@ def left_rho(database: sqlite3.Connection) -> Fraction:
 
 
 def spent_delta_units(database: sqlite3.Connection) -> int:
-    """Return the number of units of the budget's δ that are charged."""
+    """Return how many units of the budget for δ are charged.
+
+    The whole budget is ``BUDGET_UNITS`` units.
+    """
     if not knows_delta(database):
         return 0
     return sum(units for (units,) in database.execute("SELECT delta_units FROM entries"))
@@ -255,7 +267,10 @@ def spent_delta(database: sqlite3.Connection) -> float:
 
 
 def delta_of(database: sqlite3.Connection) -> float:
-    """Return the largest δ that all thresholds may cost together, fixed on creation; 0 if none."""
+    """Return the budget for δ: the most that thresholds on counts may cost together.
+
+    It is fixed when the ledger is created, and 0 if thresholds are not allowed.
+    """
     if not knows_delta(database):
         return 0.0
     try:
@@ -269,7 +284,10 @@ def delta_of(database: sqlite3.Connection) -> float:
 
 
 def scales_of(database: sqlite3.Connection) -> dict[str, float]:
-    """Return the scales of the numbers with which the budget grows; empty if it does not grow."""
+    """Return the scales T of the numbers in a record with which its budget grows.
+
+    It is empty if the ledger has one budget for all records.
+    """
     if not knows_scales(database):
         return {}
     try:
@@ -283,7 +301,7 @@ def scales_of(database: sqlite3.Connection) -> dict[str, float]:
 
 
 def budget_of(database: sqlite3.Connection) -> float:
-    """Return the budget ρ, fixed on creation."""
+    """Return the budget ρ of the ledger, which is fixed when the ledger is created."""
     try:
         ((rho,),) = database.execute("SELECT rho FROM budget")
         budget = float.fromhex(rho)
@@ -314,14 +332,20 @@ def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]
 
 
 def units_of(cost: float, budget: float) -> int:
-    """Return the number of units of the budget that a cost takes, rounded up."""
+    """Return how many units of the budget a cost takes, rounded up.
+
+    The whole budget is ``BUDGET_UNITS`` units.
+    """
     return math.ceil(Fraction(cost) / Fraction(budget) * BUDGET_UNITS)
 
 
 def result_of(
     database: sqlite3.Connection, id: str, request: Mapping[str, str]
 ) -> LedgerEntry | None:
-    """Return the entry that has, or will have, the result of this id; None if there is none."""
+    """Return the charge for the result called ``id``, finished or still being drawn; or None.
+
+    Raise LedgerError if the request of an earlier use of the id differs from this request.
+    """
     entry = None
     for entry in entries_in(database, "id = ?", id):
         if changed := _differences(entry.request, request):
@@ -333,5 +357,5 @@ def result_of(
 
 
 def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return the names of the parts in which two requests differ."""
+    """Return the names of the fields in which two requests for a release differ."""
     return [name for name in {**first, **second} if first.get(name) != second.get(name)]

@@ -87,7 +87,10 @@ def new_tables(
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """Yield a checked ledger in a transaction: undone on errors, otherwise committed to disk."""
+    """Yield the ledger's database, checked, within a transaction.
+
+    The transaction is undone on errors, and otherwise committed and on disk.
+    """
     _check_one_name(path)
     with sqlite_errors(path):
         uri = f"{path.as_uri()}?mode=rw"  # "rw" never creates a ledger
@@ -178,7 +181,7 @@ def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> No
 
 
 def _upgrade(database: sqlite3.Connection) -> None:
-    """Add the tables and columns that the oldest ledgers lack."""
+    """Add the tables and columns that ledgers of the first versions lack."""
     for statement in _LATER_TABLES.split(";"):
         database.execute(statement)
     for name, kind in (("draws", "INTEGER"), ("protects_key", "TEXT")):
@@ -187,7 +190,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _settle_home(database: sqlite3.Connection, here: Path) -> None:
-    """Give a ledger its identity, and record its path."""
+    """Give a new ledger a random identity, and record its path, so that copies are recognised."""
     database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
 
 
@@ -228,12 +231,12 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _journal(path: Path) -> Path:
-    """Return the path of SQLite's journal, with which a transaction is undone."""
+    """Return the path of SQLite's journal file, which can undo an interrupted transaction."""
     return path.with_name(path.name + "-journal")
 
 
 def _waits(path: Path) -> bool:
-    """Return whether opening this path may block, because it is a pipe or not a regular file."""
+    """Return whether opening this path may wait forever: it is a pipe or no regular file."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -241,7 +244,7 @@ def _waits(path: Path) -> bool:
 
 
 def _identity(path: Path) -> str | None:
-    """Return the identity of the ledger at a path, or None if there is none."""
+    """Return the random identity of the ledger at a path, or None if no ledger is there."""
     if _waits(path) or _waits(_journal(path)):
         return None
     try:
@@ -273,7 +276,7 @@ _MEANINGS = {
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Raise a LedgerError instead of an SQLite error."""
+    """Raise a LedgerError with a hint for every SQLite error within the block."""
     try:
         yield
     except sqlite3.Error as error:
@@ -291,35 +294,38 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code."""
+    """Return SQLite's primary result code of an error."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def knows_draws(database: sqlite3.Connection) -> bool:
-    """Return whether charges record their number of draws; those of old ledgers do not."""
+    """Return whether the ledger records how many noises each charge draws.
+
+    Ledgers of the first versions do not.
+    """
     return _knows(database, "draws")
 
 
 def _knows(database: sqlite3.Connection, name: str) -> bool:
-    """Return whether the table of charges has a column of this name."""
+    """Return whether the table of charges in the ledger has a column of this name."""
     return any(column[1] == name for column in database.execute("PRAGMA table_info(entries)"))
 
 
 def knows_delta(database: sqlite3.Connection) -> bool:
-    """Return whether the budget includes a δ, fixed on creation."""
+    """Return whether the ledger has a budget for δ, which is fixed when it is created."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_DELTA, _FORMAT_BOTH)
 
 
 def knows_scales(database: sqlite3.Connection) -> bool:
-    """Return whether the budget grows with numbers in a record, fixed on creation."""
+    """Return whether the budget grows with numbers in a record, which is fixed on creation."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_SCALES, _FORMAT_BOTH)
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold the lock of a file within the block; first wait until no other program holds it.
+    """Wait until no other program holds the lock of a file, then hold it within the block.
 
     The lock is a transaction on an empty file, which ends when this program dies.
     """
@@ -331,7 +337,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def locked(lock: sqlite3.Connection) -> bool:
-    """Try to take the lock until its timeout, and return whether it was taken."""
+    """Try to take the lock, waiting up to the connection's timeout; return whether it was taken."""
     try:
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:

@@ -117,17 +117,20 @@ class Results:
 
     @property
     def folder(self) -> Path:
-        """The folder for lock files, and for results without a path of their own."""
+        """The folder for lock files, and for results that were given no path of their own."""
         return self.path.with_name(self.path.name + ".releases")
 
     def _lock_file(self, id: str) -> Path:
-        """Return the lock file of an id; all links to the ledger have the same one."""
+        """Return the path of the file that programs lock while they work on a result ``id``.
+
+        It is the same for all links to the ledger.
+        """
         path = Path(os.path.realpath(self.path))
         return path.with_name(path.name + ".releases") / f"{_file_name(id)}.lock"
 
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
-        """Hold the lock of an id within the block, once no other program works on the id.
+        """Wait until no other program works on the id, then hold its lock within the block.
 
         The lock avoids needless draws. Privacy does not depend on it, since every draw has its own
         charge.
@@ -146,7 +149,10 @@ class Results:
             yield
 
     def tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Remove unfinished files of dead programs: those whose lock is free."""
+        """Remove the scratch files of unfinished results whose program is dead.
+
+        A program is dead if the lock of its result is free.
+        """
         for entry in unfinished:
             scratch, path = (
                 Path(entry.target).with_name(_scratch_name(entry)),
@@ -177,7 +183,7 @@ class Results:
         draws: int | None,
         ready: Callable[[], object] | None,
     ) -> LedgerEntry:
-        """Return the entry that has the result of this id, or a new charge, which is on disk."""
+        """Return the existing charge for this id, or a new charge, which is on disk on return."""
         with transaction(self.path, "IMMEDIATE") as database:
             current = result_of(database, id, request)
             if current is not None and current.state != "reserved":
@@ -238,7 +244,10 @@ class Results:
     def _draw(
         self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]
     ) -> LedgerEntry:
-        """Write the result to a scratch folder, then record its digest in the ledger."""
+        """Write the result to a scratch folder, and record its sha256 in the ledger.
+
+        Return the updated charge.
+        """
         written = True
         try:
             with new_folder(scratch) as folder:
@@ -268,7 +277,7 @@ class Results:
         raise DataError(_REFUSED)
 
     def _refuse(self, entry: LedgerEntry) -> None:
-        """Turn a charge for which nothing was drawn into a recorded refusal."""
+        """Turn a charge for which nothing was drawn into a refusal; its budget is free again."""
         columns = REFUSAL_COLUMNS
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (
@@ -282,7 +291,10 @@ class Results:
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
-        """Record that a result is complete; from now on, it is published and not drawn again."""
+        """Record in the ledger that a result is complete; it will be published, never drawn again.
+
+        Return the updated charge.
+        """
         with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
@@ -298,7 +310,7 @@ class Results:
 
     @staticmethod
     def _written(scratch: Path, write: Callable[[Path], object]) -> str:
-        """Write a new result, and return its digest once it is on disk."""
+        """Write a new result to the scratch folder, and return its sha256 once it is on disk."""
         try:
             write(scratch)
             sync(scratch)
@@ -312,7 +324,10 @@ class Results:
         raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
 
     def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
-        """Publish a written result, also that of another program, and seal its entry."""
+        """Move a written result to its place, and mark its charge as finished.
+
+        The result may also have been written by another program.
+        """
         if os.path.realpath(entry.target) != os.path.realpath(place):
             raise LedgerError(
                 f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
@@ -333,7 +348,10 @@ class Results:
 
 
 def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """Return the units of the budget's δ that a δ takes, rounded up; refuse more than are left."""
+    """Return how many units of the budget for δ this δ takes, rounded up.
+
+    Raise BudgetError if fewer units are left.
+    """
     most = delta_of(database)
     if delta == 0:
         return 0
@@ -356,7 +374,7 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
 
 @contextmanager
 def _held(parent: Path) -> Iterator[Path]:
-    """Yield the folder of a result, held open; raise OutputError if it cannot be opened."""
+    """Yield the folder for a result, held open; raise OutputError if it cannot be opened."""
     with contextlib.ExitStack() as stack:
         try:
             inside = stack.enter_context(held(parent))
@@ -369,12 +387,18 @@ def _held(parent: Path) -> Iterator[Path]:
 
 
 def _file_name(id: str) -> str:
-    """Return a file name for an id; different ids have different names even if case is ignored."""
+    """Return a file name for the id of a result.
+
+    Different ids have different names, also where file names ignore case.
+    """
     return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """Return the name of an attempt's scratch folder, next to its target: one move publishes it."""
+    """Return the name of the folder in which a charge's result is written.
+
+    It is next to the final place, so that one move publishes the result.
+    """
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 
@@ -383,7 +407,10 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """Return the sha256 of a file, or of a directory's ``release.json`` if its files match it."""
+    """Return the sha256 of a result: of a file, or of a directory's ``release.json``.
+
+    None if the result is missing, or if its files do not match ``release.json``.
+    """
     try:
         if not result.is_dir():
             return file_digest(result)

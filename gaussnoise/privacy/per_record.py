@@ -154,9 +154,10 @@ class PerRecord(AbstractPrivacy):
         return {"definition": "per-record zCDP", "rho": self.privacy.rho, "scales": self.scales}
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least c with ``P(r) <= c ρ (1 + Σ (v_j/T'_j)²)`` for all r; None without one.
+        """Return the least c with ``P(r) <= c ρ (1 + Σ_j (v_j/T'_j)²)`` for all records r, or None.
 
-        T' is ``scales``. Both sides are sums of squares v_j²: coefficients are compared.
+        P(r) is the budget of record r with the numbers v_j, and T' is ``scales``. Both sides are
+        sums of squares v_j², whose coefficients are compared. None if no c is enough.
         """
         if not set(self.scales) <= set(scales):
             return None
@@ -167,7 +168,10 @@ class PerRecord(AbstractPrivacy):
         return rounded_up(max([Fraction(1), *(ratio**2 for ratio in ratios)]))
 
     def chi_squared(self) -> tuple[float, str]:
-        """Return the largest χ² for a record whose numbers are zero; for others it is larger."""
+        """Return the largest χ² divergence for a record whose numbers are zero, and its source.
+
+        It is larger for other records.
+        """
         return (
             math.expm1(min(2 * self.privacy.rho, 709.0)) if self.privacy.rho < 354 else math.inf,
             _HCR,
@@ -175,12 +179,18 @@ class PerRecord(AbstractPrivacy):
 
 
 def holds(scales: Mapping[str, float]) -> dict[str, str]:
-    """Return a JSON field that says for which records a stated ε holds; {} if for all."""
+    """Return a field for JSON that says for which records a stated ε holds.
+
+    It is {} if the ε holds for all records.
+    """
     return {"holds": _AT_ZERO} if scales else {}
 
 
 def holds_text(scales: Mapping[str, float]) -> str:
-    """Return words that say for which records a stated ρ or ε holds; "" if for all."""
+    """Return words that say for which records a stated ρ or ε holds.
+
+    The text is empty if it holds for all records.
+    """
     return f", {_AT_ZERO}" if scales else ""
 
 

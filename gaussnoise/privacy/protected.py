@@ -9,7 +9,9 @@ from typing import final
 @final
 @dataclass(frozen=True)
 class Protected:
-    """A unit and a neighbouring relation; the costs of releases that protect equal ones add up.
+    """The protected unit and the neighbouring relation of a release.
+
+    The costs of releases that protect equal units and relations add up.
 
     Attributes:
         unit: the unit in words, which are not compared: they may say how many of its rows count.
@@ -32,13 +34,13 @@ class Protected:
 
     @property
     def words(self) -> str:
-        """The unit and the relation in words."""
+        """The protected unit (such as one person) and the neighbouring relation, in words."""
         same = f" of the same {', '.join(self.public)}" if self.public else ""
         return f"{self.unit} under {self.neighbors}{same}"
 
     @property
     def key(self) -> str:
-        """The text that a ledger stores and compares; equal values have equal texts."""
+        """A text that ledgers store and compare: equal units and relations have equal texts."""
         compared = {own.name: getattr(self, own.name) for own in fields(self) if own.compare}
         return json.dumps(compared, sort_keys=True)
 
@@ -52,15 +54,18 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
         other: the unit and relation of the other release: a value, or only words.
     """
     if isinstance(other, str):
-        return _whole(words) == _whole(other)
+        return _without_counted_rows(words) == _without_counted_rows(other)
     if key is not None:
         return key == other.key
-    known = {_whole(other.words)}
+    known = {_without_counted_rows(other.words)}
     if other.person is not None and other.reports is None:
         known.add(f"one person (column {other.person!r}) under {other.neighbors}")
-    return _whole(words) in known
+    return _without_counted_rows(words) in known
 
 
-def _whole(words: str) -> str:
-    """Return the words without the number of counted rows: the budget covers the whole person."""
+def _without_counted_rows(words: str) -> str:
+    """Return the words without the part on how many rows are counted.
+
+    The budget covers all rows of a person.
+    """
     return re.sub(r", of whom at most \d+ \w+ (is|are) counted", "", words)

@@ -36,7 +36,7 @@ _MOST_THREADS = 8
 
 @dataclass(frozen=True)
 class IntegerQuery(PickledByArguments):
-    """An integer query of known squared sensitivity, and the ρ that it may cost.
+    """A query with integer answers of known squared ℓ2 sensitivity, and the ρ that it may cost.
 
     Attributes:
         sensitivity_squared: largest squared change of the integer answer between neighbours, an
@@ -49,12 +49,15 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def distance(self) -> float:
-        """The sensitivity, rounded up to a float: OpenDP's d_in."""
+        """The ℓ2 sensitivity, rounded up to a float, which OpenDP calls d_in."""
         return root_above(self.sensitivity_squared)
 
     @cached_property
     def scale(self) -> float:
-        """The least scale of the discrete Gaussian whose ρ is within the budget, up to rounding."""
+        """The least scale of the discrete Gaussian noise that the ρ in ``budget`` allows.
+
+        OpenDP computes the ρ of a scale; the least scale is found up to rounding.
+        """
         if not self.budget > 0:
             raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
@@ -73,16 +76,22 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def rho(self) -> float:
-        """The ρ that OpenDP's privacy map charges for this scale."""
+        """The ρ that OpenDP charges for noise of this scale; at most ``budget``."""
         return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
-        """Return ``count`` independent noises; the operating system's randomness is not seeded."""
+        """Return ``count`` independent noises.
+
+        They come from the operating system's randomness, which cannot be seeded.
+        """
         return discrete_gaussian(self.scale)([0] * count)
 
 
 class NoiseStream:
-    """A given number of noises, drawn ahead in threads (OpenDP releases Python's lock)."""
+    """A given number of independent noises, drawn in other threads before they are asked for.
+
+    OpenDP releases Python's lock while it draws.
+    """
 
     def __init__(
         self, draw: "Callable[[int], ArrayLike]", count: int, pool: ThreadPoolExecutor
@@ -116,7 +125,7 @@ class NoiseStream:
 
 
 def drawn(query: IntegerQuery, count: int) -> Integers:
-    """Return ``count`` independent noises, drawn in this thread."""
+    """Return ``count`` independent noises of the query, drawn in the calling thread."""
     sizes = [min(_CHUNK, count - start) for start in range(0, count, _CHUNK)]
     parts = [np.asarray(query.draw(size)).astype(np.int64, casting="safe") for size in sizes]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
@@ -126,7 +135,10 @@ def drawn(query: IntegerQuery, count: int) -> Integers:
 def noise_stream(
     draw: "Callable[[int], ArrayLike]", count: int, threads: int
 ) -> Iterator[NoiseStream]:
-    """Yield a stream of ``count`` noises, drawn ahead; noises that are not taken are discarded."""
+    """Yield a stream of ``count`` noises, which threads draw ahead.
+
+    Noises that are not taken within the block are discarded.
+    """
     pool = ThreadPoolExecutor(threads)
     try:
         yield NoiseStream(draw, count, pool)
@@ -140,7 +152,10 @@ def sampling_threads() -> int:
 
 
 def discrete_gaussian(scale: float) -> Any:
-    """Return OpenDP's measurement that adds discrete Gaussians of ``scale`` to 64-bit integers."""
+    """Return OpenDP's mechanism that adds discrete Gaussian noise of this scale to integers.
+
+    It maps vectors of 64-bit integers.
+    """
     return _opendp()(scale)
 
 
@@ -187,7 +202,10 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """Raise NotAvailableError for wrong charges or draws; a correct OpenDP fails once in 10¹³."""
+    """Raise NotAvailableError if OpenDP charges or draws wrongly, as tests of a few values show.
+
+    A correct OpenDP fails with a probability of 10⁻¹³.
+    """
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2

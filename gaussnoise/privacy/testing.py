@@ -48,7 +48,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
 
 def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.5) -> float:
-    r"""Return a bound that the posterior exceeds with probability at most ``chance``.
+    r"""Return a bound that a posterior probability exceeds with probability at most ``chance``.
 
     Suppose that a person knows all other records, believes with probability ``prior`` that the
     record is in the data, and sees the output or any part of it. If the record is in the data, the
@@ -159,7 +159,10 @@ def _variation(function: str, privacy: object) -> float:
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
-    """Return a bound on the growth of log odds by an event of this probability."""
+    """Return a bound on how much an event can raise the log odds that a record is in the data.
+
+    ``chance`` is the probability of the event with the record.
+    """
     own = privacy.growth(chance)
     if own is not None:
         return own
@@ -169,7 +172,7 @@ def _growth(privacy: AbstractPrivacy, chance: float) -> float:
 
 
 def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
-    """Return the guarantees that ``privacy`` implies; raise if there are none."""
+    """Return the guarantees that ``privacy`` implies; raise NotAvailableError if none is known."""
     found = privacy.implies(_DELTA)
     if not found:
         raise NotAvailableError(

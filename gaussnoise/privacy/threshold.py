@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True)
 class ThresholdQuery(PickledByArguments):
-    """Counts of unlisted keys, and the budget for showing the frequent ones.
+    """Counts of keys that are not listed in advance, and the budget for showing frequent keys.
 
     Formal guarantees:
         * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except with probability δ, no key is
@@ -83,7 +83,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _bits(self) -> int:
-        """The number of lattice steps per row, as an exponent of two."""
+        """The number b such that one row is 2^b lattice steps."""
         bits = lattice_bits(self.rho)
         if bits > _MOST_BITS:
             raise ParameterError(
@@ -94,13 +94,17 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _distances(self) -> tuple[int, float, int]:
-        """OpenDP's d_in in lattice steps; its ℓ2 length is rounded up to a float."""
+        """The sensitivity that OpenDP asks for, d_in: (keys, ℓ2 length, largest change).
+
+        ``keys`` is how many counts change between neighbours. The other two are in lattice steps,
+        and the ℓ2 length is rounded up to a float.
+        """
         squared = self.change.length_squared << (2 * self._bits)
         return self.change.keys, root_above(squared), self.change.most << self._bits
 
     @cached_property
     def _scale(self) -> float:
-        """The scale of the discrete Gaussian, in lattice steps."""
+        """The scale of the discrete Gaussian noise on each count, in lattice steps."""
         scale = self._distances[1] / math.sqrt(2 * self.rho) * (1 + 2.0**-40)
         if not scale <= MAX_SCALE:
             raise ParameterError(
@@ -111,7 +115,10 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least threshold that OpenDP charges within the budget, up to 2⁻²⁰ deviations."""
+        """The least threshold whose ρ and δ, charged by OpenDP, are within the budget.
+
+        It is in lattice steps, and least up to 2⁻²⁰ of the noise's standard deviation.
+        """
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
@@ -141,7 +148,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def spent(self) -> tuple[float, float]:
-        """The ρ and δ that are charged for the noise that is drawn."""
+        """The ρ and δ that are charged for the noise and the threshold."""
         return self._charge(self._threshold)
 
     @property
@@ -176,7 +183,7 @@ class ThresholdQuery(PickledByArguments):
 
 @lru_cache(maxsize=8)
 def _measurement(scale: float, threshold: int) -> Any:
-    """Return OpenDP's measurement that shows the noisy counts that reach the threshold."""
+    """Return OpenDP's mechanism that adds noise to counts, and shows those above a threshold."""
     discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.domains import atom_domain, map_domain

@@ -7,7 +7,10 @@ from .sampler import discrete_gaussian
 
 
 def rho_through_zcdp(epsilon: float, delta: float) -> float:
-    """Return the largest ρ found whose zCDP implies (ε, δ) by OpenDP's conversion, or 0."""
+    """Return the largest ρ found such that ρ-zCDP implies (ε, δ)-privacy; 0 if none is found.
+
+    OpenDP's conversion from zCDP gives the ε.
+    """
     log = -math.log(delta)
     # start from a ρ that is valid by Bun & Steinke (2016), Proposition 1.3
     low = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2 * (1 - 1e-9)
@@ -24,7 +27,7 @@ def rho_through_zcdp(epsilon: float, delta: float) -> float:
 
 @lru_cache(1024)  # a call takes milliseconds, and all releases of a mechanism repeat it
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
-    """Return the ε of OpenDP's conversion of ρ-zCDP to (ε, δ)."""
+    """Return an ε such that ρ-zCDP implies (ε, δ)-privacy, by OpenDP's conversion."""
     unit = discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.combinators import make_zCDP_to_approxDP
