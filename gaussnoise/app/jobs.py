@@ -49,7 +49,7 @@ class Job:
 
     @property
     def command(self) -> str:
-        """The command, as a user would type it in a shell."""
+        """The command line, as a user would type it in a shell."""
         return shlex.join(("gaussnoise", *self.words))
 
 
@@ -68,14 +68,14 @@ class Jobs:
 
     @property
     def last(self) -> Job | None:
-        """The running job, which another server may have started, or else the last one."""
+        """The running job, or else the last one that ran; another server may have started it."""
         if self._task is None or self._task.done():
             self._job = self._left() or self._job
         return self._job
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job runs."""
+        """Whether a job is running."""
         job = self.last
         return job is not None and job.status is None
 
@@ -100,7 +100,7 @@ class Jobs:
         return job
 
     def _place(self, job: Job) -> BinaryIO:
-        """Return the locked file for a job's output; its record is written beside it."""
+        """Return the open, locked file for a job's standard output; also write the job's record."""
         try:
             self._at("").mkdir(mode=0o700, exist_ok=True)
             said = _private(self._at(_SAID))
@@ -147,7 +147,7 @@ class Jobs:
             job.status = status
 
     def _left(self) -> Job | None:
-        """Return the job that another server started, if its files are there."""
+        """Return the job that another server started, from its record; None without a record."""
         try:
             found = read_json(self._at(_RECORD))
             process, words = found["process"], tuple(map(str, found["words"]))
@@ -172,7 +172,7 @@ class Jobs:
         self._at(_RECORD).unlink(missing_ok=True)
 
     def _note(self, job: Job) -> None:
-        """Write the record by which another server finds a job."""
+        """Write the record of a job, by which a later server finds the job."""
         record = {name: getattr(job, name) for name in ("name", "words", "begun", "process")}
         scratch = self._at(f"{_RECORD}.partial")
         with _private(scratch) as file:
@@ -204,7 +204,7 @@ class Jobs:
         return said.decode("utf-8", "replace"), warned.decode("utf-8", "replace")
 
     def cancel(self) -> None:
-        """Interrupt the command, as Ctrl-C does, so that it removes its unfinished files."""
+        """Stop the running command by SIGTERM, upon which it removes its unfinished files."""
         job = self.last
         if job is not None and job.status is None and job.process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -216,7 +216,7 @@ def _command(words: Sequence[str]) -> list[str]:
 
 
 def _private(path: Path) -> BinaryIO:
-    """Open a file for writing that only its owner can read; its content is not changed."""
+    """Open a file for writing, and keep its content; a new file can be read by its owner alone."""
     return open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
 
 

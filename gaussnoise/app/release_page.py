@@ -113,7 +113,15 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
 def _form(
     state: State, budget: float, known: set[str], begun: str, accepted: Callable[[], bool]
 ) -> None:
-    """Draw the choices for a release; ``begun`` is the name of one that was interrupted."""
+    """Draw the form for a release, and the button that makes it.
+
+    Args:
+        state: the state of the server.
+        budget: the rho of the release.
+        known: names that earlier releases have.
+        begun: the name of a release that was interrupted, which the form proposes; else empty.
+        accepted: returns whether the user accepts the warnings of the check.
+    """
     project = state.project
     usual = Wish(free_name("release", known))._asdict()
     own = usual | load_options(project.schema, "release")
@@ -185,9 +193,11 @@ def _form(
 
 
 def _before(state: State) -> Callable[[], bool] | None:
-    """Draw the check of the rows; None without an answer, else whether its warnings are accepted.
+    """Draw the check of the rows before the release, which costs nothing.
 
-    Nothing is charged for it, and a release that was made cannot be taken back.
+    Returns:
+        A function that returns whether the user has accepted all warnings of the check; None if
+        there is no finished check of the present rows.
     """
     job, last = state.checked, state.jobs.last
     with ui.card():
@@ -212,7 +222,7 @@ def _before(state: State) -> Callable[[], bool] | None:
 
 
 def warns(job: Job) -> bool:
-    """Return whether the answer of a check has a warning."""
+    """Return whether the output of a finished check contains a warning."""
     return any(line.startswith("WARNING: ") for line in job.said.splitlines())
 
 

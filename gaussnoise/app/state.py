@@ -34,7 +34,7 @@ class _Counted(NamedTuple):
 @final
 @dataclass
 class State:
-    """A server's project, with the last plan that was computed for it, and the last check."""
+    """What all pages of a server share: the project, its jobs, the last plan and the last check."""
 
     project: Project
     jobs: Jobs = field(init=False)
@@ -45,7 +45,7 @@ class State:
         self.jobs = Jobs(self.project.folder)
 
     async def plan(self, rho: float | None = None) -> Plan:
-        """Return the plan that the project states, at the budget ``rho`` if it is given.
+        """Return the plan that the schema file asks for; ``rho``, if given, replaces the file's budget.
 
         The noise is computed once, outside the event loop, and then scaled to other budgets.
 
@@ -97,7 +97,7 @@ def _counted(schema: Path) -> _Counted:
 
 
 def _mark(file: Path) -> tuple[int, int]:
-    """Return the size of a file, and the time when it was last changed; zeros without a file."""
+    """Return a file's size in bytes and its last change in nanoseconds; (0, 0) without a file."""
     try:
         found = file.stat()
     except OSError:

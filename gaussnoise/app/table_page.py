@@ -41,7 +41,10 @@ _PERSONS, _RESULT = -1, AT_CHECK  # numbers of two cards of the page; others: a 
 
 
 def table_page(state: State, at: int | None = None) -> None:
-    """Draw the page; after a change of the card ``at``, scroll to this card."""
+    """Draw the page of the table and its columns, and scroll to the card ``at`` if it is given.
+
+    The number ``at`` is the index of a column, or one of two negative numbers for other cards.
+    """
     with frame(state, "/", "Table: what the data may contain"):
         project = state.project
         schema = None
@@ -139,7 +142,10 @@ _READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
 
 
 def _left(state: State, job: Job) -> None:
-    """Offer columns that a job read after its server had been stopped."""
+    """Draw a button that takes over the columns that ``job`` read from the file.
+
+    The job was started by a server that was stopped before the job ended.
+    """
     scratch = state.project.inside(job.words[2])
     if job.status == 0 and scratch.is_file():
         ui.label("The file was read while the server was stopped.")
@@ -242,9 +248,15 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 def _form(
     attribute: Attribute | None, ends: str = ""
 ) -> Callable[[str, Attribute | None], Attribute]:
-    """Draw the fields of a column, checked while the user types; return a function to read them.
+    """Draw the fields that describe a column, which are checked while the user types.
 
-    ``ends`` are those that are proposed for sums and means.
+    Args:
+        attribute: the attribute at the beginning; None for a new column.
+        ends: the lowest and highest value that are proposed for sums and means, as text, or "".
+
+    Returns:
+        A function that returns the described attribute, from the column's name and the attribute
+        before the change.
     """
     start = "texts" if attribute is None else kind_of(attribute)
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
@@ -322,7 +334,7 @@ def _form(
 
 
 def _rows(text: str) -> int:
-    """Return the height of a text field in lines: as many as the text has, at most twelve."""
+    """Return the height of a text field in lines: as many as the text has, between 2 and 12."""
     return min(max(text.count("\n") + 1, 2), 12)
 
 
@@ -437,7 +449,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
 
 
 def _whose(person: str, most: int) -> str:
-    """Return a phrase: which rows belong to one person, and the largest number of them."""
+    """Return a clause that says which rows belong to a person, and how many of them count."""
     if person:
         rows = "1 row of a person counts" if most == 1 else f"{most} rows of a person count"
         return f"{person} names the person; {rows}"
@@ -445,7 +457,12 @@ def _whose(person: str, most: int) -> str:
 
 
 def consequence(person: str, most: int) -> str:
-    """Return a sentence that explains the choice of persons and of their largest number of rows."""
+    """Return sentences on who is protected, for a column that names the person and a limit of rows.
+
+    Args:
+        person: the column that names the person; empty if every row counts as a person.
+        most: the largest number of rows of a person.
+    """
     noise = f" The noise is about {most} times that for one row." if most > 1 else ""
     if person:
         other = "one is" if most == 1 else f"{most} are"
