@@ -240,7 +240,7 @@ class StreamWarning(UserWarning):
 
 
 def not_a_generator(got: object) -> ParameterError:
-    """Return the error of ``simulate`` for anything but a numpy Generator."""
+    """Return the error that ``simulate`` raises if its argument is no numpy Generator."""
     return ParameterError(
         "simulate: expected a numpy Generator, like np.random.default_rng(0), got "
         f"{type(got).__name__}"
@@ -253,7 +253,7 @@ def exists_already(who: str, place: object) -> OutputError:
 
 
 def another_format(who: str, wanted: str, folder: object) -> OutputError:
-    """Return the error for files in the format of another version."""
+    """Return the error for a folder whose files another version of gaussnoise wrote."""
     return OutputError(
         f"{who}: expected format {wanted!r} in {folder}, got another; hint: the version that wrote "
         "it"
@@ -261,5 +261,5 @@ def another_format(who: str, wanted: str, folder: object) -> OutputError:
 
 
 def too_coarse(who: str, scale: float) -> GaussNoiseError:
-    """Return the error for noise whose scale is only a few lattice steps."""
+    """Return the error for a noise scale of only a few steps of the lattice of its values."""
     return GaussNoiseError(f"{who}: a scale of {scale:.3g} is too coarse; hint: another rho")

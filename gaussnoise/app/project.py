@@ -82,7 +82,7 @@ class Project:
         return self._with(f"{STREAMS}/*/stream.json")
 
     def _with(self, record: str) -> list[str]:
-        """Return the names of folders with a file that matches the pattern ``record``, newest last."""
+        """Return the names of folders that have the file of the pattern ``record``, newest last."""
         own = [path for path in self.folder.glob(record) if self._is_inside(path)]
         return [path.parent.name for path in sorted(own, key=lambda p: p.stat().st_mtime_ns)]
 
@@ -112,7 +112,7 @@ class Project:
                 os.replace(scratch, self.schema)
 
     def replace_schema(self, draft: Path, table: str) -> None:
-        """Replace the schema file by the file ``draft``, which was drafted from the rows of ``table``.
+        """Replace the schema file by the file ``draft``, which was made from the rows of ``table``.
 
         Columns that the user has confirmed or left out stay: see :meth:`SchemaFile.keeping`.
         """
@@ -150,7 +150,10 @@ class Project:
         self._state("release", lambda path: load_options(path, "release"), options)
 
     def state_file(self, stated: Mapping[str, str | None]) -> None:
-        """Replace the ``[file]`` table, which says how a data file is written; skip empty values."""
+        """Replace the ``[file]`` table, which says how data files are written.
+
+        Values in ``stated`` that are empty are left out.
+        """
         kept = {name: value for name, value in stated.items() if value}
         self.change(lambda file: file.stating("file", stated_toml(file=kept)))
 

@@ -117,7 +117,7 @@ def _form(
 
     Args:
         state: the state of the server.
-        budget: the rho of the release.
+        budget: the rho of the project's ledger.
         known: names that earlier releases have.
         begun: the name of a release that was interrupted, which the form proposes; else empty.
         accepted: returns whether the user accepts the warnings of the check.

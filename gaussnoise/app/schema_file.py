@@ -99,15 +99,15 @@ class SchemaFile:
         return None
 
     def stating(self, table: str, texts: Sequence[str]) -> "SchemaFile":
-        """Return the file with the TOML tables ``texts`` instead of all tables with the name ``table``."""
+        """Return the file with ``texts`` in place of all TOML tables named ``table``."""
         kept = [part for part in self.parts if part.table != table]
         return SchemaFile((*kept, *(Part(table, "", _apart(text)) for text in texts))).spaced()
 
     def with_attribute(self, attribute: Attribute, reason: str = "") -> "SchemaFile":
-        """Return the file with this attribute, which replaces the attribute with the same name.
+        """Return the file with this attribute in place of the attribute of the same name.
 
-        If there is no such attribute, the new one becomes the last. A ``reason`` becomes its comment,
-        which marks it as inferred from the data and not confirmed.
+        If there is no such attribute, the new one becomes the last. A ``reason`` becomes its
+        comment, which marks the attribute as inferred from the data and not confirmed.
         """
         said = "".join(f"# {line}\n" for line in [reason] if line)
         new = Part("attributes", attribute.name, _apart(said + Schema([attribute]).to_toml()))
@@ -149,12 +149,15 @@ class SchemaFile:
         return SchemaFile((*parts, *stated)).spaced()
 
     def no_draft(self) -> "SchemaFile":
-        """Return the file without the line ``draft = true``, which forbids releases, and its comment."""
+        """Return the file without the line ``draft = true``, which forbids releases.
+
+        The comment before the line is removed as well.
+        """
         parts = [p if p.table else replace(p, text=_DRAFT.sub("", p.text)) for p in self.parts]
         return SchemaFile(tuple(p for p in parts if not p.text.startswith(_WARNING)))
 
     def spaced(self) -> "SchemaFile":
-        """Return the file without empty parts, and with an empty line after every part but the last."""
+        """Return the file without empty parts, and with an empty line between the others."""
         filled = [part for part in self.parts if part.text]
         last = len(filled) - 1
         return SchemaFile(

@@ -45,7 +45,7 @@ class State:
         self.jobs = Jobs(self.project.folder)
 
     async def plan(self, rho: float | None = None) -> Plan:
-        """Return the plan that the schema file asks for; ``rho``, if given, replaces the file's budget.
+        """Return the plan that the schema file asks for, or this plan with the budget ``rho``.
 
         The noise is computed once, outside the event loop, and then scaled to other budgets.
 

@@ -260,7 +260,7 @@ class Form:
         self.planning = asyncio.create_task(self.show(wish))
 
     async def show(self, wish: StreamWish) -> None:
-        """Show the plan as ``gaussnoise stream plan`` prints it, or the error message of this command."""
+        """Show the plan as ``gaussnoise stream plan`` prints it, or the command's error message."""
         said, warned = await self.state.jobs.shown(*wish.plan_words())
         page = "/questions" if _UNPLANNED in warned else ""
         self.say(lambda: output(said) if said else refusal(warned.strip(), page))

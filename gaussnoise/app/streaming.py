@@ -56,11 +56,11 @@ class StreamWish(NamedTuple):
         return [*given, "--ledger", LEDGER, "--id", self.id]
 
     def plan_words(self) -> list[str]:
-        """Return the arguments of the shell command ``gaussnoise`` that prints the stream's plan."""
+        """Return the arguments of the command ``gaussnoise`` that prints the stream's plan."""
         return ["stream", "plan", "-s", SCHEMA, *self._numbers()]
 
     def _numbers(self) -> list[str]:
-        """Return the options that determine the noise; they are stated even if they are in the file."""
+        """Return the options that determine the noise, which do not rely on the schema file."""
         return ["--ticks", str(self.ticks), "--reports", str(self.reports)]
 
 

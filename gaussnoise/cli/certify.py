@@ -64,7 +64,7 @@ def certify_strategy(
 
 
 def _check_file(strategy: Path) -> None:
-    """Refuse a folder, which ``gaussnoise verify`` checks."""
+    """Raise ParameterError if ``strategy`` is a folder, which is for ``gaussnoise verify``."""
     if strategy.is_dir():
         raise ParameterError(
             f"certify: expected a file with a strategy, got the folder {strategy}; hint: "
@@ -73,7 +73,12 @@ def _check_file(strategy: Path) -> None:
 
 
 def _tables(path: Path) -> tuple[Any, Any, Any]:
-    """Return the measurements, the workload and the sizes in a JSON file."""
+    """Read measured tables from a JSON file.
+
+    Returns:
+        {attribute names: standard deviations}, the requested tables and {attribute: size}. For a
+        document of OpenDP: the document, None and None.
+    """
     try:
         with opened(path) as file:
             document = json.load(file)

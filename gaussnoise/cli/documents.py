@@ -36,7 +36,7 @@ def written(document: Document) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON types, with None for infinite numbers and NaN."""
+    """Return a value with JSON's types alone; None replaces infinite numbers and NaN."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -96,7 +96,7 @@ def plan_document(plan: Plan) -> Document:
 
 
 def _optimality(plan: Plan) -> Document:
-    """Return the numbers that prove optimality."""
+    """Return {name: number} of the numbers that prove how close a plan's error is to the least."""
     return {
         "p": str(plan.noise.p),
         "error": plan.error,

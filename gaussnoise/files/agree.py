@@ -18,12 +18,15 @@ _MOST_SHOWN = 80  # largest number of characters of a value in a message
 
 
 def first_difference(expected: object, got: object, place: str = "") -> str | None:
-    """Return the first difference of two JSON values, in words; None if there is none."""
+    """Return a text on the first difference of two JSON values; None if they agree.
+
+    ``place`` is the path of the values in their file, such as ``files.report``.
+    """
     return next(_differences(expected, got, place), None)
 
 
 def text_difference(expected: str, got: str) -> str | None:
-    """Return the first line in which two texts differ, in words; None if there is none."""
+    """Return a text on the first line in which two texts differ; None if they agree."""
     lines = expected.split("\n"), got.split("\n")
     longest = max(map(len, lines))
     padded = [own + ["nothing"] * (longest - len(own)) for own in lines]
@@ -34,7 +37,7 @@ def text_difference(expected: str, got: str) -> str | None:
 
 
 def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
-    """Yield all differences of two JSON values, in words."""
+    """Yield a text on each difference of two JSON values at the path ``place`` of their file."""
     if isinstance(expected, dict) and isinstance(got, dict):
         for name in [*expected, *(name for name in got if name not in expected)]:
             inner = f"{place}.{name}" if place else name
@@ -51,7 +54,10 @@ def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
 
 
 def _same(expected: Any, got: Any, place: str) -> bool:
-    """Return whether two values are equal, or numbers that machines may compute differently."""
+    """Return whether two JSON values are equal, up to the rounding that differs between machines.
+
+    ``place``, the path of the values in their file, decides the tolerance for numbers.
+    """
     if type(expected) is not type(got):
         return False
     if isinstance(expected, float):
@@ -68,5 +74,5 @@ def _same_words(expected: str, got: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return a value as text for a message, cut to one line."""
+    """Return a value as a short text for a message; for a list, its number of entries."""
     return f"{value!r:.{_MOST_SHOWN}}" if not isinstance(value, list) else f"{len(value)} entries"

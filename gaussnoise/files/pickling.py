@@ -22,5 +22,5 @@ class PickledByArguments:
 
 
 def _made(kind: type, arguments: dict[str, Any]) -> object:
-    """Return a new object of this class."""
+    """Return an object of the class ``kind``, made from the arguments of its constructor."""
     return kind(**arguments)
