@@ -183,7 +183,7 @@ def as_array(function: str, values: "ArrayLike | None") -> NDArray:
 
 
 def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
-    """Return the map that ``on_outside="project"`` applies to each record separately.
+    """Return the function that maps each record into the domain for ``on_outside="project"``.
 
     Raises:
         NotAvailableError: no such map is known.

@@ -29,9 +29,9 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """Return the sentences of a release on what is protected and which risks are not covered.
+    """Return the sentences of a release on the protected data and on the risks that remain.
 
-    ``protected`` says what is protected. A simulation (``private`` false) has one sentence.
+    ``protected`` describes these data. A simulation (``private`` is false) has one sentence.
     """
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
@@ -124,7 +124,7 @@ def versions(*libraries: str) -> Mapping[str, str]:
 
 
 def no_less(value: float, figures: int = 6) -> str:
-    """Return the text of an upper bound, such as a privacy loss, rounded up to ``figures`` digits.
+    """Return an upper bound, such as a privacy loss, as text, rounded up to ``figures`` digits.
 
     >>> no_less(3.66244, 4), no_less(0.1)
     ('3.663', '0.1')

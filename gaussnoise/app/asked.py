@@ -59,7 +59,7 @@ def workload_toml(wanted: Sequence[Wanted]) -> list[str]:
 
 
 def same_table(one: Wanted, other: Wanted) -> bool:
-    """Return whether two requests are for the same table, whatever their accuracy targets."""
+    """Return whether two requests are for the same table; their accuracy targets may differ."""
     return _key(one) == _key(other)
 
 

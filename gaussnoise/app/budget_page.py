@@ -44,7 +44,7 @@ _SHOWN = 8  # largest number of counts in the picture
 
 
 async def budget_page(state: State) -> None:
-    """Draw the page."""
+    """Draw the page on which the user chooses a budget."""
     with frame(state, "/budget", "Budget: accuracy against privacy"):
         try:
             stated = load_plan(state.project.schema)
@@ -125,7 +125,7 @@ class _Panel:
         self.total.on_value_change(handled(lambda: self.draw(self.plan)))
 
     async def moved(self) -> None:
-        """Show the plan at the slider's budget, unless the slider was moved again meanwhile."""
+        """Show the plan with the slider's budget, unless the slider was moved again meanwhile."""
         value = self.slider.value or 0.0
         await asyncio.sleep(0)
         rho = float(f"{10**value:.3g}")
@@ -134,12 +134,12 @@ class _Panel:
             await self.at(rho)
 
     async def typed(self) -> None:
-        """Show the plan at the typed budget."""
+        """Show the plan with the typed budget."""
         await self.at(float(self.number.value or 0))
         self.slider.value = _place(self.plan.rho)
 
     async def at(self, rho: float) -> None:
-        """Show the plan at a budget."""
+        """Compute the plan with the budget ``rho``, and show it."""
         self.plan = await self.state.plan(rho)
         self.has_own = True
         self.show(self.plan)

@@ -114,8 +114,8 @@ def join(name: str, text: str, like: Attribute | None = None) -> tuple[str, str]
     The first of several such categories stays, and the others become its spellings.
 
     Returns:
-        The new text of all categories, and a text that lists what was joined. None if there is
-        nothing to join.
+        The new text of all categories, and a text that lists the joined categories. None if no
+        two categories are joined.
     """
     lines = _categories(name, text, like)
     last = len(lines)
@@ -137,7 +137,7 @@ def attribute_of(
     missing: str = "",
     like: Attribute | None = None,
 ) -> Attribute:
-    """Return the attribute that a user describes in the form.
+    """Return the attribute that a user describes in the form's fields.
 
     Args:
         name: the column.

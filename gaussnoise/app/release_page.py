@@ -48,7 +48,7 @@ _BEGUN = {
 
 
 async def release_page(state: State) -> None:
-    """Draw the page."""
+    """Draw the page on which the user makes a release, with all earlier releases."""
     with frame(state, "/release", "Release: once, and charged once"):
         _published(state)
         project = state.project

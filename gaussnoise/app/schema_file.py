@@ -138,7 +138,7 @@ class SchemaFile:
         return SchemaFile((*kept, _alone(_apart(comment)))).spaced()
 
     def keeping(self, before: "SchemaFile") -> "SchemaFile":
-        """Return a new draft with what a person decided in the file ``before``.
+        """Return this new draft with the decisions of a person in the file ``before``.
 
         Confirmed columns and columns that are left out stay as they were, if the draft has them,
         and so do all tables but ``[file]``.

@@ -18,7 +18,7 @@ from .project import SCHEMA, Project
 
 
 class _Counted(NamedTuple):
-    """All that the rows which a release counts depend on.
+    """What decides which rows a release counts; equal objects stand for the same rows.
 
     Attributes:
         columns: the columns that are read, besides those of persons and weights.
@@ -34,7 +34,7 @@ class _Counted(NamedTuple):
 @final
 @dataclass
 class State:
-    """What all pages of a server share: the project, its jobs, the last plan and the last check."""
+    """The state that all pages of a server share: the project, jobs, the last plan and check."""
 
     project: Project
     jobs: Jobs = field(init=False)
@@ -62,7 +62,7 @@ class State:
         return self._solved[1].with_budget(privacy)
 
     def check(self) -> None:
-        """Start the check of the rows that a release would count.
+        """Start a job that checks the rows which a release would count.
 
         Raises:
             ParameterError: another job is running.
@@ -74,7 +74,7 @@ class State:
 
     @property
     def checked(self) -> Job | None:
-        """The finished check of the present files under the present schema; None if there is none.
+        """The finished check of rows, if neither the files nor the schema changed since; else None.
 
         Only the server remembers it, since it has values of the data. Rows that all fit in more
         columns than a release asks for need no other check.

@@ -211,7 +211,7 @@ class Form:
         self.look()
 
     def choices(self) -> dict[str, Any]:
-        """Return the values of the fields; None for a number that is missing."""
+        """Return {field: value}, with None for a number that is missing."""
         given = {name: field.value for name, field in self.fields.items()}
         given["reports"] = given["reports"] or given["ticks"]  # always true
         numbers = ("reports", *_NUMBERS)
@@ -225,7 +225,7 @@ class Form:
         self.state.project.state_stream(**kept)
 
     def wish(self) -> StreamWish:
-        """Return the choices.
+        """Return the values of the fields as a :class:`StreamWish`.
 
         Raises:
             ParameterError: a number is missing.
@@ -266,7 +266,7 @@ class Form:
         self.say(lambda: output(said) if said else refusal(warned.strip(), page))
 
     def say(self, draw: Callable[[], object]) -> None:
-        """Remove what is shown as the plan, and call ``draw`` to draw something else there."""
+        """Empty the part of the form that shows the plan, and call ``draw`` to draw there."""
         self.plan.clear()
         with self.plan:
             draw()

@@ -45,7 +45,10 @@ _MOST_TICKS = 10  # largest number of ticks that are listed at once: the last on
 
 
 async def streams_page(state: State, stream: str = "", at: str = "") -> None:
-    """Draw the page, with the stream of this name, or else the newest one; scroll to ``at``."""
+    """Draw the page of streams (series of releases), and scroll to the element ``at``.
+
+    It shows the stream with the name ``stream``, or else the newest stream.
+    """
     with frame(state, "/streams", "Streams: tables that go on, on one budget"):
         words(
             "New rows come in at every *tick*; their tables, and those of all rows so far, go out. "
@@ -60,7 +63,7 @@ async def streams_page(state: State, stream: str = "", at: str = "") -> None:
 
 
 async def _one(state: State, name: str, names: list[str], at: str) -> None:
-    """Draw a stream: its published ticks, and the form for the next one."""
+    """Draw a stream: its published ticks (releases), and the form for the next tick."""
     if len(names) > 1:
         chosen = ui.select(names, value=name, label="Stream").classes("w-full")
         chosen.on_value_change(lambda: go(f"/streams?stream={quote(chosen.value)}"))

@@ -33,7 +33,7 @@ _OF_DRAFTS = {
 
 
 def in_page(text: str) -> str:
-    """Return a message of the library or of a command, as a sentence about the page.
+    """Return a message of the library or of a command in the words of the page.
 
     >>> in_page("error: BudgetError: ledger: expected a cost of at most rho = 0.1")
     'Expected a cost of at most rho = 0.1'

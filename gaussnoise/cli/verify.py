@@ -72,7 +72,7 @@ def verify_folder(
 
 
 def _in_balls(answer: Path, lines: list[str]) -> list[str]:
-    """Check a saved answer by ball arithmetic, and return the lines on what was checked.
+    """Check a saved answer by ball arithmetic, and return the lines on the checks to print.
 
     It is for answers that are too large for exact integers. ``lines`` are the lines so far.
     """

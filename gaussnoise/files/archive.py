@@ -55,7 +55,7 @@ def write_arrays(
 def read_arrays(
     path: str | os.PathLike[str], format: str, integers: tuple[str, ...]
 ) -> tuple[dict[str, Any], Arrays]:
-    """Return what :func:`write_arrays` stored: the header, and read-only arrays of floats.
+    """Return the header and {name: read-only array} of a file that :func:`write_arrays` wrote.
 
     Nothing is unpacked before the directory and the headers of the arrays show that the content is
     small enough: at most 256 MB plus four times the size of the file.

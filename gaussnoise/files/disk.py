@@ -178,7 +178,7 @@ def result_in(scratch: Path) -> Path:
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Move a complete file or directory to its final name if that is free, and sync its folder.
+    """Move a complete file or directory to its final name, and sync the folder of this name.
 
     Args:
         scratch: the file or directory to move, or None if it already has its final name.
@@ -336,7 +336,7 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
 
 
 def parsed(content: str | bytes) -> Any:
-    """Return the value of a text in JSON.
+    """Return the value that a JSON text describes.
 
     Raises:
         ValueError: no JSON, or an object with the same key twice, which readers treat differently.
