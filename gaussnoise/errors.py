@@ -224,8 +224,8 @@ class SchemaWarning(UserWarning):
 class StreamWarning(UserWarning):
     """A stream protects some persons less than others, or counts a file twice, as requested.
 
-    If a person may have one row in a tick (a release of the stream), a corrected row counts as two,
-    so its person is protected less. A file that an earlier tick counted may be counted again.
+    If a person may have only one row in a tick (a release of the stream), a corrected row counts as
+    two, so its person is protected less. A file that an earlier tick counted may be counted again.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])

@@ -44,14 +44,14 @@ def fitted(text: str, width: int = WIDTH) -> str:
         if len(line) <= width:
             lines.append(line)
         elif line.startswith("#"):
-            lines += _broken(line, width, "# ")
+            lines += _break_line(line, width, "# ")
         else:
             rows = tables.get(len(line), []) if len(_columns([line])) > 2 else [line]
-            lines += _in_columns(line, rows, width)
+            lines += _break_row(line, rows, width)
     return "\n".join(lines)
 
 
-def _in_columns(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
+def _break_row(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
     """Yield the lines, at most ``width`` long where words allow it, of one row of a text table.
 
     Text is broken inside its column. ``rows`` are all rows of the table.
@@ -60,13 +60,13 @@ def _in_columns(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
     margin = line[: len(line) - len(line.lstrip())]
     has_label = len(spans) == 2 and spans[1][0] <= width // 2
     if len(rows) == 1 and not has_label:
-        yield from _broken(line, width, margin + _INDENT)
+        yield from _break_line(line, width, margin + _INDENT)
         return
-    widths, gaps = _narrowed(rows, spans, width)
+    widths, gaps = _narrow(rows, spans, width)
     parts = []
     for k, ((start, end), own) in enumerate(zip(spans, widths, strict=True)):
         to_right = any(row[start] == " " for row in rows)
-        pieces = _broken(line[start:end].strip(), own, "" if k else _INDENT)
+        pieces = _break_line(line[start:end].strip(), own, "" if k else _INDENT)
         parts.append([piece.rjust(own) if to_right else piece.ljust(own) for piece in pieces])
     for k in range(max(map(len, parts))):
         pieces = [part[k] if k < len(part) else "" for part in parts]
@@ -86,7 +86,7 @@ def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer(r"x+(?: x+)*", filled)]
 
 
-def _narrowed(
+def _narrow(
     rows: Sequence[str], spans: Sequence[tuple[int, int]], most: int
 ) -> tuple[list[int], list[int]]:
     """Return narrower widths for the columns of a text table, and for the gaps before them.
@@ -106,7 +106,7 @@ def _narrowed(
     return widths, gaps
 
 
-def _broken(line: str, width: int, indent: str) -> list[str]:
+def _break_line(line: str, width: int, indent: str) -> list[str]:
     """Return a line broken between words into pieces of at most ``width`` characters.
 
     All pieces but the first begin with ``indent``. An array in TOML is not broken inside quotes.

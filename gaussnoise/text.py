@@ -39,7 +39,7 @@ def disclaimers(protected: str, private: bool) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Return text in which characters that control a terminal are written as ``\\u001b``."""
+    r"""Return text in which characters that control a terminal are written as ``\u001b``."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

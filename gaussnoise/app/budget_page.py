@@ -78,7 +78,7 @@ class _Panel:
                 "protection."
             )
             words("The *budget* ρ of this release; the *ledger* adds up those of all releases.")
-            place = _place(planned.rho)
+            place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
             )
@@ -136,7 +136,7 @@ class _Panel:
     async def typed(self) -> None:
         """Show the plan with the typed budget."""
         await self.at(float(self.number.value or 0))
-        self.slider.value = _place(self.plan.rho)
+        self.slider.value = _slider_position(self.plan.rho)
 
     async def at(self, rho: float) -> None:
         """Compute the plan with the budget ``rho``, and show it."""
@@ -165,7 +165,7 @@ class _Panel:
         ]
         self.table.update()
         self.person.text = _risk(planned, facts)
-        self.others.text = _compared(facts)
+        self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in facts.verdict)
         self.best.content = f"<p>{html.escape(facts.budget)}</p><ul>{lines}</ul>"
@@ -181,7 +181,7 @@ class _Panel:
                 ui.label(line)
 
 
-def _place(rho: float) -> float:
+def _slider_position(rho: float) -> float:
     """Return the position of the slider for a budget rho: log10(rho), cut to the slider's ends."""
     return min(max(math.log10(rho), _LEAST), _MOST)
 
@@ -213,7 +213,7 @@ def best(gap: float) -> str:
     )
 
 
-def _compared(facts: Facts) -> str:
+def _other_budgets(facts: Facts) -> str:
     """Return sentences with the risk for one person at a few other budgets, for comparison."""
     known = ", ".join(f"{percent_text(facts.surest(rho))} at ρ = {rho:g}" for rho in _OTHERS)
     return (

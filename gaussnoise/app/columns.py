@@ -52,7 +52,7 @@ def typed(attribute: Attribute) -> str:
         spelt = dict(attribute.spellings)
         own = [(c, spelt.get(c, ())) for c in map(str, attribute.categories or ())]
         return "\n".join(
-            _shown(one) + " = " * bool(others) + ", ".join(map(_shown, others))
+            _as_typed(one) + " = " * bool(others) + ", ".join(map(_as_typed, others))
             for one, others in own
         )
     if kind in ("integers", "truths"):
@@ -63,7 +63,7 @@ def typed(attribute: Attribute) -> str:
     return ", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ())
 
 
-def _shown(text: str) -> str:
+def _as_typed(text: str) -> str:
     """Return a category or spelling as a user types it.
 
     It is quoted as in JSON if it would be read as something else without quotes.
@@ -236,7 +236,7 @@ def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[s
         marks.append(found[2])
         at = found.end()
     if marks[0] == "," or "=" in marks[1:]:
-        first, *others = (_shown(item) for item in items)
+        first, *others = (_as_typed(item) for item in items)
         raise SchemaError(
             f"attribute {name!r}: expected one category a line, got {line.strip()!r:.80}; "
             f"hint: if these are spellings of one category, {first} = {', '.join(others)}; if "

@@ -162,7 +162,7 @@ def mine(text: str) -> None:
 
 def note(text: str, kind: str = "noted") -> None:
     """Draw a message, the result of a click; it replaces the last such message on the page."""
-    _forget()
+    _remove_message()
     with ui.element("div").classes(f"{kind} said") as said:
         said.props(f'role="{"alert" if kind == "refused" else "status"}"')
         _refused(text)
@@ -170,7 +170,7 @@ def note(text: str, kind: str = "noted") -> None:
     app.storage.client["said"] = said
 
 
-def _forget() -> None:
+def _remove_message() -> None:
     said = app.storage.client.pop("said", None)
     if said is not None and not said.is_deleted:
         said.delete()
@@ -184,7 +184,7 @@ def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
 
     @functools.wraps(handler)
     async def run(*given: Any) -> None:
-        _forget()
+        _remove_message()
         try:
             result = handler(*given)
             if inspect.isawaitable(result):
@@ -250,14 +250,14 @@ def outcome(job: Job) -> None:
     """Draw the output of a finished task: its error message, or its warnings and its result."""
     if job.status:
         if NOT_SAID in job.warned:
-            return _unsaid(job)
+            return _refused_rows(job)
         return refusal(job.warned.strip() or "The task was stopped before its end.")
     if job.warned:
         mine(in_page(job.warned))
     output(job.said)
 
 
-def _unsaid(job: Job) -> None:
+def _refused_rows(job: Job) -> None:
     """Draw the message that some rows do not fit, with a link to the check that shows which rows.
 
     The message itself does not say which rows, because the ledger keeps it.

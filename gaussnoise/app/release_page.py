@@ -98,7 +98,7 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")
-    accepted = _before(state)
+    accepted = _check(state)
     if accepted is not None:
         _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
     job = state.jobs.last
@@ -192,7 +192,7 @@ def _form(
         button.on_click(handled(start))
 
 
-def _before(state: State) -> Callable[[], bool] | None:
+def _check(state: State) -> Callable[[], bool] | None:
     """Draw the check of the rows before the release, which costs nothing.
 
     Returns:

@@ -68,12 +68,12 @@ class SchemaFile:
                     parts.append(Part(table, name, waiting + line))
                 waiting = ""
             elif waiting and not line.strip():
-                parts.append(_alone(waiting + line))
+                parts.append(_comment_part(waiting + line))
                 waiting = ""
             else:
                 extend(waiting + line)
                 waiting = ""
-        return cls((*parts, *([_alone(waiting)] if waiting else [])))
+        return cls((*parts, *([_comment_part(waiting)] if waiting else [])))
 
     @property
     def text(self) -> str:
@@ -101,7 +101,9 @@ class SchemaFile:
     def stating(self, table: str, texts: Sequence[str]) -> "SchemaFile":
         """Return the file with ``texts`` in place of all TOML tables named ``table``."""
         kept = [part for part in self.parts if part.table != table]
-        return SchemaFile((*kept, *(Part(table, "", _apart(text)) for text in texts))).spaced()
+        return SchemaFile(
+            (*kept, *(Part(table, "", _with_empty_line(text)) for text in texts))
+        ).spaced()
 
     def with_attribute(self, attribute: Attribute, reason: str = "") -> "SchemaFile":
         """Return the file with this attribute in place of the attribute of the same name.
@@ -110,7 +112,9 @@ class SchemaFile:
         comment, which marks the attribute as inferred from the data and not confirmed.
         """
         said = "".join(f"# {line}\n" for line in [reason] if line)
-        new = Part("attributes", attribute.name, _apart(said + Schema([attribute]).to_toml()))
+        new = Part(
+            "attributes", attribute.name, _with_empty_line(said + Schema([attribute]).to_toml())
+        )
         places = [k for k, part in enumerate(self.parts) if part.table == "attributes"]
         own = [k for k in places if self.parts[k].name == attribute.name]
         gone = {k for k, part in enumerate(self.parts) if part.name == attribute.name}
@@ -135,7 +139,7 @@ class SchemaFile:
         lines = [f"left out: column {attribute.name!r}: {reason}{_INSTEAD}", *toml]
         comment = "".join(f"# {line}\n" for line in lines)
         kept = [p for p in self.parts if (p.table, p.name) != ("attributes", attribute.name)]
-        return SchemaFile((*kept, _alone(_apart(comment)))).spaced()
+        return SchemaFile((*kept, _comment_part(_with_empty_line(comment)))).spaced()
 
     def keeping(self, before: "SchemaFile") -> "SchemaFile":
         """Return this new draft with the decisions of a person in the file ``before``.
@@ -162,7 +166,7 @@ class SchemaFile:
         last = len(filled) - 1
         return SchemaFile(
             tuple(
-                part if k == last else replace(part, text=_apart(part.text))
+                part if k == last else replace(part, text=_with_empty_line(part.text))
                 for k, part in enumerate(filled)
             )
         )
@@ -182,11 +186,11 @@ def _without_groups(attribute: Attribute) -> Attribute:
     )
 
 
-def _apart(text: str) -> str:
+def _with_empty_line(text: str) -> str:
     return text.rstrip("\n") + "\n\n"
 
 
-def _alone(text: str) -> Part:
+def _comment_part(text: str) -> Part:
     """Return a part for a separate comment; its name is the left-out column that it describes."""
     found = _LEFT_OUT.match(text)
     return Part("", ast.literal_eval(found[1]) if found else "", text)

@@ -18,7 +18,7 @@ from .project import SCHEMA, Project
 
 
 class _Counted(NamedTuple):
-    """What decides which rows a release counts; equal objects stand for the same rows.
+    """The columns, the schema and plan, and the files on which a release's rows depend.
 
     Attributes:
         columns: the columns that are read, besides those of persons and weights.

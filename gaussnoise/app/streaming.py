@@ -52,14 +52,14 @@ class StreamWish(NamedTuple):
 
         The command reads all other choices from the schema file.
         """
-        given = ["stream", "start", "-s", SCHEMA, "-o", self.place, *self._numbers()]
+        given = ["stream", "start", "-s", SCHEMA, "-o", self.place, *self._noise_options()]
         return [*given, "--ledger", LEDGER, "--id", self.id]
 
     def plan_words(self) -> list[str]:
         """Return the arguments of the command ``gaussnoise`` that prints the stream's plan."""
-        return ["stream", "plan", "-s", SCHEMA, *self._numbers()]
+        return ["stream", "plan", "-s", SCHEMA, *self._noise_options()]
 
-    def _numbers(self) -> list[str]:
+    def _noise_options(self) -> list[str]:
         """Return the options that determine the noise, which do not rely on the schema file."""
         return ["--ticks", str(self.ticks), "--reports", str(self.reports)]
 

@@ -134,14 +134,14 @@ def _file(state: State, schema: Schema | None) -> None:
                 outcome(job)
             elif (said := _READ.search(job.said)) is not None:
                 ui.label(f"Read: {said[1]}.")
-            _left(state, job)
+            _offer_columns(state, job)
         mine("Reading proposes columns. What it proposes is as confidential as the file.")
 
 
 _READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
 
 
-def _left(state: State, job: Job) -> None:
+def _offer_columns(state: State, job: Job) -> None:
     """Draw a button that takes over the columns that ``job`` read from the file.
 
     The job was started by a server that was stopped before the job ended.
@@ -422,7 +422,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         def look() -> None:
             own, most = person.value or "", int(rows.value or 1)
             meaning.text = consequence(own, most)
-            button.text = f"Keep: {_whose(own, most)}"
+            button.text = f"Keep: {_person_text(own, most)}"
 
         def keep() -> None:
             if rows.value is None:
@@ -440,7 +440,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             if person.value in schema.names:
                 go("/")
             else:
-                note(f"Kept: {_whose(person.value or '', int(rows.value))}.")
+                note(f"Kept: {_person_text(person.value or '', int(rows.value))}.")
 
         button = ui.button(on_click=handled(keep))
         for field in (person, rows):
@@ -448,7 +448,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         look()
 
 
-def _whose(person: str, most: int) -> str:
+def _person_text(person: str, most: int) -> str:
     """Return a clause that says which rows belong to a person, and how many of them count."""
     if person:
         rows = "1 row of a person counts" if most == 1 else f"{most} rows of a person count"

@@ -42,12 +42,12 @@ def certify_strategy(
 ) -> None:
     """Say how far a strategy of anyone's is from the best possible, with proof. Needs no data."""
     check_norm("certify", p)
-    _check_file(strategy)
+    _check_is_file(strategy)
     given: Any
     if strategy.suffix == ".json":
         if workload is not None:
             raise ParameterError(f"certify: expected no second file with {strategy}; hint: {_FORM}")
-        given, wanted, sizes = _tables(strategy)
+        given, wanted, sizes = _read_tables(strategy)
     elif workload is None:
         raise ParameterError(
             "certify: expected a strategy and a workload, got one matrix; hint: gaussnoise certify "
@@ -63,7 +63,7 @@ def certify_strategy(
     say(str(found))
 
 
-def _check_file(strategy: Path) -> None:
+def _check_is_file(strategy: Path) -> None:
     """Raise ParameterError if ``strategy`` is a folder, which is for ``gaussnoise verify``."""
     if strategy.is_dir():
         raise ParameterError(
@@ -72,7 +72,7 @@ def _check_file(strategy: Path) -> None:
         )
 
 
-def _tables(path: Path) -> tuple[Any, Any, Any]:
+def _read_tables(path: Path) -> tuple[Any, Any, Any]:
     """Read measured tables from a JSON file.
 
     Returns:

@@ -31,8 +31,8 @@ def text_difference(expected: str, got: str) -> str | None:
     longest = max(map(len, lines))
     padded = [own + ["nothing"] * (longest - len(own)) for own in lines]
     for number, (ours, theirs) in enumerate(zip(*padded, strict=True), 1):
-        if not _same_words(ours, theirs):
-            return f"line {number}: expected {_shown(ours)}, got {_shown(theirs)}"
+        if not _equal_texts(ours, theirs):
+            return f"line {number}: expected {_short_text(ours)}, got {_short_text(theirs)}"
     return None
 
 
@@ -44,16 +44,18 @@ def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
             if name in expected and name in got:
                 yield from _differences(expected[name], got[name], inner)
             else:
-                ends = (_shown(own[name]) if name in own else "nothing" for own in (expected, got))
-                yield "{}: expected {}, got {}".format(_shown(inner), *ends)
+                ends = (
+                    _short_text(own[name]) if name in own else "nothing" for own in (expected, got)
+                )
+                yield "{}: expected {}, got {}".format(_short_text(inner), *ends)
     elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
         for k, (ours, theirs) in enumerate(zip(expected, got, strict=True)):
             yield from _differences(ours, theirs, f"{place}.{k}")
-    elif not _same(expected, got, place):
-        yield f"{_shown(place)}: expected {_shown(expected)}, got {_shown(got)}"
+    elif not _equal(expected, got, place):
+        yield f"{_short_text(place)}: expected {_short_text(expected)}, got {_short_text(got)}"
 
 
-def _same(expected: Any, got: Any, place: str) -> bool:
+def _equal(expected: Any, got: Any, place: str) -> bool:
     """Return whether two JSON values are equal, up to the rounding that differs between machines.
 
     ``place``, the path of the values in their file, decides the tolerance for numbers.
@@ -65,14 +67,14 @@ def _same(expected: Any, got: Any, place: str) -> bool:
         relative = _TOLERANCE if _SOLVED.fullmatch(place) else _CLOSE
         absolute = _TOLERANCE if place.endswith("certified_gap") else 0.0
         return both_nan or math.isclose(expected, got, rel_tol=relative, abs_tol=absolute)
-    return _same_words(expected, got) if isinstance(expected, str) else expected == got
+    return _equal_texts(expected, got) if isinstance(expected, str) else expected == got
 
 
-def _same_words(expected: str, got: str) -> bool:
+def _equal_texts(expected: str, got: str) -> bool:
     """Return whether two texts are equal, apart from numbers that depend on the machine."""
     return expected == got or _UNSURE.sub("…", expected) == _UNSURE.sub("…", got)
 
 
-def _shown(value: object) -> str:
+def _short_text(value: object) -> str:
     """Return a value as a short text for a message; for a list, its number of entries."""
     return f"{value!r:.{_MOST_SHOWN}}" if not isinstance(value, list) else f"{len(value)} entries"

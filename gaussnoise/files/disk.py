@@ -342,12 +342,12 @@ def parsed(content: str | bytes) -> Any:
         ValueError: no JSON, or an object with the same key twice, which readers treat differently.
     """
     try:
-        return json.loads(content, object_pairs_hook=_once)
+        return json.loads(content, object_pairs_hook=_dict_of)
     except RecursionError:
         raise ValueError("too deep") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _dict_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the dict of a JSON object from its (key, value) pairs.
 
     Raises:
