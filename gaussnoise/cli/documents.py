@@ -186,7 +186,7 @@ def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | No
 
 
 def certificate_document(found: AbstractStrategyCertificate, neighbors: str) -> Document:
-    """Return ``gaussnoise certify --json``: joint loss, error and bracket, and all answers."""
+    """Return ``gaussnoise certify --json``: privacy loss, error and its bounds, and each answer."""
     return {
         "format": "gaussnoise.certified/1",
         "neighbors": neighbors,
@@ -310,7 +310,7 @@ def series_document(
 ) -> Document:
     """Return ``gaussnoise stream series --json``: the numbers, and the tests that were asked for.
 
-    p-values are about the rows that were counted: the noise alone is tested.
+    The null hypothesis of each test is about the counted rows: only the noise is random.
     """
     stepped = None
     if step is not None:
