@@ -154,7 +154,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
 if not _TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        """Raise AttributeError for a name that does not exist, with a hint where it may be."""
+        """Raise AttributeError for a name that does not exist; a hint says where it may be."""
         rooms = (domains, estimators, streams, results, errors)
         known = [
             f"gn.{room.__name__.removeprefix('gaussnoise.')}.{name}"

@@ -52,7 +52,7 @@ _AGE_EDGES = (float("-inf"), 20, 25, 30, 35, 40, float("inf"))
 
 
 def load() -> "tuple[pa.Table, Schema]":
-    """Return the table (6366 rows, a pyarrow Table) and its schema.
+    """Return the demo table, a pyarrow Table of 6366 rows, and its schema.
 
     There are eight columns of four to seven categories, age as numbers in bins, and whether the
     answer admits an affair.

@@ -31,7 +31,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def label_text(label: object, length: int = 24) -> str:
-    """Return a label that matplotlib shows as it is: one short line, without formulas."""
+    """Return a label as one short line, escaped so that matplotlib reads no formulas in it."""
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")
@@ -40,7 +40,7 @@ def label_text(label: object, length: int = 24) -> str:
 def unreadable(
     estimate: NDArray, low: NDArray, high: NDArray, *, from_zero: bool = True
 ) -> NDArray[np.bool_]:
-    """Return which numbers a picture leaves off, so that the others can be read.
+    """Return a mask of the numbers that a picture leaves off, so that the others can be read.
 
     A number is left off without an estimate or a finite interval. The scale spans the shortest
     intervals, at least two and half of all, and also 0 if ``from_zero``. A number is left off, too,
@@ -61,7 +61,7 @@ def unreadable(
 
 
 def left_off(names: Sequence[object]) -> str:
-    """Return a sentence that names the numbers left off a picture, or ""."""
+    """Return a sentence that names the numbers that a picture leaves off; "" without names."""
     if not names:
         return ""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
@@ -77,9 +77,10 @@ def dotted_rows(
     high: NDArray,
     aside: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Draw one line per number, from the top: interval, dot and name; NaN is a gap with a name.
+    """Draw one row for each number, from the top: its name, a dot and its interval.
 
-    Numbers in ``aside`` do not set the scale: an arrow with the value replaces one far outside.
+    For NaN, only the name is drawn. Numbers in the mask ``aside`` do not determine the scale: a
+    number far outside the scale is drawn as an arrow with its value.
     """
     rows = np.arange(len(names))
     axes.hlines(rows, low, high, color=OURS, lw=1.5)
@@ -96,7 +97,10 @@ def dotted_rows(
 def _keep_scale(
     axes: "Axes", estimate: NDArray, low: NDArray, high: NDArray, aside: NDArray[np.bool_]
 ) -> None:
-    """Let the numbers that are not ``aside`` set the scale, if others would lengthen it much."""
+    """Set the scale by the numbers that are not in the mask ``aside``, with arrows for the others.
+
+    Nothing is changed if all numbers fit near this scale.
+    """
     rest = ~aside & np.isfinite(low) & np.isfinite(high)
     if not rest.any():
         return
@@ -123,12 +127,12 @@ def _keep_scale(
 
 
 def dotted_height(rows: int) -> float:
-    """Return the height in inches that this number of lines needs."""
+    """Return the height in inches of a picture by :func:`dotted_rows` with this number of rows."""
     return 1.4 + 0.24 * rows
 
 
 def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: str) -> str:
-    """Return the elements inside the SVG of a picture; equal pictures give equal text.
+    """Return the SVG elements of a picture, without the outer tag; equal pictures give equal text.
 
     Letters stay text, which a page shows in its own font. The user's styles have no effect.
 

@@ -65,7 +65,7 @@ class NotAvailableError(GaussNoiseError, NotImplementedError):
 
 
 class CovarianceError(GaussNoiseError, ValueError):
-    """A covariance that leaves some direction of the sensitivity set without noise.
+    """A covariance of the noise that has no noise in a direction in which data sets can differ.
 
     >>> try:
     ...     mechanism = gn.GaussianMechanism(gn.gamma(gn.LpBall(2, 2)), gn.zCDP(1.0), n=100)
@@ -75,7 +75,7 @@ class CovarianceError(GaussNoiseError, ValueError):
 
 
 class CertificateError(GaussNoiseError, ValueError):
-    """A stored answer whose claims are not confirmed when they are computed again.
+    """A saved result, such as a certificate, makes claims that a new computation does not confirm.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ class DataError(GaussNoiseError, ValueError):
 
 
 class OutputError(GaussNoiseError, OSError):
-    """A path for output that exists or cannot be written, or a file that cannot be read.
+    """A path for output exists already or cannot be written, or a file cannot be read.
 
     >>> try:
     ...     gn.OptimalNoise.load("missing.npz")
@@ -168,7 +168,7 @@ class StreamError(GaussNoiseError, RuntimeError):
 
 
 class ConvergenceWarning(UserWarning):
-    """The certified gap is wider than asked for; the noise is still feasible, hence private.
+    """The proven distance of the noise from the best is larger than asked for; it is still private.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -178,7 +178,7 @@ class ConvergenceWarning(UserWarning):
 
 
 class LedgerWarning(UserWarning):
-    """A ledger on a disk that machines share, where locks may not reach other machines.
+    """A ledger is on a disk that machines share, where locks may not stop other machines.
 
     >>> import tempfile
     >>> import warnings
@@ -190,7 +190,7 @@ class LedgerWarning(UserWarning):
 
 
 class PolicyWarning(UserWarning):
-    """A policy graph that leaves some differences between records without any protection.
+    """A policy graph leaves some differences between records without any protection.
 
     >>> import networkx
     >>> import warnings
@@ -201,7 +201,7 @@ class PolicyWarning(UserWarning):
 
 
 class PrivacyWarning(UserWarning):
-    """A privacy guarantee whose numbers give hardly any protection.
+    """A privacy guarantee has numbers that give hardly any protection.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -211,7 +211,7 @@ class PrivacyWarning(UserWarning):
 
 
 class SchemaWarning(UserWarning):
-    """Columns of a table that a drafted schema leaves out.
+    """A drafted schema leaves out some columns of the table.
 
     >>> import pyarrow as pa
     >>> import warnings
@@ -224,8 +224,8 @@ class SchemaWarning(UserWarning):
 class StreamWarning(UserWarning):
     """A stream protects some persons less than others, or counts a file twice, as requested.
 
-    Corrections of persons with one row in a tick leave out those whose row changes there: it is two
-    rows. A file that an earlier tick counted may be counted again.
+    If a person may have only one row in a tick (a release of the stream), a corrected row counts as
+    two, so its person is protected less. A file that an earlier tick counted may be counted again.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -240,7 +240,7 @@ class StreamWarning(UserWarning):
 
 
 def not_a_generator(got: object) -> ParameterError:
-    """Return the error of ``simulate`` for anything but a numpy Generator."""
+    """Return the error that ``simulate`` raises if its argument is no numpy Generator."""
     return ParameterError(
         "simulate: expected a numpy Generator, like np.random.default_rng(0), got "
         f"{type(got).__name__}"
@@ -253,7 +253,7 @@ def exists_already(who: str, place: object) -> OutputError:
 
 
 def another_format(who: str, wanted: str, folder: object) -> OutputError:
-    """Return the error for files in the format of another version."""
+    """Return the error for a folder whose files another version of gaussnoise wrote."""
     return OutputError(
         f"{who}: expected format {wanted!r} in {folder}, got another; hint: the version that wrote "
         "it"
@@ -261,5 +261,5 @@ def another_format(who: str, wanted: str, folder: object) -> OutputError:
 
 
 def too_coarse(who: str, scale: float) -> GaussNoiseError:
-    """Return the error for noise whose scale is only a few lattice steps."""
+    """Return the error for a noise scale of only a few steps of the lattice of its values."""
     return GaussNoiseError(f"{who}: a scale of {scale:.3g} is too coarse; hint: another rho")

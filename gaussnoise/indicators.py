@@ -71,6 +71,8 @@ def odds_ratio(counts: NDArray[Any]) -> Any:
 def standardized_rate(events: NDArray[Any], population: NDArray[Any], weights: ArrayLike) -> Any:
     """Return the directly standardised rate ``Σ_x w_x events_x / population_x / Σ_x w_x``.
 
+    The sums are over groups x of the population, and w are the weights.
+
     Args:
         events: counts of events in each group, shape (k,).
         population: counts of all persons in each group, shape (k,).

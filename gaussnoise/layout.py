@@ -14,9 +14,10 @@ _BLANK = "\0"  # replaces a blank at which no line may be broken
 
 
 def on_screen(text: str) -> str:
-    """Return text that fits the screen: the environment's COLUMNS, else the terminal, else 80.
+    """Return text for output by the shell or ``print``, with lines broken to the screen's width.
 
-    The shell and ``print`` use it for output; text in files is :func:`fitted` to 80 columns.
+    The width is the environment variable COLUMNS, else the terminal's width, else 80. Text in files
+    has 80 columns: see :func:`fitted`.
     """
     return fitted(text, shutil.get_terminal_size((WIDTH, 0)).columns)
 
@@ -43,26 +44,29 @@ def fitted(text: str, width: int = WIDTH) -> str:
         if len(line) <= width:
             lines.append(line)
         elif line.startswith("#"):
-            lines += _broken(line, width, "# ")
+            lines += _break_line(line, width, "# ")
         else:
             rows = tables.get(len(line), []) if len(_columns([line])) > 2 else [line]
-            lines += _in_columns(line, rows, width)
+            lines += _break_row(line, rows, width)
     return "\n".join(lines)
 
 
-def _in_columns(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
-    """Yield the lines of a row of a table, with text broken inside its columns."""
+def _break_row(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
+    """Yield the lines, at most ``width`` long where words allow it, of one row of a text table.
+
+    Text is broken inside its column. ``rows`` are all rows of the table.
+    """
     spans = _columns(rows)
     margin = line[: len(line) - len(line.lstrip())]
     has_label = len(spans) == 2 and spans[1][0] <= width // 2
     if len(rows) == 1 and not has_label:
-        yield from _broken(line, width, margin + _INDENT)
+        yield from _break_line(line, width, margin + _INDENT)
         return
-    widths, gaps = _narrowed(rows, spans, width)
+    widths, gaps = _narrow(rows, spans, width)
     parts = []
     for k, ((start, end), own) in enumerate(zip(spans, widths, strict=True)):
         to_right = any(row[start] == " " for row in rows)
-        pieces = _broken(line[start:end].strip(), own, "" if k else _INDENT)
+        pieces = _break_line(line[start:end].strip(), own, "" if k else _INDENT)
         parts.append([piece.rjust(own) if to_right else piece.ljust(own) for piece in pieces])
     for k in range(max(map(len, parts))):
         pieces = [part[k] if k < len(part) else "" for part in parts]
@@ -71,7 +75,10 @@ def _in_columns(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return start and end of the columns, which two blanks or more separate in all rows."""
+    """Return (start, end) of each column of a table of text.
+
+    Columns are separated by two blanks or more in all rows.
+    """
     length = max(map(len, rows))
     filled = "".join(
         "x" if any(row[k : k + 1].strip() for row in rows) else " " for k in range(length)
@@ -79,10 +86,14 @@ def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer(r"x+(?: x+)*", filled)]
 
 
-def _narrowed(
+def _narrow(
     rows: Sequence[str], spans: Sequence[tuple[int, int]], most: int
 ) -> tuple[list[int], list[int]]:
-    """Return widths of columns, and of the gaps before them, that fit if words are short enough."""
+    """Return narrower widths for the columns of a text table, and for the gaps before them.
+
+    Their sum is at most ``most``, unless some words are too long. ``spans`` are the (start, end) of
+    the present columns.
+    """
     widths = [end - start for start, end in spans]
     before = [0, *(end for _, end in spans)]
     gaps = [start - end for (start, _), end in zip(spans, before, strict=False)]
@@ -95,8 +106,11 @@ def _narrowed(
     return widths, gaps
 
 
-def _broken(line: str, width: int, indent: str) -> list[str]:
-    """Return a line broken between words; in an array of TOML, not inside quotes."""
+def _break_line(line: str, width: int, indent: str) -> list[str]:
+    """Return a line broken between words into pieces of at most ``width`` characters.
+
+    All pieces but the first begin with ``indent``. An array in TOML is not broken inside quotes.
+    """
     if re.match(r'[\w".-]+ = \[', line):
         line = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", _BLANK), line)
     pieces = textwrap.wrap(

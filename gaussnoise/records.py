@@ -54,7 +54,10 @@ def one_kind(
     *,
     listed: bool,
 ) -> ArrayLike | None:
-    """Return the rows or row indices that are given; refuse plain lists of numbers."""
+    """Return the argument that is given: indices of listed points, or else records as rows.
+
+    For listed points, records as a plain list of numbers raise DataError, as they are ambiguous.
+    """
     if indices is not None:
         if as_array(function, indices).ndim != 1:
             raise DataError(
@@ -81,7 +84,15 @@ def counts_of(
     *,
     others: bool = False,
 ) -> list[int]:
-    """Return the number of records at each listed point; ``others``: ignore records elsewhere."""
+    """Return the number of records at each listed point of the domain.
+
+    Args:
+        function: the caller's name in messages.
+        points: the listed points, shape (n, d).
+        data: records as rows, or as indices of points; or None.
+        counts: the number of records at each point; or None.
+        others: whether records at other points are ignored, instead of an error.
+    """
     if (data is None) == (counts is None):
         raise ParameterError(f"{function}: expected either data or counts=")
     if counts is None:
@@ -122,7 +133,10 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
 
 
 def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDArray[np.int64]:
-    """Return indices of listed points; −1 for other records, which ``others`` must allow."""
+    """Return the index of each record's point, with −1 for indices outside 0 … ``size`` − 1.
+
+    If ``others`` is false, an index outside raises DataError.
+    """
     listed = (data >= 0) & (data < size)
     if not (others or listed.all()):
         raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
@@ -130,7 +144,7 @@ def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDAr
 
 
 def check_on_outside(function: str, on_outside: object, *, bodies: bool = True) -> None:
-    """Raise ParameterError for an unknown ``on_outside``; only bodies allow "project"."""
+    """Raise ParameterError unless ``on_outside`` is "refuse", "drop" or, for bodies, "project"."""
     first = '"refuse", "project"' if bodies else '"refuse"'
     if on_outside not in ("refuse", "drop", *(["project"] if bodies else [])):
         raise ParameterError(
@@ -139,13 +153,13 @@ def check_on_outside(function: str, on_outside: object, *, bodies: bool = True) 
 
 
 def check_finite(function: str, rows: Array) -> None:
-    """Raise DataError unless all numbers are finite."""
+    """Raise DataError unless all numbers in ``rows`` are finite."""
     if not np.isfinite(rows).all():
         raise DataError(f"{function}: expected finite records, got NaN or infinity")
 
 
 def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
-    """Return real-valued records, shape (n, dim); values may still be NaN or infinite."""
+    """Return records as a numeric array, shape (n, dim); it may have NaN or infinite values."""
     records = as_array(function, data)
     if records.shape == (0,):
         records = np.zeros((0, dim))
@@ -158,7 +172,10 @@ def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
 
 
 def as_array(function: str, values: "ArrayLike | None") -> NDArray:
-    """Return ``values`` as an array; numpy's errors are replaced, since they may quote values."""
+    """Return ``values`` as an array.
+
+    Numpy's errors are replaced by a DataError that quotes no values.
+    """
     array = array_of(values)
     if isinstance(array, str):
         raise DataError(f"{function}: expected a regular array of numbers, got {array}")
@@ -166,7 +183,7 @@ def as_array(function: str, values: "ArrayLike | None") -> NDArray:
 
 
 def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
-    """Return the map that ``on_outside="project"`` applies to each record separately.
+    """Return the function that maps each record into the domain for ``on_outside="project"``.
 
     Raises:
         NotAvailableError: no such map is known.

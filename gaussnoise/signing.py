@@ -191,7 +191,11 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
 
 
 def _statement(place: Path) -> bytes:
-    """Return the in-toto statement of a folder, if its files agree with its record."""
+    """Return the text that is signed: an in-toto statement, in JSON, of the sha256 of all files.
+
+    Raises:
+        OutputError: the files of the folder do not agree with the folder's record.
+    """
     try:
         record = next((name for name in RECORDS if (place / name).is_file()), None)
         if record is None:
@@ -221,9 +225,9 @@ def _statement(place: Path) -> bytes:
 
 
 def _stream_fault(place: Path, key: object) -> str | None:
-    """Return text on the fault of a stream's files; None if all ticks are as published.
+    """Return a text on a file of a stream that is not as it was published; None if all are.
 
-    ``key``: the name of the stream, which each tick states.
+    ``key`` is the name of the stream, which the record of each tick (release) states.
     """
     folders = {path.name for path in (place / "ticks").iterdir()}
     there = {path.name for path in place.iterdir()}
@@ -243,7 +247,7 @@ def _stream_fault(place: Path, key: object) -> str | None:
 
 
 def _subjects(payload: bytes) -> dict[str, str]:
-    """Return {file: sha256} from a statement."""
+    """Return {file: sha256} from an in-toto statement."""
     statement = parsed(payload)
     if (statement["_type"], statement["predicateType"]) != (_STATEMENT, _PREDICATE):
         raise ValueError
@@ -251,7 +255,12 @@ def _subjects(payload: bytes) -> dict[str, str]:
 
 
 def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None, list[str]]:
-    """Return text on a file that changed after signing, or None; and a stream's later ticks."""
+    """Compare the {file: sha256} that were signed with the files that are there.
+
+    Returns:
+        A text on the first file that was changed, added or removed, or None; and the folders of a
+        stream's ticks (releases) that were published after signing.
+    """
     before, now = ({m[0] for m in map(_TICK.match, files) if m} for files in (signed, there))
     new = now - before if _STREAM in signed else set[str]()
     for name in sorted({*signed, *there}):
@@ -264,7 +273,13 @@ def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None,
 
 
 def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
-    """Raise OutputError unless all signed files are unchanged, and there are later ticks."""
+    """Raise OutputError unless only a stream's later ticks were added after an earlier signature.
+
+    Args:
+        target: the file of the earlier signature, for the message.
+        stated: the in-toto statement that was signed.
+        payload: the statement of the present files.
+    """
     try:
         fault, new = _changes(_subjects(stated), _subjects(payload))
     except MALFORMED:
@@ -277,7 +292,10 @@ def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
 
 
 def _digests(place: Path) -> dict[str, str]:
-    """Return {file: sha256} of all files to sign, sorted by name."""
+    """Return {file: sha256} of all files in a folder that a signature covers, sorted by name.
+
+    These are all files but signatures and the private files of a stream.
+    """
     names = {name for name in files_in(place) if name != SIGNATURE}
     if (place / _STREAM).is_file():
         ticks = {tick[0] for tick in map(_TICK.match, names) if tick and tick[0] + RECORD in names}
@@ -293,7 +311,11 @@ def _digests(place: Path) -> dict[str, str]:
 
 
 def _envelope(path: Path) -> tuple[bytes, list[Any]]:
-    """Return the payload and the signatures of an envelope, without checking them."""
+    """Read the file of a signature (a DSSE envelope); the signatures are not checked.
+
+    Returns:
+        The signed statement, and the list of signatures.
+    """
     try:
         envelope = read_json(path, _MOST_JSON)
         signatures = [{**own} for own in envelope["signatures"]]
@@ -314,7 +336,7 @@ def _envelope(path: Path) -> tuple[bytes, list[Any]]:
 
 
 def _encoded(payload: bytes) -> bytes:
-    """Return the bytes that are signed: DSSE's pre-authentication encoding."""
+    """Return the bytes that are signed for a statement: the pre-authentication encoding of DSSE."""
     kind = _PAYLOAD.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
@@ -324,7 +346,10 @@ def _text(content: bytes) -> str:
 
 
 def _replace(target: Path, envelope: dict[str, object]) -> None:
-    """Write the signature in one step, so that the folder never has a partial or unnamed file."""
+    """Write a signature (a DSSE envelope) to the file ``target``.
+
+    The file gets its name in one step, so that the folder never has an unfinished file.
+    """
     folder = Path(os.path.abspath(target.parent))
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.signature")
     try:
@@ -344,7 +369,7 @@ def _unreadable(place: Path, error: Exception) -> OutputError:
 
 
 def _name(key: "Ed25519PublicKey") -> str:
-    """Return the name of a key in envelopes."""
+    """Return the name by which signatures mention a public key: the sha256 of the key in DER."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -352,7 +377,7 @@ def _name(key: "Ed25519PublicKey") -> str:
 
 
 def _private_key(path: Path, password: Password | None) -> Any:
-    """Return the Ed25519 private key in a file."""
+    """Read the Ed25519 private key in a file; ask for the password if the key has one."""
     load_pem, load_ssh, kind = _loaders("private")
     content = _content("sign", path, "private")
     load = load_ssh if content.startswith(b"-----BEGIN OPENSSH") else load_pem
@@ -378,7 +403,7 @@ def _private_key(path: Path, password: Password | None) -> Any:
 
 
 def _public_key(path: Path) -> Any:
-    """Return the Ed25519 public key in a file."""
+    """Read the Ed25519 public key in a file."""
     load_pem, load_ssh, kind = _loaders("public")
     content = _content("verify", path, "public")
     if b"PRIVATE KEY" in content:
@@ -393,7 +418,12 @@ def _public_key(path: Path) -> Any:
 
 
 def _loaders(kind: str) -> tuple[Any, Any, type]:
-    """Return the functions that read keys in PEM and in ssh-keygen's format, and the key class."""
+    """Return what reads keys of the kind "private" or "public" in the package cryptography.
+
+    Returns:
+        The function for keys in PEM, the function for keys in the format of ssh-keygen, and the
+        class of Ed25519 keys.
+    """
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -407,7 +437,7 @@ def _loaders(kind: str) -> tuple[Any, Any, type]:
 
 
 def _content(who: str, path: Path, kind: str) -> bytes:
-    """Return the content of a key's file."""
+    """Return the content of a key's file, at most the first ``_MOST_KEY`` bytes."""
     try:
         with opened(path) as file:
             return file.read(_MOST_KEY)
@@ -418,7 +448,10 @@ def _content(who: str, path: Path, kind: str) -> bytes:
 
 
 def _no_key(who: str, path: Path, kind: str, got: str) -> ParameterError:
-    """Return the error for a file without the expected key; it shows nothing of the file."""
+    """Return the error for a file that does not hold the expected key.
+
+    The message contains nothing of the file. ``kind`` is "private" or "public".
+    """
     made = "openssl genpkey -algorithm ed25519 -out key.pem, and for the public key openssl pkey "
     return ParameterError(
         f"{who}: expected an Ed25519 {kind} key in {path}, got {got}; hint: {made}-in key.pem "

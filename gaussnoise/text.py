@@ -29,37 +29,43 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """Return statements on the protected data, and on the risks that are not covered."""
+    """Return the sentences of a release on the protected data and on the risks that remain.
+
+    ``protected`` describes these data. A simulation (``private`` is false) has one sentence.
+    """
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
 
 
 def printable(text: str) -> str:
-    """Return text with characters that control a terminal escaped, as in JSON and TOML."""
+    r"""Return text in which characters that control a terminal are written as ``\u001b``."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def capital(text: str) -> str:
-    """Return a text with a capital letter at its beginning, and no other change."""
+    """Return a text with its first letter as a capital letter."""
     return text[:1].upper() + text[1:]
 
 
 def nearest(name: object, known: Iterable[object], least: float = 0.6) -> object | None:
-    """Return the known name most similar to ``name``; None if none is similar enough."""
+    """Return the known name that is most similar to ``name``, ignoring upper and lower case.
+
+    None if no similarity (difflib's ratio) is at least ``least``.
+    """
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, 1, least)
     return names[close[0]] if close else None
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """Return a hint with the known name most similar to ``name``, or ""."""
+    """Return a hint for a message with the known name most similar to ``name``, or ""."""
     close = nearest(name, known)
     return "" if close is None else f"; hint: did you mean {close!r}?"
 
 
 def one_of(known: Iterable[object]) -> str:
-    """Return text that lists what a message expects: the first names, and how many there are.
+    """Return a list of expected names for a message: the first names, and the number of all.
 
     >>> one_of("abc"), one_of(range(100, 140))
     ('one of a, b, c', 'one of 100, 101, 102, 103, 104, 105, 106, 107, … (40)')
@@ -73,13 +79,16 @@ NO_NUMBER, NO_LIMIT, NO_INTERVAL = "none", "no limit", "no interval"
 
 
 def has_interval(estimate: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-    """Return where an interval is informative: it has two bounds, or one and an estimate."""
+    """Return a mask of intervals that say something.
+
+    These are intervals with two finite bounds, or with one finite bound and a finite estimate.
+    """
     known = np.isfinite(low) & np.isfinite(high)
     return known | (np.isfinite(estimate) & (np.isfinite(low) | np.isfinite(high)))
 
 
 def between_text(low: str, high: str) -> str:
-    """Return an interval in words, from the texts of its bounds.
+    """Return the text of an interval from the texts of its bounds.
 
     >>> between_text("3", "5"), between_text("0", NO_LIMIT), between_text(NO_LIMIT, NO_LIMIT)
     ('3 to 5', '0 or more', 'no interval')
@@ -92,7 +101,7 @@ def between_text(low: str, high: str) -> str:
 
 
 def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
-    """Return a number and its noun: ``1 marginal``, ``2 marginals``."""
+    """Return a number with its noun, like ``1 marginal`` or ``2 marginals``."""
     return f"{count:{form}} {one if count == 1 else many or one + 's'}"
 
 
@@ -108,14 +117,14 @@ def significant(value: float, digits: int) -> str:
 
 @cache
 def versions(*libraries: str) -> Mapping[str, str]:
-    """Return the versions of installed libraries, cached because finding them is slow."""
+    """Return {library: version} of installed libraries; the answer is cached."""
     from importlib import metadata
 
     return {name: metadata.version(name) for name in libraries}
 
 
 def no_less(value: float, figures: int = 6) -> str:
-    """Return the text of an upper bound, such as a privacy loss, rounded up to ``figures`` digits.
+    """Return an upper bound, such as a privacy loss, as text, rounded up to ``figures`` digits.
 
     >>> no_less(3.66244, 4), no_less(0.1)
     ('3.663', '0.1')
@@ -125,7 +134,10 @@ def no_less(value: float, figures: int = 6) -> str:
 
 
 def guarantee_text(privacy: Mapping[str, object], private: bool) -> str:
-    """Return the guarantee with its numbers, from a release's record: ``zCDP, rho = 0.1``."""
+    """Return the text of a release's privacy guarantee, such as ``zCDP, rho = 0.1``.
+
+    ``privacy`` is the part of the release's record about privacy.
+    """
     names = list(privacy)
     after = names[names.index("definition") + 1 :] if "definition" in names else []
     numbers = list(takewhile(lambda name: isinstance(privacy[name], int | float), after))
@@ -145,9 +157,15 @@ def estimate_text(
     sd: Array | None = None,
     meaning: str | None = None,
 ) -> str:
-    """Return the text that ``print`` shows: the first coordinates, ± standard deviations.
+    """Return the text that ``print`` shows for an estimate: its first coordinates.
 
-    ``meaning`` explains the number after ±.
+    Args:
+        title: the first words of the text.
+        estimate: the estimate, shape (d,).
+        privacy: the part of the release's record about privacy.
+        private: false for a simulation.
+        sd: the standard deviation of each coordinate, shown after ±.
+        meaning: an explanation of the number after ±.
     """
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
     lines = [

@@ -14,7 +14,7 @@ from .streaming import opened
 
 
 def ask_page(state: State, folder: str = "") -> None:
-    """Draw the page for the folder of one release or stream."""
+    """Draw the page that answers questions from ``folder``, the folder of a release or a stream."""
     project = state.project
     with frame(state, "/ask", "Ask what was published, at no cost"):
         places = [f"{STREAMS}/{name}" for name in project.streams()]
@@ -62,7 +62,7 @@ def ask_page(state: State, folder: str = "") -> None:
 
 
 def _examples(project: Project, place: str) -> list[str]:
-    """Return questions that a release or a stream answers."""
+    """Return example questions that the release or stream in the folder ``place`` answers."""
     plan = _published(project, place).plan
     return examples(plan.schema, plan.marginals)
 
@@ -75,5 +75,5 @@ def _published(project: Project, place: str) -> TableRelease | StreamTables:
 
 
 def _answer(project: Project, place: str, question: str) -> str:
-    """Return the answer of a release or a stream to a question, as text."""
+    """Return, as text, the answer of the release or stream in the folder ``place``."""
     return str(_published(project, place).ask(question))

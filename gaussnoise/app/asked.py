@@ -21,7 +21,9 @@ from ..tables.schema.workload import tables_of as one_by_one
 
 
 def asked_of(path: Path, rho: float | None = None) -> Asked:
-    """Return the request of a schema file, as the command line reads it; at ``rho`` if given.
+    """Return the tables, targets and budget that a schema file asks for.
+
+    ``rho``, if given, replaces the budget of the file.
 
     Raises:
         ParameterError: the file asks for no table, or states no budget and no target.
@@ -41,7 +43,7 @@ def asked_of(path: Path, rho: float | None = None) -> Asked:
 
 
 def workload_toml(wanted: Sequence[Wanted]) -> list[str]:
-    """Return the TOML text of each workload entry: one ``[[workload]]`` table."""
+    """Return, for each requested table, the TOML text of its ``[[workload]]`` entry."""
     usual = {field.name: field.default for field in dataclasses.fields(Wanted)}
     texts = []
     for one in wanted:
@@ -57,7 +59,7 @@ def workload_toml(wanted: Sequence[Wanted]) -> list[str]:
 
 
 def same_table(one: Wanted, other: Wanted) -> bool:
-    """Return whether two workload entries ask for the same table."""
+    """Return whether two requests are for the same table; their accuracy targets may differ."""
     return _key(one) == _key(other)
 
 
@@ -67,7 +69,7 @@ def _key(one: Wanted) -> object:
 
 
 def names_in(question: str, schema: Schema) -> tuple[str, ...]:
-    """Return the attributes of the table that answers a question.
+    """Return the names of the attributes whose table answers a question.
 
     Raises:
         ParameterError: the question is not understood.
@@ -78,7 +80,10 @@ def names_in(question: str, schema: Schema) -> tuple[str, ...]:
 
 
 def tables_of(schema: Schema) -> list[tuple[str, ...]]:
-    """Return all tables of one or two columns, at most one of which is a number to be summed."""
+    """Return the attribute names of each table of one or two columns that can be asked for.
+
+    At most one column of such a table is a number to be summed.
+    """
     plain = [a.name for a in schema.attributes if not a.is_summed]
     numbers = [(a.name,) for a in schema.attributes if a.is_summed]
     ones = [(name,) for name in plain]
@@ -87,7 +92,7 @@ def tables_of(schema: Schema) -> list[tuple[str, ...]]:
 
 
 def _names(schema: Schema, asked: Question, _: str) -> tuple[str, ...]:
-    """Return the attributes of the table that answers a parsed question."""
+    """Return the names of all attributes that a parsed question uses."""
     found: set[int] = set()
 
     def walk(part: Any, field: str = "") -> None:

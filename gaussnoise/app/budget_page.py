@@ -44,7 +44,7 @@ _SHOWN = 8  # largest number of counts in the picture
 
 
 async def budget_page(state: State) -> None:
-    """Draw the page."""
+    """Draw the page on which the user chooses a budget."""
     with frame(state, "/budget", "Budget: accuracy against privacy"):
         try:
             stated = load_plan(state.project.schema)
@@ -66,7 +66,7 @@ async def budget_page(state: State) -> None:
 
 
 class _Panel:
-    """The slider, and all that changes with it."""
+    """The slider for the budget, and all texts and figures that change with the slider."""
 
     def __init__(self, state: State, planned: Plan, has_own: bool) -> None:
         self.state, self.plan, self.has_own = state, planned, has_own
@@ -78,7 +78,7 @@ class _Panel:
                 "protection."
             )
             words("The *budget* ρ of this release; the *ledger* adds up those of all releases.")
-            place = _place(planned.rho)
+            place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
             )
@@ -125,7 +125,7 @@ class _Panel:
         self.total.on_value_change(handled(lambda: self.draw(self.plan)))
 
     async def moved(self) -> None:
-        """Show the plan at the slider's budget, unless the slider has been moved again."""
+        """Show the plan with the slider's budget, unless the slider was moved again meanwhile."""
         value = self.slider.value or 0.0
         await asyncio.sleep(0)
         rho = float(f"{10**value:.3g}")
@@ -134,29 +134,29 @@ class _Panel:
             await self.at(rho)
 
     async def typed(self) -> None:
-        """Show the plan at the typed budget."""
+        """Show the plan with the typed budget."""
         await self.at(float(self.number.value or 0))
-        self.slider.value = _place(self.plan.rho)
+        self.slider.value = _slider_position(self.plan.rho)
 
     async def at(self, rho: float) -> None:
-        """Show the plan at a budget."""
+        """Compute the plan with the budget ``rho``, and show it."""
         self.plan = await self.state.plan(rho)
         self.has_own = True
         self.show(self.plan)
         self.note.text = "Not kept yet."
 
     def keep(self) -> None:
-        """State the budget in the schema file."""
+        """Write the budget of the shown plan into the schema file."""
         self.state.project.state(rho=self.plan.rho, epsilon=None, delta=None)
         self.note.text = f"Kept: ρ = {self.plan.rho:.6g}."
 
     def least(self) -> None:
-        """State no budget in the schema file, so that the targets decide."""
+        """Remove the budget from the schema file, so that the accuracy targets determine it."""
         self.state.project.state(rho=None, epsilon=None, delta=None)
         go("/budget")
 
     def show(self, planned: Plan) -> None:
-        """Show the accuracy, the risk and the figure of a plan."""
+        """Show a plan: the accuracy of tables, the risk for one person, and an example figure."""
         facts, z = facts_of(planned), quantile(LEVEL)
         rows = zip(planned.entries, planned.queries, planned.deviations, strict=True)
         self.table.rows = [
@@ -165,14 +165,14 @@ class _Panel:
         ]
         self.table.update()
         self.person.text = _risk(planned, facts)
-        self.others.text = _compared(facts)
+        self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in facts.verdict)
         self.best.content = f"<p>{html.escape(facts.budget)}</p><ul>{lines}</ul>"
         self.draw(planned)
 
     def draw(self, planned: Plan) -> None:
-        """Draw a made-up table of the plan's accuracy, and say that of its means."""
+        """Draw made-up counts with the plan's intervals, and list the accuracy of its means."""
         total = float(self.total.value or 1)
         self.picture.content = made_up(planned, total)
         self.means.clear()
@@ -181,13 +181,13 @@ class _Panel:
                 ui.label(line)
 
 
-def _place(rho: float) -> float:
-    """Return the slider's place nearest to a budget."""
+def _slider_position(rho: float) -> float:
+    """Return the position of the slider for a budget rho: log10(rho), cut to the slider's ends."""
     return min(max(math.log10(rho), _LEAST), _MOST)
 
 
 def _risk(planned: Plan, facts: Facts) -> str:
-    """Return a sentence that bounds how sure a reader can become about one person."""
+    """Return a sentence on the risk: how sure a reader can at most become about one person."""
     said = risk_text(planned, facts)
     if said is None:
         return f"The budget protects {facts.unit}."
@@ -198,7 +198,10 @@ def _risk(planned: Plan, facts: Facts) -> str:
 
 
 def best(gap: float) -> str:
-    """Return how much larger the error is than the least possible, for a plan's certified gap."""
+    """Return a sentence that compares a plan's error with the least possible error.
+
+    ``gap`` is the proven bound on their relative difference (the certified gap).
+    """
     if gap < CLOSED:
         return (
             "This is the best possible: no Gaussian noise with the same budget has an error that "
@@ -210,8 +213,8 @@ def best(gap: float) -> str:
     )
 
 
-def _compared(facts: Facts) -> str:
-    """Return a sentence with other budgets, beside which a user can judge one."""
+def _other_budgets(facts: Facts) -> str:
+    """Return sentences with the risk for one person at a few other budgets, for comparison."""
     known = ", ".join(f"{percent_text(facts.surest(rho))} at ρ = {rho:g}" for rho in _OTHERS)
     return (
         f"For comparison: at most {known}. This page begins with ρ = {_START:g}. "
@@ -223,7 +226,10 @@ def _compared(facts: Facts) -> str:
 
 
 def means_of(planned: Plan, total: float) -> list[str]:
-    """Return a line for each mean, with its half-width in groups that share ``total`` rows."""
+    """Return one line of text for each mean that the plan can answer, with its 95 % half-width.
+
+    The half-width is for groups of equal size, which together have ``total`` rows.
+    """
     lines, attributes, noun = list[str](), planned.schema.attributes, noun_of(planned)
     for term in () if planned.domain.is_cells else planned.domain.terms:
         numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
@@ -250,7 +256,10 @@ def means_of(planned: Plan, total: float) -> list[str]:
 
 
 def made_up(planned: Plan, total: float) -> str:
-    """Return a figure of made-up counts with the intervals of the plan's first table."""
+    """Return HTML of a figure: made-up counts with the 95 % intervals of the plan's first table.
+
+    The made-up counts have an average of ``total`` divided by the number of cells.
+    """
     half, noun = quantile(LEVEL) * float(planned.deviations[0]), noun_of(planned)
     answers = max(int(planned.queries[0]), 1)
     shown = min(max(answers, 2), _SHOWN)

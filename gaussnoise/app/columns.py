@@ -32,7 +32,7 @@ HELP = {
 
 
 def kind_of(attribute: Attribute) -> str:
-    """Return the kind of an attribute, one of :data:`KINDS`."""
+    """Return the kind of values that an attribute has: a key of :data:`KINDS`."""
     if attribute.categories is not None:
         first = attribute.categories[0]
         return (
@@ -46,13 +46,13 @@ def kind_of(attribute: Attribute) -> str:
 
 
 def typed(attribute: Attribute) -> str:
-    """Return the text that a user types for an attribute: its categories, edges or numbers."""
+    """Return the text of an attribute's values for the form: its categories, edges or numbers."""
     kind = kind_of(attribute)
     if kind == "texts":
         spelt = dict(attribute.spellings)
         own = [(c, spelt.get(c, ())) for c in map(str, attribute.categories or ())]
         return "\n".join(
-            _shown(one) + " = " * bool(others) + ", ".join(map(_shown, others))
+            _as_typed(one) + " = " * bool(others) + ", ".join(map(_as_typed, others))
             for one, others in own
         )
     if kind in ("integers", "truths"):
@@ -63,20 +63,26 @@ def typed(attribute: Attribute) -> str:
     return ", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ())
 
 
-def _shown(text: str) -> str:
-    """Return a category or spelling; in JSON if it has line breaks, or would be read otherwise."""
+def _as_typed(text: str) -> str:
+    """Return a category or spelling as a user types it.
+
+    It is quoted as in JSON if it would be read as something else without quotes.
+    """
     plain = text.strip() == text and text.isprintable() and text and text[0] != '"'
     return text if plain and not re.search("[,=]", text) else json.dumps(text, ensure_ascii=False)
 
 
 def ends_in(reason: str) -> str:
-    """Return the ends that a draft's reason proposes for sums and means, as typed; or ""."""
+    """Return the lowest and highest value that a comment proposes for sums and means, or "".
+
+    ``reason`` is the comment of a drafted attribute. The answer is text as a user types it.
+    """
     found = _ENDS.search(reason)
     return found[1] if found else ""
 
 
 def birth_dates(ages: str, day: str) -> str:
-    """Return intervals of birth dates, as typed, for groups that begin at these ages on a day.
+    """Return edges of birth dates, as text, for age groups that begin at ``ages`` on ``day``.
 
     >>> birth_dates("0, 18, 65", "2025-12-31")
     '-inf, 1961-01-01, 2008-01-01, 2026-01-01'
@@ -95,7 +101,7 @@ def birth_dates(ages: str, day: str) -> str:
 
 
 def _years_before(day: date, years: int) -> date:
-    """Return the last day on which somebody was born who is that old on ``day``."""
+    """Return the latest birth date of a person who is ``years`` old on ``day``."""
     try:
         return day.replace(year=day.year - years)
     except ValueError:  # 29 February
@@ -103,9 +109,13 @@ def _years_before(day: date, years: int) -> date:
 
 
 def join(name: str, text: str, like: Attribute | None = None) -> tuple[str, str] | None:
-    """Return categories as typed, but joined where they differ in case or blanks only; and these.
+    """Join categories that differ only in case or blanks.
 
-    None if there are no such categories. The first of them becomes the category.
+    The first of several such categories stays, and the others become its spellings.
+
+    Returns:
+        The new text of all categories, and a text that lists the joined categories. None if no
+        two categories are joined.
     """
     lines = _categories(name, text, like)
     last = len(lines)
@@ -127,7 +137,7 @@ def attribute_of(
     missing: str = "",
     like: Attribute | None = None,
 ) -> Attribute:
-    """Return the attribute of a typed text.
+    """Return the attribute that a user describes in the form's fields.
 
     Args:
         name: the column.
@@ -177,7 +187,7 @@ _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two nu
 
 
 def _parts(name: str, text: str, *, one: bool) -> list[str]:
-    """Return the numbers or dates of a text, with decimal points.
+    """Split a typed text into its numbers or dates, as texts with decimal points.
 
     A comma is a decimal mark if semicolons or line breaks separate the numbers, or if one number is
     expected. A comma that could also separate numbers is refused.
@@ -201,14 +211,17 @@ _ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^",=][^,=]*|)\s*([,=]|$)')
 
 
 def _categories(name: str, text: str, like: Attribute | None) -> list[tuple[str, list[str]]]:
-    """Return the categories of a typed text, each with its other spellings."""
+    """Return (category, other spellings) for each line of a typed text."""
     known = {*map(str, (like and like.categories) or ())}
     known |= {own for _, spelt in (like.spellings if like else ()) for own in spelt}
     return [_category(name, line, known) for line in text.splitlines() if line.strip()]
 
 
 def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[str]]:
-    """Return a category and its other spellings; ``known`` values of the file may have commas."""
+    """Return (category, other spellings) from one typed line.
+
+    A line in ``known``, the categories and spellings before the change, is one category as it is.
+    """
     if line in known:
         return line, []
     items, marks, at = [], [], 0
@@ -223,7 +236,7 @@ def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[s
         marks.append(found[2])
         at = found.end()
     if marks[0] == "," or "=" in marks[1:]:
-        first, *others = (_shown(item) for item in items)
+        first, *others = (_as_typed(item) for item in items)
         raise SchemaError(
             f"attribute {name!r}: expected one category a line, got {line.strip()!r:.80}; "
             f"hint: if these are spellings of one category, {first} = {', '.join(others)}; if "

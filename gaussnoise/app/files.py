@@ -115,7 +115,7 @@ def add_files(server: FastAPI, state: State) -> None:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Answer with the message of a refusal within the block."""
+    """Turn a GaussNoiseError within the block into an HTTP answer 409 with the error's message."""
     try:
         yield
     except GaussNoiseError as error:
@@ -123,7 +123,7 @@ def _refused() -> Iterator[None]:
 
 
 def _write(path: Path, write: Callable[[], object]) -> None:
-    """Write a page that is not there yet."""
+    """Call ``write``, which writes the file ``path``, unless the file exists."""
     if not path.exists():
         try:
             write()
@@ -133,9 +133,10 @@ def _write(path: Path, write: Callable[[], object]) -> None:
 
 
 def _zip(folder: Path, paths: Iterable[Path], page: Path | None) -> Response:
-    """Return files of a folder in one zip file; links that lead out of the folder are left out.
+    """Return an HTTP response with files of a folder in one zip file.
 
-    Their page for readers is beside the folder: a record lists all files that are in it.
+    Links that lead out of the folder are left out. ``page``, the HTML page for readers, is beside
+    the folder in the zip file, since the folder's record lists all files that may be in the folder.
     """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:

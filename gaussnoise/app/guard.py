@@ -45,7 +45,7 @@ class Guard:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie, with the port: all ports of one machine share cookies."""
+        """The name of the cookie; it has the port, as all ports of a machine share cookies."""
         return f"gaussnoise-{self.port}"
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -76,7 +76,7 @@ class Guard:
         return await self.server(scope, receive, answer)
 
     def _is_first(self, scope: Message) -> bool:
-        """Return whether a request is for the address that the command printed, with the token."""
+        """Return whether a request is for the address with the token, which the command printed."""
         if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/":
             return False
         asked = parse_qs(scope.get("query_string", b"").decode("latin-1"))
@@ -86,7 +86,10 @@ class Guard:
         return secrets.compare_digest(token.encode(), self.token.encode())
 
     async def _enter(self, send: Send) -> None:
-        """Set the cookie, and open an address without the token, as browsers store addresses."""
+        """Answer with a page that sets the cookie and then opens the address "/".
+
+        That address is without the token, because browsers store addresses.
+        """
         cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
         # a page, not a redirection: if another site linked here, browsers would not send the cookie
         page = (
@@ -103,7 +106,11 @@ class Guard:
 
 
 def _headers(scope: Message) -> dict[str, str]:
-    """Return the headers; a header that occurs twice gets a value that passes no comparison."""
+    """Return {name in lower case: value} of the headers of an HTTP request.
+
+    The values of a header that occurs twice are joined by a line break, so that they equal no
+    expected value; those of cookies are joined by semicolons.
+    """
     found: dict[str, str] = {}
     for name, value in scope.get("headers", ()):
         key = name.decode("latin-1").lower()

@@ -49,7 +49,7 @@ class Job:
 
     @property
     def command(self) -> str:
-        """The command, as a user would type it in a shell."""
+        """The command line, as a user would type it in a shell."""
         return shlex.join(("gaussnoise", *self.words))
 
 
@@ -68,14 +68,14 @@ class Jobs:
 
     @property
     def last(self) -> Job | None:
-        """The running job, which another server may have started, or else the last one."""
+        """The running job, or else the last one that ran; another server may have started it."""
         if self._task is None or self._task.done():
-            self._job = self._left() or self._job
+            self._job = self._read_record() or self._job
         return self._job
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job runs."""
+        """Whether a job is running."""
         job = self.last
         return job is not None and job.status is None
 
@@ -94,23 +94,23 @@ class Jobs:
         if self.is_busy:
             raise _busy()
         job = Job(name, words, time.time())
-        said = self._place(job)
+        said = self._lock_output(job)
         self._job = job
         self._task = asyncio.create_task(self._run(job, said, then))
         return job
 
-    def _place(self, job: Job) -> BinaryIO:
-        """Return the locked file for a job's output; its record is written beside it."""
+    def _lock_output(self, job: Job) -> BinaryIO:
+        """Return the open, locked file for a job's standard output; also write the job's record."""
         try:
             self._at("").mkdir(mode=0o700, exist_ok=True)
-            said = _private(self._at(_SAID))
+            said = _open_private(self._at(_SAID))
             if not locked(said.fileno(), unknown=True):
                 said.close()
                 raise _busy()
             said.truncate()
-            with _private(self._at(_WARNED)) as warned:
+            with _open_private(self._at(_WARNED)) as warned:
                 warned.truncate()
-            self._note(job)
+            self._write_record(job)
         except OSError as error:
             raise _unwritten(error) from None
         return said
@@ -118,7 +118,7 @@ class Jobs:
     async def _run(self, job: Job, said: BinaryIO, then: Callable[[Job], None] | None) -> None:
         status = _STOPPED
         try:
-            with said, _private(self._at(_WARNED)) as warned:
+            with said, _open_private(self._at(_WARNED)) as warned:
                 # not by asyncio, which kills a process when its own objects for it are deleted
                 process = subprocess.Popen(
                     _command(job.words),
@@ -130,13 +130,13 @@ class Jobs:
                     start_new_session=True,  # Ctrl-C ends the server, not the job
                 )
             job.process = process.pid
-            self._note(job)
+            self._write_record(job)
             while (found := process.poll()) is None:
                 await asyncio.sleep(_OFTEN)
             status = found
             with exclusive_lock(self._at(_SAID)) as is_free:
                 if is_free:  # if not, another server has started a job in the meantime
-                    self._end(job)
+                    self._take_output(job)
             if status == 0 and then is not None:
                 then(job)
         except OSError as error:
@@ -146,8 +146,8 @@ class Jobs:
         finally:
             job.status = status
 
-    def _left(self) -> Job | None:
-        """Return the job that another server started, if its files are there."""
+    def _read_record(self) -> Job | None:
+        """Return the job that another server started, from its record; None without a record."""
         try:
             found = read_json(self._at(_RECORD))
             process, words = found["process"], tuple(map(str, found["words"]))
@@ -156,14 +156,14 @@ class Jobs:
             job = Job(str(found["name"]), words, float(found["begun"]), process)
             with exclusive_lock(self._at(_SAID)) as is_over:
                 if is_over:
-                    self._end(job)
+                    self._take_output(job)
                     # a command that succeeds prints its result on standard output
                     job.status = 0 if job.said else _STOPPED
             return job
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
-    def _end(self, job: Job) -> None:
+    def _take_output(self, job: Job) -> None:
         """Read the output of a finished job, and empty its files, since they may hold data."""
         files = self._at(_SAID), self._at(_WARNED)
         job.said, job.warned = (x.read_text(encoding="utf-8", errors="replace") for x in files)
@@ -171,11 +171,11 @@ class Jobs:
             os.truncate(file, 0)
         self._at(_RECORD).unlink(missing_ok=True)
 
-    def _note(self, job: Job) -> None:
-        """Write the record by which another server finds a job."""
+    def _write_record(self, job: Job) -> None:
+        """Write the record of a job, by which a later server finds the job."""
         record = {name: getattr(job, name) for name in ("name", "words", "begun", "process")}
         scratch = self._at(f"{_RECORD}.partial")
-        with _private(scratch) as file:
+        with _open_private(scratch) as file:
             file.truncate()
             file.write(json.dumps(record).encode())
         scratch.replace(self._at(_RECORD))
@@ -204,7 +204,7 @@ class Jobs:
         return said.decode("utf-8", "replace"), warned.decode("utf-8", "replace")
 
     def cancel(self) -> None:
-        """Interrupt the command, as Ctrl-C does, so that it removes its unfinished files."""
+        """Stop the running command by SIGTERM, upon which it removes its unfinished files."""
         job = self.last
         if job is not None and job.status is None and job.process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -215,8 +215,8 @@ def _command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "gaussnoise", *words]
 
 
-def _private(path: Path) -> BinaryIO:
-    """Open a file for writing that only its owner can read; its content is not changed."""
+def _open_private(path: Path) -> BinaryIO:
+    """Open a file for writing, and keep its content; a new file can be read by its owner alone."""
     return open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
 
 

@@ -14,7 +14,7 @@ from .project import LEDGER, RELEASES, SCHEMA
 
 
 class Wish(NamedTuple):
-    """The user's choices for a release, besides its plan."""
+    """The user's choices for a release: its name, the file format, and notes for the ledger."""
 
     id: str
     format: str = "csv"
@@ -23,11 +23,11 @@ class Wish(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The folder of the release."""
+        """The folder of the release, inside the project."""
         return f"{RELEASES}/{self.id}"
 
     def words(self) -> list[str]:
-        """Return the command line after ``gaussnoise``, in words."""
+        """Return the arguments of the shell command ``gaussnoise`` that makes the release."""
         given = ["release", "-s", SCHEMA, "-o", self.place, "--ledger", LEDGER, "--id", self.id]
         notes = {"--format": self.format, "--purpose": self.purpose}
         notes |= {"--requested-by": self.requested_by}
@@ -35,7 +35,10 @@ class Wish(NamedTuple):
 
 
 def commands(wish: Wish, budget: float) -> str:
-    """Return the release as shell commands, to be run in the project's folder."""
+    """Return a shell script that repeats the release; it is run in the project's folder.
+
+    ``budget`` is the rho of the ledger, if the script has to create the ledger.
+    """
     return "\n".join(
         [
             f"gaussnoise plan -s {SCHEMA}",
@@ -50,7 +53,11 @@ def commands(wish: Wish, budget: float) -> str:
 
 
 def cells(folder: Path, wish: Wish, budget: float) -> list[str]:
-    """Return the release as cells of Python code, to be run in the project's folder."""
+    """Return Python code that repeats the release, split into the cells of a notebook.
+
+    The code is run in the project's folder, ``folder``. ``budget`` is the rho of the ledger, if the
+    code has to create the ledger.
+    """
     path = folder / SCHEMA
     asked, stated = asked_of(path), load_plan(path)
     if "table" not in stated:
@@ -89,12 +96,12 @@ def _code(value: Any) -> str:
 
 
 def script(parts: Sequence[str]) -> str:
-    """Return a Python script with these cells."""
+    """Return a Python script from pieces of Python code."""
     return "\n\n".join(parts) + "\n"
 
 
 def notebook(parts: Sequence[str]) -> str:
-    """Return a notebook with these cells, without outputs."""
+    """Return a Jupyter notebook, as JSON text, with a cell for each piece of Python code."""
     listed = [
         {
             "cell_type": "code",

@@ -29,7 +29,7 @@ _ELSE = {  # factors from the budget of this one to that of all
 
 
 def ledger_page(state: State) -> None:
-    """Draw the page."""
+    """Draw the page of the project's ledger."""
     with frame(state, "/ledger", "Ledger: the budget of all releases"):
         try:
             ledger = state.project.budget()
@@ -61,7 +61,10 @@ def ledger_page(state: State) -> None:
 
 
 def _row(entry: LedgerEntry, ledger: Ledger) -> dict[str, object]:
-    """Return the row of an entry, with the numbers that ``gaussnoise ledger show`` prints."""
+    """Return a row of the page's table for an entry of the ledger, as {column: value}.
+
+    The numbers are those that ``gaussnoise ledger show`` prints.
+    """
     note = Note(entry.purpose, entry.requested_by, entry.approval).lines
     return {
         "key": entry.attempt,
@@ -80,7 +83,10 @@ def _epsilon(ledger: Ledger) -> str:
 
 
 def begin_ledger(state: State, rho: float, page: str) -> None:
-    """Draw a field and button that create the ledger and then open ``page`` again."""
+    """Draw a form with which the user creates the project's ledger; it then opens ``page``.
+
+    ``rho`` is the budget of the release or stream that waits for the ledger.
+    """
     project = state.project
     known = [*project.published(), *project.streams()][-_MOST_NAMED:]
     # a charge leaves this folder beside its ledger, also if nothing was published

@@ -106,7 +106,7 @@ h1,h2{line-height:1.4}
 
 @contextmanager
 def frame(state: State, page: str, heading: str) -> Iterator[None]:
-    """Draw the frame of a page, with the running task; the caller draws the content inside."""
+    """Draw links to all pages, the heading and the running task; the block draws the rest."""
     ui.colors(primary="#1b5a8c")
     ui.add_css(_STYLE)
     with ui.header().classes("q-pa-sm"):
@@ -126,12 +126,12 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
 
 
 def head(text: str, level: int = 1) -> None:
-    """Write a heading."""
+    """Draw a heading; ``level`` 1 is the title of a page, and 2 that of a card."""
     ui.html(f"<h{level}>{html.escape(text)}</h{level}>", sanitize=False)
 
 
 def words(text: str) -> None:
-    """Write a sentence; terms between stars show their meaning on hover and focus."""
+    """Draw a sentence; a term between stars shows its meaning to who points at it."""
     parts = html.escape(text).split("*")
     for k in range(1, len(parts), 2):
         meaning = html.escape(WORDS[parts[k]], quote=True)
@@ -140,13 +140,13 @@ def words(text: str) -> None:
 
 
 def refusal(text: str, page: str = "") -> None:
-    """Show a refusal, and a link to the page on which its cause can be removed."""
+    """Draw an error message, and a link to the page on which the user can remove the cause."""
     with ui.element("div").classes("refused").props('role="alert"'):
         _refused(text, page)
 
 
 def _refused(said: str, page: str = "") -> None:
-    """Write a refusal, with a link to the page that its text names, or else to ``page``."""
+    """Draw the error message ``said``, and a link to the page that it names, else to ``page``."""
     text = in_page(said)
     named = [address for address, name in _NAMES.items() if text.endswith(f"on the page {name}")]
     ui.label(text.removesuffix(f"; mend it on the page {_NAMES[named[0]]}") if named else text)
@@ -155,14 +155,14 @@ def _refused(said: str, page: str = "") -> None:
 
 
 def mine(text: str) -> None:
-    """Show a warning, or that something is confidential."""
+    """Draw a box with a warning, for example that something is confidential."""
     with ui.element("div").classes("mine"):
         ui.label(text)
 
 
 def note(text: str, kind: str = "noted") -> None:
-    """Show the result of a click beside the button; it replaces the last one on the page."""
-    _forget()
+    """Draw a message, the result of a click; it replaces the last such message on the page."""
+    _remove_message()
     with ui.element("div").classes(f"{kind} said") as said:
         said.props(f'role="{"alert" if kind == "refused" else "status"}"')
         _refused(text)
@@ -170,18 +170,21 @@ def note(text: str, kind: str = "noted") -> None:
     app.storage.client["said"] = said
 
 
-def _forget() -> None:
+def _remove_message() -> None:
     said = app.storage.client.pop("said", None)
     if said is not None and not said.is_deleted:
         said.delete()
 
 
 def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
-    """Return an event handler that shows refusals, and of other errors only the class."""
+    """Return an event handler that calls ``handler`` and draws its errors on the page.
+
+    A GaussNoiseError is drawn with its message, any other error with its class alone.
+    """
 
     @functools.wraps(handler)
     async def run(*given: Any) -> None:
-        _forget()
+        _remove_message()
         try:
             result = handler(*given)
             if inspect.isawaitable(result):
@@ -197,14 +200,15 @@ def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
 
 
 def go(page: str) -> None:
-    """Open a page, or load the present one again."""
+    """Open a page in the browser; if it is open already, load it again."""
     ui.navigate.to(page)
 
 
 def task(state: State, page: str) -> None:
-    """Show the running task, with its time and a button that cancels it.
+    """Draw the running task, with its time and a button that cancels it.
 
-    When it ends, the page of its result is loaded again; other pages keep texts in their fields.
+    When the task ends, the page that shows its result is loaded again. Other pages are not, so that
+    they keep the texts in their fields; they show a link to the result.
     """
     job = state.jobs.last
     if job is None or not state.jobs.is_busy:
@@ -234,7 +238,7 @@ def task(state: State, page: str) -> None:
 
 
 def answer(job: Job) -> None:
-    """Show the answer of a finished check, also if rows do not fit."""
+    """Draw the output of a finished check of rows, also if some rows do not fit."""
     ui.label(f"{job.name}:")
     if job.said:
         output(in_page(job.said))
@@ -243,18 +247,21 @@ def answer(job: Job) -> None:
 
 
 def outcome(job: Job) -> None:
-    """Show the output of a finished task."""
+    """Draw the output of a finished task: its error message, or its warnings and its result."""
     if job.status:
         if NOT_SAID in job.warned:
-            return _unsaid(job)
+            return _refused_rows(job)
         return refusal(job.warned.strip() or "The task was stopped before its end.")
     if job.warned:
         mine(in_page(job.warned))
     output(job.said)
 
 
-def _unsaid(job: Job) -> None:
-    """Say that rows were refused under a ledger, and where their owner sees which."""
+def _refused_rows(job: Job) -> None:
+    """Draw the message that some rows do not fit, with a link to the check that shows which rows.
+
+    The message itself does not say which rows, because the ledger keeps it.
+    """
     tick = job.words[0] == "stream"
     with ui.element("div").classes("refused").props('role="alert"'):
         ui.label(
@@ -266,7 +273,7 @@ def _unsaid(job: Job) -> None:
 
 
 def check_rows(state: State, page: str) -> None:
-    """Draw a button that checks the rows that a release would count, and opens ``page`` again."""
+    """Draw a button that starts the check of the rows for a release, and opens ``page`` again."""
 
     def check() -> None:
         state.check()
@@ -276,7 +283,7 @@ def check_rows(state: State, page: str) -> None:
 
 
 def offered(field: ui.input, questions: Sequence[str]) -> None:
-    """Draw questions as buttons, each of which is then the text of a field."""
+    """Draw a button for each example question, which puts the question into the text field."""
     with ui.row().classes("items-center"):
         ui.label("For example:")
         for one in questions:
@@ -288,18 +295,18 @@ def offered(field: ui.input, questions: Sequence[str]) -> None:
 
 
 def scroll_here() -> None:
-    """Scroll to this point of the page once it is loaded."""
+    """Let the browser scroll to this point of the page once the page is loaded."""
     place = ui.element("div").classes("place")
     ui.timer(0, functools.partial(place.run_method, "scrollIntoView"), once=True)
 
 
 def output(text: str) -> ui.html:
-    """Show lines as a terminal would."""
+    """Draw the output of a command, as a terminal would show it, and return the element."""
     return ui.html(lines(text), sanitize=False)
 
 
 def lines(text: str) -> str:
-    """Return lines as a terminal would show them, in HTML; lines of tables are not wrapped."""
+    """Return HTML that shows text as a terminal does; lines of tables are not wrapped."""
     shown = (
         f"<span{' class=row' * bool(_ROW.search(line))}>{html.escape(line)}</span>"
         for line in text.strip().splitlines()
@@ -308,7 +315,10 @@ def lines(text: str) -> str:
 
 
 def published_files(folder: Path, address: str) -> None:
-    """Show the summary of a published folder, and links to its files, all below ``address``."""
+    """Draw the summary of a published folder, and links to its files.
+
+    The server serves these files under the address ``address``.
+    """
     try:
         output(fitted((folder / "summary.txt").read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
@@ -321,7 +331,7 @@ def published_files(folder: Path, address: str) -> None:
 
 
 def points(texts: Sequence[str]) -> None:
-    """Show texts as a list."""
+    """Draw texts as a list with bullet points."""
     with ui.element("ul").classes("list-disc q-pl-md"):
         for text in texts:
             with ui.element("li"):
@@ -329,7 +339,7 @@ def points(texts: Sequence[str]) -> None:
 
 
 class Command:
-    """A box with the shell command that does the same as the page, to copy."""
+    """A box with the shell command that does what the page does; a button copies the command."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -340,7 +350,7 @@ class Command:
             copy.props("flat dense")
 
     def show(self, own: Sequence[str]) -> None:
-        """Show the command with these words after ``gaussnoise``."""
+        """Show ``gaussnoise`` with the arguments ``own``; hide the box if there are none."""
         self.text = shlex.join(["gaussnoise", *own]) if own else ""
         self.shown.content = lines(self.text)
         self.all.set_visibility(bool(own))

@@ -28,23 +28,23 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 @final
 @dataclass(frozen=True)
 class Project:
-    """The folder named at the start; no file outside it is read or written."""
+    """The project: a folder named when the server starts; no file outside it is read or written."""
 
     folder: Path
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     @property
     def schema(self) -> Path:
-        """The schema file, with tables and plan."""
+        """The path of the schema file, which also states the requested tables and the plan."""
         return self.folder / SCHEMA
 
     @property
     def ledger(self) -> Path:
-        """The ledger of all releases."""
+        """The path of the ledger, which records the charges of all releases and streams."""
         return self.folder / LEDGER
 
     def inside(self, name: str) -> Path:
-        """Return a path in the folder.
+        """Return the path of the file ``name`` in the project's folder.
 
         Raises:
             ParameterError: the path leads out of the folder, perhaps by a link.
@@ -55,7 +55,7 @@ class Project:
         return path
 
     def tables(self) -> list[str]:
-        """Return the names of files that may hold rows, below the folder."""
+        """Return the paths, relative to the folder, of files that may hold rows of data."""
         found = []
         for place, folders, files in os.walk(self.folder):
             own = Path(place)
@@ -82,12 +82,12 @@ class Project:
         return self._with(f"{STREAMS}/*/stream.json")
 
     def _with(self, record: str) -> list[str]:
-        """Return the names of folders that hold a file named ``record``, newest last."""
+        """Return the names of folders that have the file of the pattern ``record``, newest last."""
         own = [path for path in self.folder.glob(record) if self._is_inside(path)]
         return [path.parent.name for path in sorted(own, key=lambda p: p.stat().st_mtime_ns)]
 
     def read(self) -> SchemaFile:
-        """Return the schema file, split into parts; there are none if there is no file yet."""
+        """Return the schema file, split into parts; without a file, a SchemaFile without parts."""
         try:
             return SchemaFile.of(self.schema.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -96,7 +96,7 @@ class Project:
             raise OutputError(f"app: cannot read {SCHEMA} ({type(error).__name__})") from None
 
     def change(self, edit: Callable[[SchemaFile], SchemaFile]) -> None:
-        """Change the schema file, if the result is valid.
+        """Replace the schema file by the result of ``edit``, if that is valid.
 
         Raises:
             GaussNoiseError: the result would not be valid; the file is unchanged.
@@ -112,9 +112,9 @@ class Project:
                 os.replace(scratch, self.schema)
 
     def replace_schema(self, draft: Path, table: str) -> None:
-        """Replace the schema file by a draft that was made from the rows of ``table``.
+        """Replace the schema file by the file ``draft``, which was made from the rows of ``table``.
 
-        Decisions of a person stay: see :meth:`SchemaFile.keeping`.
+        Columns that the user has confirmed or left out stay: see :meth:`SchemaFile.keeping`.
         """
         with self._lock:
             text = SchemaFile.of(draft.read_text(encoding="utf-8")).keeping(self.read())
@@ -127,7 +127,7 @@ class Project:
 
     @contextlib.contextmanager
     def _beside(self) -> Iterator[Path]:
-        """Yield a new file beside the schema file that only the owner can read; remove it later."""
+        """Yield the path of a new file that only its owner can read; remove it after the block."""
         scratch = self.folder / f".{SCHEMA}.{os.getpid()}.{threading.get_ident()}"
         try:
             os.close(os.open(scratch, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
@@ -150,12 +150,15 @@ class Project:
         self._state("release", lambda path: load_options(path, "release"), options)
 
     def state_file(self, stated: Mapping[str, str | None]) -> None:
-        """Replace the ``[file]`` table by these parts of a dialect; empty ones are left out."""
+        """Replace the ``[file]`` table, which says how data files are written.
+
+        Values in ``stated`` that are empty are left out.
+        """
         kept = {name: value for name, value in stated.items() if value}
         self.change(lambda file: file.stating("file", stated_toml(file=kept)))
 
     def state_about(self, **lines: str) -> None:
-        """Set lines about the tables in the ``[about]`` table; an empty line removes it."""
+        """Set lines of the ``[about]`` table, which describes the data; remove empty lines."""
         stated = {name: line.strip() or None for name, line in lines.items()}
         self._state("about", lambda path: {**Schema.load(path).about.stated}, stated)
 
@@ -175,7 +178,7 @@ class Project:
     def check_confirmed(self, so: str) -> None:
         """Raise SchemaError if there are no columns, or if they are not confirmed as public.
 
-        ``so`` is the end of the message: the consequence of it.
+        ``so`` ends the message about columns that are not confirmed: what cannot be done.
         """
         if not self.schema.exists():
             raise SchemaError("There are no columns yet.")
@@ -186,17 +189,20 @@ class Project:
             )
 
     def budget(self) -> Ledger | None:
-        """Return the ledger, or None if there is none."""
+        """Return the opened ledger of the project; None if the project has no ledger yet."""
         return Ledger.open(self.ledger) if self.ledger.exists() else None
 
 
 def free_name(what: str, known: Collection[str]) -> str:
-    """Return ``what-1``, or the first such name that is not known."""
+    """Return the first of the names ``what-1``, ``what-2`` … that is not in ``known``."""
     return next(name for k in itertools.count(1) if (name := f"{what}-{k}") not in known)
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ParameterError unless a name is one word, as folders and ledgers need it."""
+    """Raise ParameterError unless a name has letters, digits, - and _ alone.
+
+    ``what`` is the thing that has the name, such as "stream", for the message.
+    """
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"Name of the {what}: expected letters, digits, - and _ alone, like {what}-1."
@@ -204,14 +210,14 @@ def check_name(what: str, name: str) -> None:
 
 
 def check(path: Path) -> None:
-    """Raise SchemaError unless schema, workload and plan of a file are valid."""
+    """Raise SchemaError unless attributes, requested tables and plan of a schema file are valid."""
     Schema.load(path)
     load_workload(path)
     load_plan(path)
 
 
 def _stated(path: Path) -> dict[str, object]:
-    """Return the ``[plan]`` table of the file, unchanged."""
+    """Return the ``[plan]`` table of a schema file, with paths relative to the file's folder."""
     stated = load_plan(path)
     if "table" in stated:
         files = [os.path.relpath(file, path.parent) for file in stated["table"]]

@@ -27,7 +27,7 @@ _MOST_TABLES = 1000  # largest number of tables that one click may ask for
 
 
 def questions_page(state: State) -> None:
-    """Draw the page."""
+    """Draw the page on which the user chooses tables, questions and their accuracy."""
     with frame(state, "/questions", "Questions: which tables are published"):
         try:
             schema, wanted = Schema.load(state.project.schema), load_workload(state.project.schema)

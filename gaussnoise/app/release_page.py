@@ -48,7 +48,7 @@ _BEGUN = {
 
 
 async def release_page(state: State) -> None:
-    """Draw the page."""
+    """Draw the page on which the user makes a release, with all earlier releases."""
     with frame(state, "/release", "Release: once, and charged once"):
         _published(state)
         project = state.project
@@ -98,7 +98,7 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")
-    accepted = _before(state)
+    accepted = _check(state)
     if accepted is not None:
         _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
     job = state.jobs.last
@@ -113,7 +113,15 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
 def _form(
     state: State, budget: float, known: set[str], begun: str, accepted: Callable[[], bool]
 ) -> None:
-    """Draw the choices for a release; ``begun`` is the name of one that was interrupted."""
+    """Draw the form for a release, and the button that makes it.
+
+    Args:
+        state: the state of the server.
+        budget: the rho of the project's ledger.
+        known: names that earlier releases have.
+        begun: the name of a release that was interrupted, which the form proposes; else empty.
+        accepted: returns whether the user accepts the warnings of the check.
+    """
     project = state.project
     usual = Wish(free_name("release", known))._asdict()
     own = usual | load_options(project.schema, "release")
@@ -184,10 +192,12 @@ def _form(
         button.on_click(handled(start))
 
 
-def _before(state: State) -> Callable[[], bool] | None:
-    """Draw the check of the rows; None without an answer, else whether its warnings are accepted.
+def _check(state: State) -> Callable[[], bool] | None:
+    """Draw the check of the rows before the release, which costs nothing.
 
-    Nothing is charged for it, and a release that was made cannot be taken back.
+    Returns:
+        A function that returns whether the user has accepted all warnings of the check; None if
+        there is no finished check of the present rows.
     """
     job, last = state.checked, state.jobs.last
     with ui.card():
@@ -212,7 +222,7 @@ def _before(state: State) -> Callable[[], bool] | None:
 
 
 def warns(job: Job) -> bool:
-    """Return whether the answer of a check has a warning."""
+    """Return whether the output of a finished check contains a warning."""
     return any(line.startswith("WARNING: ") for line in job.said.splitlines())
 
 

@@ -36,7 +36,7 @@ class Part:
 
     @property
     def comment(self) -> str:
-        """The comment before the table, without the ``#`` signs."""
+        """The comment before the TOML table, as one line without the ``#`` signs."""
         lines = itertools.takewhile(lambda line: line.startswith("#"), self.text.splitlines())
         return " ".join(line.lstrip("# ") for line in lines)
 
@@ -44,13 +44,13 @@ class Part:
 @final
 @dataclass(frozen=True)
 class SchemaFile:
-    """The text of a schema file, in parts."""
+    """The text of a schema file, split into parts: TOML tables and separate comments."""
 
     parts: tuple[Part, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> "SchemaFile":
-        """Return a text, split into parts."""
+        """Return the text of a schema file, split into parts."""
         parts, waiting = [Part("", "", "")], ""  # waiting: comments that may belong to a table
 
         def extend(more: str) -> None:
@@ -68,12 +68,12 @@ class SchemaFile:
                     parts.append(Part(table, name, waiting + line))
                 waiting = ""
             elif waiting and not line.strip():
-                parts.append(_alone(waiting + line))
+                parts.append(_comment_part(waiting + line))
                 waiting = ""
             else:
                 extend(waiting + line)
                 waiting = ""
-        return cls((*parts, *([_alone(waiting)] if waiting else [])))
+        return cls((*parts, *([_comment_part(waiting)] if waiting else [])))
 
     @property
     def text(self) -> str:
@@ -81,17 +81,17 @@ class SchemaFile:
         return "".join(part.text for part in self.parts)
 
     def reasons(self) -> dict[str, str]:
-        """Return the comments of attributes; in a draft, an attribute with one is unconfirmed."""
+        """Return {attribute: comment}; in a draft, a comment marks an unconfirmed attribute."""
         attributes = (part for part in self.parts if part.table == "attributes")
         return {part.name: part.comment for part in attributes if part.comment}
 
     def left_out(self) -> dict[str, str]:
-        """Return, for each column that is left out, the reason why it is not an attribute."""
+        """Return {column: reason} of the columns that are left out of the schema."""
         alone = [(p.name, _LEFT_OUT.match(p.text)) for p in self.parts if not p.table and p.name]
         return {name: found[2].removesuffix(_INSTEAD) for name, found in alone if found}
 
     def instead(self, name: str) -> Attribute | None:
-        """Return the attribute that is proposed for a left-out column; None if there is none."""
+        """Return the attribute that the file proposes for a left-out column, or None."""
         for part in self.parts:
             if not part.table and part.name == name:
                 lines = [line.removeprefix("# ") for line in part.text.splitlines()[1:]]
@@ -99,17 +99,22 @@ class SchemaFile:
         return None
 
     def stating(self, table: str, texts: Sequence[str]) -> "SchemaFile":
-        """Return the file in which ``texts`` replace all tables of this name."""
+        """Return the file with ``texts`` in place of all TOML tables named ``table``."""
         kept = [part for part in self.parts if part.table != table]
-        return SchemaFile((*kept, *(Part(table, "", _apart(text)) for text in texts))).spaced()
+        return SchemaFile(
+            (*kept, *(Part(table, "", _with_empty_line(text)) for text in texts))
+        ).spaced()
 
     def with_attribute(self, attribute: Attribute, reason: str = "") -> "SchemaFile":
-        """Return the file with this attribute, instead of the one of its name, or as the last one.
+        """Return the file with this attribute in place of the attribute of the same name.
 
-        With a ``reason``, the attribute keeps its mark that it was inferred from the data.
+        If there is no such attribute, the new one becomes the last. A ``reason`` becomes its
+        comment, which marks the attribute as inferred from the data and not confirmed.
         """
         said = "".join(f"# {line}\n" for line in [reason] if line)
-        new = Part("attributes", attribute.name, _apart(said + Schema([attribute]).to_toml()))
+        new = Part(
+            "attributes", attribute.name, _with_empty_line(said + Schema([attribute]).to_toml())
+        )
         places = [k for k, part in enumerate(self.parts) if part.table == "attributes"]
         own = [k for k in places if self.parts[k].name == attribute.name]
         gone = {k for k, part in enumerate(self.parts) if part.name == attribute.name}
@@ -134,10 +139,10 @@ class SchemaFile:
         lines = [f"left out: column {attribute.name!r}: {reason}{_INSTEAD}", *toml]
         comment = "".join(f"# {line}\n" for line in lines)
         kept = [p for p in self.parts if (p.table, p.name) != ("attributes", attribute.name)]
-        return SchemaFile((*kept, _alone(_apart(comment)))).spaced()
+        return SchemaFile((*kept, _comment_part(_with_empty_line(comment)))).spaced()
 
     def keeping(self, before: "SchemaFile") -> "SchemaFile":
-        """Return a new draft with what a person decided in the file ``before``.
+        """Return this new draft with the decisions of a person in the file ``before``.
 
         Confirmed columns and columns that are left out stay as they were, if the draft has them,
         and so do all tables but ``[file]``.
@@ -148,24 +153,27 @@ class SchemaFile:
         return SchemaFile((*parts, *stated)).spaced()
 
     def no_draft(self) -> "SchemaFile":
-        """Return the file without the line that forbids releases, and the comment before it."""
+        """Return the file without the line ``draft = true``, which forbids releases.
+
+        The comment before the line is removed as well.
+        """
         parts = [p if p.table else replace(p, text=_DRAFT.sub("", p.text)) for p in self.parts]
         return SchemaFile(tuple(p for p in parts if not p.text.startswith(_WARNING)))
 
     def spaced(self) -> "SchemaFile":
-        """Return the file with an empty line after every part but the last."""
+        """Return the file without empty parts, and with an empty line between the others."""
         filled = [part for part in self.parts if part.text]
         last = len(filled) - 1
         return SchemaFile(
             tuple(
-                part if k == last else replace(part, text=_apart(part.text))
+                part if k == last else replace(part, text=_with_empty_line(part.text))
                 for k, part in enumerate(filled)
             )
         )
 
 
 def _without_groups(attribute: Attribute) -> Attribute:
-    """Return the attribute's lines without groups, so that each can be part of a comment."""
+    """Return the attribute without groups of its categories, which take several TOML tables."""
     if not attribute.groups:
         return attribute
     return Attribute(
@@ -178,11 +186,11 @@ def _without_groups(attribute: Attribute) -> Attribute:
     )
 
 
-def _apart(text: str) -> str:
+def _with_empty_line(text: str) -> str:
     return text.rstrip("\n") + "\n\n"
 
 
-def _alone(text: str) -> Part:
-    """Return the part of a separate comment, with the name of the column it describes, if any."""
+def _comment_part(text: str) -> Part:
+    """Return a part for a separate comment; its name is the left-out column that it describes."""
     found = _LEFT_OUT.match(text)
     return Part("", ast.literal_eval(found[1]) if found else "", text)

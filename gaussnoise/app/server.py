@@ -36,7 +36,8 @@ _PAGE: dict[str, Any] = {"title": "gaussnoise", "response_timeout": 120.0}
 def _own_host() -> str:
     """Return a random loopback address, or 127.0.0.1 if the machine has no other.
 
-    Browsers send a cookie to all ports of an address, so other servers should use another address.
+    A browser sends a cookie to all ports of an address. With an address of its own, the server's
+    cookie does not go to servers at other addresses of the machine.
     """
     parts = [str(1 + secrets.randbelow(254)) for _ in range(3)]
     return ".".join(["127", *parts]) if sys.platform == "linux" else "127.0.0.1"
@@ -44,9 +45,10 @@ def _own_host() -> str:
 
 @contextlib.contextmanager
 def _redirection(address: str) -> Iterator[str]:
-    """Yield the address of a file that redirects to ``address``, to hide that from process lists.
+    """Yield the address of a file that redirects a browser to ``address``, which has the token.
 
-    Only the owner can read the file; it is removed later.
+    So the token is in no command line, which other users can see in the list of processes. Only the
+    owner can read the file; it is removed at the end of the block.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
         refresh = f'<meta http-equiv="refresh" content="0;url={address}">'
@@ -56,7 +58,7 @@ def _redirection(address: str) -> Iterator[str]:
 
 
 def application(state: State, token: str, port: int, host: str) -> Guard:
-    """Return the whole application, with its access control."""
+    """Return the ASGI application: all pages and files, behind the access control ``Guard``."""
     for name in ("nicegui", "uvicorn", "asyncio"):  # tracebacks and messages may hold data
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     server = FastAPI(openapi_url=None)

@@ -18,7 +18,7 @@ from .project import SCHEMA, Project
 
 
 class _Counted(NamedTuple):
-    """All that the rows which a release counts depend on.
+    """The columns, the schema and plan, and the files on which a release's rows depend.
 
     Attributes:
         columns: the columns that are read, besides those of persons and weights.
@@ -34,7 +34,7 @@ class _Counted(NamedTuple):
 @final
 @dataclass
 class State:
-    """A server's project, with the last plan that was computed for it, and the last check."""
+    """The state that all pages of a server share: the project, jobs, the last plan and check."""
 
     project: Project
     jobs: Jobs = field(init=False)
@@ -45,7 +45,7 @@ class State:
         self.jobs = Jobs(self.project.folder)
 
     async def plan(self, rho: float | None = None) -> Plan:
-        """Return the plan that the project states, at the budget ``rho`` if it is given.
+        """Return the plan that the schema file asks for, or this plan with the budget ``rho``.
 
         The noise is computed once, outside the event loop, and then scaled to other budgets.
 
@@ -62,7 +62,7 @@ class State:
         return self._solved[1].with_budget(privacy)
 
     def check(self) -> None:
-        """Start the check of the rows that a release would count.
+        """Start a job that checks the rows which a release would count.
 
         Raises:
             ParameterError: another job is running.
@@ -74,7 +74,7 @@ class State:
 
     @property
     def checked(self) -> Job | None:
-        """The finished check of the present files under the present schema; None if there is none.
+        """The finished check of rows, if neither the files nor the schema changed since; else None.
 
         Only the server remembers it, since it has values of the data. Rows that all fit in more
         columns than a release asks for need no other check.
@@ -97,7 +97,7 @@ def _counted(schema: Path) -> _Counted:
 
 
 def _mark(file: Path) -> tuple[int, int]:
-    """Return the size of a file, and the time when it was last changed; zeros without a file."""
+    """Return a file's size in bytes and its last change in nanoseconds; (0, 0) without a file."""
     try:
         found = file.stat()
     except OSError:

@@ -46,7 +46,7 @@ _UNPLANNED = "ParameterError: plan:"  # start of the error message for tables wi
 
 
 class Form:
-    """The fields for a new stream, and its plan, which is updated when they change."""
+    """The form for a new stream: its fields, and the plan that follows from their values."""
 
     def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:
         self.state, self.person = state, person
@@ -184,7 +184,10 @@ class Form:
         self.look()
 
     def period_of_all(self) -> None:
-        """Ask about the period in the schema file: the stream has it on all its public pages."""
+        """Ask whether the period in the schema file is that of all ticks; if not, remove it there.
+
+        The public pages of the stream show this period.
+        """
         project = self.state.project
         period = Schema.load(project.schema).about.period
         if period is None:
@@ -203,12 +206,12 @@ class Form:
             button.props("flat dense")
 
     def changed(self) -> None:
-        """Keep the choices, and show what they result in."""
+        """Write the changed fields into the schema file, and show the new command and plan."""
         self.keep()
         self.look()
 
     def choices(self) -> dict[str, Any]:
-        """Return the values of the fields; None for a number that is missing."""
+        """Return {field: value}, with None for a number that is missing."""
         given = {name: field.value for name, field in self.fields.items()}
         given["reports"] = given["reports"] or given["ticks"]  # always true
         numbers = ("reports", *_NUMBERS)
@@ -217,12 +220,12 @@ class Form:
         return given if given["period"] else given | {"late": _USUAL["late"]}
 
     def keep(self) -> None:
-        """State the choices in the schema file, without those that are usual."""
+        """Write the fields into the schema file, apart from default values."""
         kept = {x: None if own == _USUAL.get(x, "") else own for x, own in self.choices().items()}
         self.state.project.state_stream(**kept)
 
     def wish(self) -> StreamWish:
-        """Return the choices.
+        """Return the values of the fields as a :class:`StreamWish`.
 
         Raises:
             ParameterError: a number is missing.
@@ -234,7 +237,7 @@ class Form:
         return StreamWish(**given)
 
     def look(self) -> None:
-        """Show the command and the plan of the choices."""
+        """Show the shell command for these fields, and start to compute the plan."""
         try:
             wish = self.wish()
             over = wish.over
@@ -257,13 +260,13 @@ class Form:
         self.planning = asyncio.create_task(self.show(wish))
 
     async def show(self, wish: StreamWish) -> None:
-        """Show the plan of the choices that were kept, as the command line prints it."""
+        """Show the plan as ``gaussnoise stream plan`` prints it, or the command's error message."""
         said, warned = await self.state.jobs.shown(*wish.plan_words())
         page = "/questions" if _UNPLANNED in warned else ""
         self.say(lambda: output(said) if said else refusal(warned.strip(), page))
 
     def say(self, draw: Callable[[], object]) -> None:
-        """Draw something else instead of the plan."""
+        """Empty the part of the form that shows the plan, and call ``draw`` to draw there."""
         self.plan.clear()
         with self.plan:
             draw()

@@ -30,12 +30,12 @@ class StreamWish(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The folder of the stream."""
+        """The folder of the stream, inside the project."""
         return f"{STREAMS}/{self.id}"
 
     @property
     def over(self) -> Ticks:
-        """The ticks of the stream, and the ticks at which one person may take part."""
+        """The ticks (releases) of the stream, and in how many of them a person may have rows."""
         return Ticks(
             self.ticks,
             self.reports,
@@ -48,45 +48,55 @@ class StreamWish(NamedTuple):
         )
 
     def words(self) -> list[str]:
-        """Return the command line after ``gaussnoise``, in words, that starts the stream.
+        """Return the arguments of the shell command ``gaussnoise`` that starts the stream.
 
-        The schema file must have the other choices.
+        The command reads all other choices from the schema file.
         """
-        given = ["stream", "start", "-s", SCHEMA, "-o", self.place, *self._numbers()]
+        given = ["stream", "start", "-s", SCHEMA, "-o", self.place, *self._noise_options()]
         return [*given, "--ledger", LEDGER, "--id", self.id]
 
     def plan_words(self) -> list[str]:
-        """Return the command line after ``gaussnoise``, in words, that prints the plan."""
-        return ["stream", "plan", "-s", SCHEMA, *self._numbers()]
+        """Return the arguments of the command ``gaussnoise`` that prints the stream's plan."""
+        return ["stream", "plan", "-s", SCHEMA, *self._noise_options()]
 
-    def _numbers(self) -> list[str]:
-        """Return what decides the noise, and must not depend on what the file leaves open."""
+    def _noise_options(self) -> list[str]:
+        """Return the options that determine the noise, which do not rely on the schema file."""
         return ["--ticks", str(self.ticks), "--reports", str(self.reports)]
 
 
 def opened(project: Project, name: str) -> Stream:
-    """Return a stream of a project, with the project's ledger if the stream is charged to it.
+    """Open the stream ``name`` of a project, with the project's ledger if it charged the stream.
 
-    The stored path of the ledger may be outdated, if the project has been moved.
+    The path of the ledger that the stream itself has stored is wrong if the project was moved.
     """
     return Stream.open(project.folder / STREAMS / name, _ledger_of(project, name))
 
 
 def tick_words(project: Project, name: str, file: str, number: int) -> list[str]:
-    """Return the command line after ``gaussnoise``, in words, that adds a tick to a stream."""
+    """Return the arguments of the shell command ``gaussnoise`` that adds a tick to a stream.
+
+    Args:
+        project: the project.
+        name: the name of the stream.
+        file: the file with the rows of the tick.
+        number: the number of the tick, from 1.
+    """
     own = f"./{file}" if file.startswith("-") else file  # so that it is not read as an option
     given = ["stream", "tick", f"{STREAMS}/{name}", own, "--tick", str(number)]
     return [*given, "--ledger", LEDGER] if _ledger_of(project, name) is not None else given
 
 
 def check_words(project: Project, name: str, file: str, number: int) -> list[str]:
-    """Return the command line after ``gaussnoise``, in words, that checks the rows of a tick."""
+    """Return the arguments of the shell command ``gaussnoise`` that checks the rows of a tick.
+
+    The parameters are those of :func:`tick_words`.
+    """
     given = tick_words(project, name, file, number)
     return [given[0], "check", *given[2:]]
 
 
 def _ledger_of(project: Project, name: str) -> Ledger | None:
-    """Return the project's ledger if the stream is charged to it."""
+    """Return the project's ledger if the stream ``name`` is charged to it, else None."""
     ledger = project.budget()
     record = project.folder / STREAMS / name / "stream.json"
     if ledger is None or not record.is_file():

@@ -45,7 +45,10 @@ _MOST_TICKS = 10  # largest number of ticks that are listed at once: the last on
 
 
 async def streams_page(state: State, stream: str = "", at: str = "") -> None:
-    """Draw the page, with the stream of this name, or else the newest one; scroll to ``at``."""
+    """Draw the page of streams (series of releases), and scroll to the element ``at``.
+
+    It shows the stream with the name ``stream``, or else the newest stream.
+    """
     with frame(state, "/streams", "Streams: tables that go on, on one budget"):
         words(
             "New rows come in at every *tick*; their tables, and those of all rows so far, go out. "
@@ -60,7 +63,7 @@ async def streams_page(state: State, stream: str = "", at: str = "") -> None:
 
 
 async def _one(state: State, name: str, names: list[str], at: str) -> None:
-    """Draw a stream: its published ticks, and the form for the next one."""
+    """Draw a stream: its published ticks (releases), and the form for the next tick."""
     if len(names) > 1:
         chosen = ui.select(names, value=name, label="Stream").classes("w-full")
         chosen.on_value_change(lambda: go(f"/streams?stream={quote(chosen.value)}"))
@@ -77,14 +80,14 @@ async def _one(state: State, name: str, names: list[str], at: str) -> None:
 
 
 def _begun(stream: Stream) -> Mapping[str, tuple[str, str]]:
-    """Return the ledger's entries of the stream: by id, the time it was begun, and its state."""
+    """Return {id: (time of its begin, state)} of the entries in the stream's ledger."""
     if stream.ledger is None:
         return {}
     return {entry.id: (entry.begun, entry.state) for entry in stream.ledger.entries()}
 
 
 def _day(begun: Mapping[str, tuple[str, str]], name: str) -> str:
-    """Return the day on which an entry was begun, as the end of a sentence."""
+    """Return " on DAY", the day on which the ledger's entry ``name`` was begun, or ""."""
     return f" on {begun[name][0].partition('T')[0]}" if name in begun else ""
 
 
@@ -127,7 +130,10 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
 
 
 def _folded(title: str, draw: Callable[[], object]) -> None:
-    """Draw a title; ``draw`` is called when the user opens it, since there may be many ticks."""
+    """Draw a title that can be opened; only then, ``draw`` is called to draw the content.
+
+    So a page with many ticks is drawn quickly.
+    """
     part = ui.expansion(title).classes("w-full")
 
     def fill() -> None:
@@ -139,7 +145,7 @@ def _folded(title: str, draw: Callable[[], object]) -> None:
 
 
 def _tick(state: Folder, name: str, tick: int) -> None:
-    """Draw the published results of a tick."""
+    """Draw the published results of the tick (release) number ``tick`` of the stream ``name``."""
     folder = state.tick_folder(tick)
     published_files(folder, f"/stream/{quote(name)}/ticks/{folder.name}")
 
@@ -152,7 +158,7 @@ def _next(
     begun: Mapping[str, tuple[str, str]],
     at: str,
 ) -> None:
-    """Draw the requirements of the next tick, and the button that adds it."""
+    """Draw what the next tick (release) of a stream needs, and the button that adds the tick."""
     plan, number = stream.plan, done + 1
     over, facts = plan.over, plan.facts
     with ui.card():
@@ -198,14 +204,17 @@ def _next(
 
 
 def _last(state: State, name: str) -> Job | None:
-    """Return the last job, if it adds or checks rows of this stream."""
+    """Return the server's last job if it adds or checks a tick of this stream, else None."""
     job = state.jobs.last
     ways = [("stream", way, f"{STREAMS}/{name}") for way in ("tick", "check")]
     return job if job is not None and job.words[:3] in ways else None
 
 
 def _add(state: State, name: str, number: int) -> None:
-    """Draw the choice of a tick's file, the command that adds it, and the button."""
+    """Draw the choice of the file for tick ``number``, the shell command, and the buttons.
+
+    The buttons add the tick or check its rows.
+    """
     project, files, job = state.project, state.project.tables(), _last(state, name)
     first = None  # a wrong file cannot be taken back, so none is proposed
     if job is not None and (job.status or job.words[1] == "check"):  # to add it, or to retry
@@ -249,7 +258,7 @@ def _add(state: State, name: str, number: int) -> None:
 
 
 def _start(state: State) -> None:
-    """Draw the choices for a new stream, its plan, and the button that starts it."""
+    """Draw the form for a new stream with its plan and start button, or why none can be started."""
     project = state.project
     try:
         project.check_confirmed("no stream can be started")

@@ -41,7 +41,10 @@ _PERSONS, _RESULT = -1, AT_CHECK  # numbers of two cards of the page; others: a 
 
 
 def table_page(state: State, at: int | None = None) -> None:
-    """Draw the page; after a change of the card ``at``, scroll to this card."""
+    """Draw the page of the table and its columns, and scroll to the card ``at`` if it is given.
+
+    The number ``at`` is the index of a column, or one of two negative numbers for other cards.
+    """
     with frame(state, "/", "Table: what the data may contain"):
         project = state.project
         schema = None
@@ -134,15 +137,18 @@ def _file(state: State, schema: Schema | None) -> None:
                 outcome(job)
             elif (said := _READ.search(job.said)) is not None:
                 ui.label(f"Read: {said[1]}.")
-            _left(state, job)
+            _offer_columns(state, job)
         mine("Reading proposes columns. What it proposes is as confidential as the file.")
 
 
 _READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
 
 
-def _left(state: State, job: Job) -> None:
-    """Offer columns that a job read after its server had been stopped."""
+def _offer_columns(state: State, job: Job) -> None:
+    """Draw a button that takes over the columns that ``job`` read from the file.
+
+    The job was started by a server that was stopped before the job ended.
+    """
     scratch = state.project.inside(job.words[2])
     if job.status == 0 and scratch.is_file():
         ui.label("The file was read while the server was stopped.")
@@ -245,9 +251,15 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 def _form(
     attribute: Attribute | None, ends: str = ""
 ) -> Callable[[str, Attribute | None], Attribute]:
-    """Draw the fields of a column, checked while the user types; return a function to read them.
+    """Draw the fields that describe a column, which are checked while the user types.
 
-    ``ends`` are those that are proposed for sums and means.
+    Args:
+        attribute: the attribute at the beginning; None for a new column.
+        ends: the lowest and highest value that are proposed for sums and means, as text, or "".
+
+    Returns:
+        A function that returns the described attribute, from the column's name and the attribute
+        before the change.
     """
     start = "texts" if attribute is None else kind_of(attribute)
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
@@ -325,7 +337,7 @@ def _form(
 
 
 def _rows(text: str) -> int:
-    """Return the height of a text field in lines: as many as the text has, at most twelve."""
+    """Return the height of a text field in lines: as many as the text has, between 2 and 12."""
     return min(max(text.count("\n") + 1, 2), 12)
 
 
@@ -413,7 +425,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         def look() -> None:
             own, most = person.value or "", int(rows.value or 1)
             meaning.text = consequence(own, most)
-            button.text = f"Keep: {_whose(own, most)}"
+            button.text = f"Keep: {_person_text(own, most)}"
 
         def keep() -> None:
             if rows.value is None:
@@ -431,7 +443,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             if person.value in schema.names:
                 go("/")
             else:
-                note(f"Kept: {_whose(person.value or '', int(rows.value))}.")
+                note(f"Kept: {_person_text(person.value or '', int(rows.value))}.")
 
         button = ui.button(on_click=handled(keep))
         for field in (person, rows):
@@ -439,8 +451,8 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         look()
 
 
-def _whose(person: str, most: int) -> str:
-    """Return a phrase: which rows belong to one person, and the largest number of them."""
+def _person_text(person: str, most: int) -> str:
+    """Return a clause that says which rows belong to a person, and how many of them count."""
     if person:
         rows = "1 row of a person counts" if most == 1 else f"{most} rows of a person count"
         return f"{person} names the person; {rows}"
@@ -448,7 +460,12 @@ def _whose(person: str, most: int) -> str:
 
 
 def consequence(person: str, most: int) -> str:
-    """Return a sentence that explains the choice of persons and of their largest number of rows."""
+    """Return sentences on who is protected, for a column that names the person and a limit of rows.
+
+    Args:
+        person: the column that names the person; empty if every row counts as a person.
+        most: the largest number of rows of a person.
+    """
     noise = f" The noise is about {most} times that for one row." if most > 1 else ""
     if person:
         other = "one is" if most == 1 else f"{most} are"

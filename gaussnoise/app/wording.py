@@ -33,7 +33,7 @@ _OF_DRAFTS = {
 
 
 def in_page(text: str) -> str:
-    """Return a message of the library or of a command, as a sentence about the page.
+    """Return a message of the library or of a command in the words of the page.
 
     >>> in_page("error: BudgetError: ledger: expected a cost of at most rho = 0.1")
     'Expected a cost of at most rho = 0.1'
@@ -46,7 +46,7 @@ def in_page(text: str) -> str:
 
 
 def _label(name: str) -> str:
-    """Return the label of a field about files, without its examples."""
+    """Return the label of the form's field for a property of files, such as its delimiter."""
     return re.split("[,:]", DIALECT[name])[0] if name in DIALECT else name
 
 
@@ -56,7 +56,7 @@ def _field(found: re.Match[str]) -> str:
 
 
 def written(stated: Mapping[str, str]) -> str:
-    """Return how a file is written, by the fields of the page.
+    """Return a text on how a file is written, with the labels of the page's fields.
 
     >>> written({"delimiter": ";", "date_format": "dd.MM.yyyy"})
     'Delimiter “;”, Dates “dd.MM.yyyy”'
@@ -66,7 +66,7 @@ def written(stated: Mapping[str, str]) -> str:
 
 
 def in_words(reason: str) -> str:
-    """Return a draft's reason; it names fields of the page instead of lines and options."""
+    """Return the comment of a drafted attribute, with fields of the page instead of TOML lines."""
     for line, field in _OF_DRAFTS.items():
         reason = re.sub(line, field, reason)
     return in_page(reason)

@@ -18,5 +18,5 @@ def main() -> None:
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    """Exit like after an error, so that files of an unfinished release are removed."""
+    """Handle the signal SIGTERM: exit as after an error, so that unfinished files are removed."""
     sys.exit(128 + number)

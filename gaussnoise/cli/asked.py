@@ -46,16 +46,16 @@ from .patience import patience
 
 
 class OptionGroup:
-    """Options that several commands share: :func:`with_options` gives them to a command."""
+    """A group of options that several commands share, as one argument of a command's function."""
 
     def settled(self) -> Self:
-        """Return these options, completed by what files state."""
+        """Return the options with the values that files state for options that are not given."""
         return self
 
 
 @dataclass(frozen=True)
 class FileOptions(OptionGroup):
-    """The options that say how a table is written, in the order of their help texts."""
+    """The options that say how a data file is written, in the order of the help text."""
 
     delimiter: Delimiter = None
     decimal: Decimal = None
@@ -64,7 +64,7 @@ class FileOptions(OptionGroup):
     quote: Quote = None
 
     def dialect(self, base: Dialect) -> Dialect:
-        """Return the dialect ``base`` of a schema, with the given options replaced."""
+        """Return how a file is written: the given options, and ``base`` for options not given."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         if given.get("delimiter") in ("tab", "\\t"):
             given["delimiter"] = "\t"
@@ -73,14 +73,14 @@ class FileOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class DatedFileOptions(FileOptions):
-    """The same where columns can be dates."""
+    """The options that say how a data file is written, with the format of dates."""
 
     date_format: DateFormat = None
 
 
 @dataclass(frozen=True)
 class Options(OptionGroup):
-    """The options of a plan, in the order of their help texts."""
+    """The options of a plan, in the order of the help text."""
 
     schema: SchemaFile
     marginals: Marginals = None
@@ -101,7 +101,7 @@ class Options(OptionGroup):
     source: Source = None
 
     def settled(self) -> Self:
-        """Return these options; those not given are taken from the schema's ``[plan]``.
+        """Return the options, with values from the schema file's ``[plan]`` for options not given.
 
         A budget, ``--within`` or ``--target`` in the shell replaces the whole budget of ``[plan]``.
         """
@@ -110,9 +110,12 @@ class Options(OptionGroup):
 
 
 def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = {}) -> Any:
-    """Return options as plain values; an option that is not given has its value in ``[plan]``.
+    """Return options as plain values, with values from ``[plan]`` for options not given.
 
-    ``more`` has values that another table of the schema file states.
+    Args:
+        options: the options of a command, with a schema file.
+        without: names in ``[plan]`` that are ignored.
+        more: {name: value} that another table of the schema file states; it overrides ``[plan]``.
 
     Raises:
         ParameterError: ``[plan]`` states something that is no such option. It must not be ignored,
@@ -133,7 +136,7 @@ def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = 
 
 
 def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
-    """Return the files with the rows: the given ones, or those in the schema's ``[plan]``."""
+    """Return the paths of the files with the rows: ``table``, else the files in ``[plan]``."""
     found = table or load_plan(schema).get("table")
     if not found:
         raise ParameterError(
@@ -143,7 +146,10 @@ def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose arguments that are an :class:`OptionGroup` become its options."""
+    """Return a command with separate options in place of each ``OptionGroup`` argument.
+
+    Typer reads the signature of the returned function; the function itself builds the groups.
+    """
     own = inspect.signature(command).parameters
     kinds: dict[str, type[OptionGroup]] = {
         name: p.annotation
@@ -167,7 +173,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def asked_for(options: Options, written: FileOptions = FileOptions()) -> Asked:
-    """Return the request of a schema file and the options for tables, accuracy and dialect."""
+    """Return the tables and accuracy targets that the options and the schema file ask for.
+
+    Options take precedence. ``written`` are the options that say how a data file is written.
+    """
     path, marginals, stated = options.schema, options.marginals, vars(options)
     within, target = options.within, options.target
     schema = Schema.load(path)
@@ -201,7 +210,7 @@ def asked_for(options: Options, written: FileOptions = FileOptions()) -> Asked:
 
 
 def planned(asked: Asked) -> Plan:
-    """Return the plan of a request, after a while with a line that says that it takes time."""
+    """Compute the plan of a request, with a progress bar on a terminal if it takes time."""
     if asked.targets is None and not asked.has_budget:
         raise ParameterError(
             "budget: expected either --rho, or --epsilon with --delta, or --within, or --target"
@@ -211,7 +220,10 @@ def planned(asked: Asked) -> Plan:
 
 
 def target_of(text: str) -> tuple[frozenset[str], Target]:
-    """Return names and a target, from ``sex,age=50`` or ``age=80@0.99``."""
+    """Return the attribute names and the accuracy target in a text like ``sex,age=80@0.99``.
+
+    80 is the half-width of the intervals in rows, and 0.99 the level, by default 0.95.
+    """
     names, equals, numbers = text.rpartition("=")
     rows, at, level = numbers.partition("@")
     try:
@@ -255,7 +267,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 
 
 def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
-    """Return the errors and risks of several budgets; save a picture if ``plot`` is given."""
+    """Return a table of the errors and risks of several budgets; save its picture to ``plot``."""
     check_new("plan", plot)
     names = "neighbors", "p", "rows_per_person", "delta"
     wanted = {name: value for name in names if (value := getattr(options, name)) is not None}
@@ -267,7 +279,10 @@ def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
 
 
 def per_person_of(text: str | None) -> Any:
-    """Return the function of a person's numbers: one for all clipped numbers, or {name: one}."""
+    """Return how the numbers of a person's rows are combined, from the text of ``--per-person``.
+
+    It is one word, like "mean", for all columns, or {column: word}; None without a text.
+    """
     pairs = [part.rpartition("=") for part in parts_of(text or "")]
     if [equals for _, equals, _ in pairs] == [""]:
         return pairs[0][2]
@@ -275,7 +290,7 @@ def per_person_of(text: str | None) -> Any:
 
 
 def weight_of(text: str) -> dict[str, Any]:
-    """Return a column and its largest weight, from ``COLUMN:MOST``."""
+    """Return {"column": name, "most": largest weight} from a text ``COLUMN:MOST``."""
     column, _, most = text.rpartition(":")
     try:
         return {"column": column, "most": float(most)}
@@ -296,17 +311,23 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def table_of(paths: list[Path]) -> str | list[str]:
-    """Return one path, or a list of paths, for a table in one file or several."""
+    """Return the path of a single file, or the list of the paths of several, as text."""
     return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
 
 
 def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
-    """Return k for all k-way marginals, or the list of entries."""
+    """Return the value of ``--marginals``: k for all k-way marginals, or a list of tables.
+
+    ``known`` are the names of all attributes.
+    """
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
     return [entry_of(listed, known) for listed in marginals]
 
 
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
-    """Return an entry from names separated by commas, with bases after colons."""
+    """Return one requested table from text such as ``sex,age:prefix``.
+
+    These are names of attributes, each with the name of its query basis after a colon, if any.
+    """
     return as_entry([listed] if listed in known else parts_of(listed), known)

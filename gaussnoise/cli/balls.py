@@ -32,7 +32,11 @@ class Balls(Answer):
         super().__init__(path, _MOST)
 
     def check_upper(self) -> None:
-        """Check gamma, and that every change x between neighbours is scale L b with ‖b‖ <= 1."""
+        """Check that the noise covers every change of the data, and check the error gamma.
+
+        L is the factor of the noise. Every change x of the sum between neighbouring data sets must
+        be scale L b for a vector b with ‖b‖ <= 1.
+        """
         header, scale = self.header, arb(self.header["scale"])
         L, points = np.array(self.arrays["factor"]), self._changes()
         need(bool(np.isfinite(L).all()), "factor")
@@ -81,7 +85,11 @@ class Balls(Answer):
         self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {found!r} at most")
 
     def _changes(self) -> arb_mat:
-        """Return the points, or all that span their differences, or the differences of edges."""
+        """Return, as rows, the vectors by which the sum of records may change between neighbours.
+
+        Neighbours are data sets that differ in one record. For replaced records, the rows are the
+        points less one fixed point, and the changes are the differences of two rows.
+        """
         X = np.array(self.arrays["domain.array0"])
         points = arb_mat(X.tolist())
         if self.relation == "policy graph":
@@ -97,7 +105,8 @@ class Balls(Answer):
     def nuclear(A: Sequence[Sequence[int]]) -> int:
         """Return a lower bound on the nuclear norm of a matrix A of integers.
 
-        For Q with singular values s, Q (3 − Q'Q)/2 has s (3 − s²)/2, at most 1 if s is at most 2.
+        It is the inner product of A with a matrix B whose singular values are at most 1. Here,
+        B = Q (3 − Q'Q)/2 for a matrix Q with singular values s of at most 2, so B has s (3 − s²)/2.
         """
         if len(A) > len(A[0]):
             A = [*zip(*A, strict=True)]
@@ -113,7 +122,10 @@ class Balls(Answer):
 
 
 def _left_inverse(L: Array) -> Array:
-    """Return nearly R with R L = 1, computed with rows of like sizes."""
+    """Return an approximate left inverse R of L, so R L is close to the identity.
+
+    The rows of L are first scaled to similar sizes, for a smaller error.
+    """
     sizes = np.abs(L).max(axis=1, keepdims=True)
     even = np.exp2(-np.floor(np.log2(np.where(sizes > 0, sizes, 1.0))))
     return np.asarray(np.linalg.pinv(L * even, rcond=1e-15) * even.T, dtype=np.float64)
@@ -124,27 +136,27 @@ def _rows(A: arb_mat) -> list[list[Any]]:
 
 
 def _doubles(A: arb_mat) -> Array:
-    """Return the midpoints of a matrix as doubles."""
+    """Return the midpoints of the balls in a matrix, as doubles."""
     return np.array([float(x.mid()) for x in A.entries()]).reshape(A.nrows(), A.ncols())
 
 
 def _inner(A: arb_mat, B: arb_mat) -> Any:
-    """Return the sum of the products of the entries of two matrices."""
+    """Return the inner product of two matrices: the sum of the products of their entries."""
     return sum((x * y for x, y in zip(A.entries(), B.entries(), strict=True)), arb(0))
 
 
 def _length(row: Iterable[Any]) -> Any:
-    """Return the Euclidean length of a row."""
+    """Return a ball that contains the Euclidean length of a row of balls."""
     return _root(sum((x * x for x in row), arb(0)))
 
 
 def _root(square: Any) -> Any:
-    """Return the root of a square, whose ball may reach below zero."""
+    """Return the square root of a ball; negative numbers in the ball are replaced by zero."""
     return square.max(arb(0)).sqrt()
 
 
 def _largest(balls: Iterable[Any]) -> Any:
-    """Return a ball that holds the largest of all."""
+    """Return a ball that contains the largest of some nonnegative numbers, given as balls."""
     found = arb(0)
     for ball in balls:
         found = found.max(ball)

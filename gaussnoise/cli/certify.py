@@ -42,12 +42,12 @@ def certify_strategy(
 ) -> None:
     """Say how far a strategy of anyone's is from the best possible, with proof. Needs no data."""
     check_norm("certify", p)
-    _check_file(strategy)
+    _check_is_file(strategy)
     given: Any
     if strategy.suffix == ".json":
         if workload is not None:
             raise ParameterError(f"certify: expected no second file with {strategy}; hint: {_FORM}")
-        given, wanted, sizes = _tables(strategy)
+        given, wanted, sizes = _read_tables(strategy)
     elif workload is None:
         raise ParameterError(
             "certify: expected a strategy and a workload, got one matrix; hint: gaussnoise certify "
@@ -63,8 +63,8 @@ def certify_strategy(
     say(str(found))
 
 
-def _check_file(strategy: Path) -> None:
-    """Refuse a folder, which ``gaussnoise verify`` checks."""
+def _check_is_file(strategy: Path) -> None:
+    """Raise ParameterError if ``strategy`` is a folder, which is for ``gaussnoise verify``."""
     if strategy.is_dir():
         raise ParameterError(
             f"certify: expected a file with a strategy, got the folder {strategy}; hint: "
@@ -72,8 +72,13 @@ def _check_file(strategy: Path) -> None:
         )
 
 
-def _tables(path: Path) -> tuple[Any, Any, Any]:
-    """Return the measurements, the workload and the sizes in a JSON file."""
+def _read_tables(path: Path) -> tuple[Any, Any, Any]:
+    """Read measured tables from a JSON file.
+
+    Returns:
+        {attribute names: standard deviations}, the requested tables and {attribute: size}. For a
+        document of OpenDP: the document, None and None.
+    """
     try:
         with opened(path) as file:
             document = json.load(file)

@@ -57,7 +57,7 @@ def check_table(
 
 
 def said(found: CheckResult, as_json: bool) -> NoReturn:
-    """Print the result of a check, and exit with 1 if some rows do not fit."""
+    """Print the result of a check, and exit with status 1 if some rows do not fit the schema."""
     if as_json:
         show(found.as_dict())
     else:

@@ -23,14 +23,14 @@ ERR = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def show(document: Document) -> None:
-    """Write a JSON document to standard output, without the formatting of the console."""
+    """Print a JSON document on standard output, without colours and line breaks for the screen."""
     sys.stdout.write(written(document) + "\n")
 
 
 def say(text: str, to: Console = OUT, style: str = "") -> None:
-    """Print text that fits the screen; its characters cannot control the terminal.
+    """Print text, broken to the width of the screen; control characters are escaped.
 
-    ``style`` is applied to the text up to the first colon.
+    ``style`` is the style of the text up to the first colon.
     """
     lines = Text(on_screen(printable(text)))
     lines.stylize(style, 0, text.find(":") + 1)
@@ -38,9 +38,10 @@ def say(text: str, to: Console = OUT, style: str = "") -> None:
 
 
 def say_toml(text: str) -> None:
-    """Print part of a schema file: in lines that fit a terminal or COLUMNS, else unchanged.
+    """Print part of a schema file, with lines broken to the width of a terminal or of COLUMNS.
 
-    In a file, a line broken inside a quoted text would change the schema.
+    If the output goes to a file, lines are not broken: a break inside quotes would change the
+    schema.
     """
     if OUT.is_terminal or "COLUMNS" in os.environ:
         say(text.removesuffix("\n"))
@@ -49,16 +50,16 @@ def say_toml(text: str) -> None:
 
 
 def flowing(text: str) -> str:
-    """Return a docstring for help, where each paragraph is one line, as help breaks lines itself.
+    """Return a docstring with each paragraph as one line, which the help text then breaks itself.
 
-    Indented paragraphs are lists, whose lines are kept.
+    Indented paragraphs are lists, and keep their lines.
     """
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
 
 
 def check_new(command: str, file: Path | None, *folders: Path) -> None:
-    """Raise OutputError if the file for output exists, or would be inside a published folder.
+    """Raise OutputError if the output file exists, or would be in one of the published ``folders``.
 
     The record of a published folder lists all its files: with one more file, checks would fail.
     """
@@ -76,7 +77,7 @@ def check_new(command: str, file: Path | None, *folders: Path) -> None:
 
 
 def save_picture(command: str, figure: "Figure", file: Path) -> None:
-    """Write a picture, or raise OutputError."""
+    """Write a picture to a file; raise OutputError if that fails."""
     try:
         figure.savefig(file)
     except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know

@@ -36,7 +36,7 @@ def written(document: Document) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON types, with None for infinite numbers and NaN."""
+    """Return a value with JSON's types alone; None replaces infinite numbers and NaN."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -96,7 +96,7 @@ def plan_document(plan: Plan) -> Document:
 
 
 def _optimality(plan: Plan) -> Document:
-    """Return the numbers that prove optimality."""
+    """Return {name: number} of the numbers that prove how close a plan's error is to the least."""
     return {
         "p": str(plan.noise.p),
         "error": plan.error,
@@ -186,7 +186,7 @@ def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | No
 
 
 def certificate_document(found: AbstractStrategyCertificate, neighbors: str) -> Document:
-    """Return ``gaussnoise certify --json``: joint loss, error and bracket, and all answers."""
+    """Return ``gaussnoise certify --json``: privacy loss, error and its bounds, and each answer."""
     return {
         "format": "gaussnoise.certified/1",
         "neighbors": neighbors,
@@ -310,7 +310,7 @@ def series_document(
 ) -> Document:
     """Return ``gaussnoise stream series --json``: the numbers, and the tests that were asked for.
 
-    p-values are about the rows that were counted: the noise alone is tested.
+    The null hypothesis of each test is about the counted rows: only the noise is random.
     """
     stepped = None
     if step is not None:

@@ -70,7 +70,10 @@ _UNREADABLE = (
 
 
 def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
-    """Return the matrix in a file of Matrix Market, scipy.sparse.save_npz or numpy.savez."""
+    """Read a matrix from a file by Matrix Market, scipy.sparse.save_npz or numpy.savez.
+
+    ``file`` is the opened file ``path``; ``command`` is the name in messages.
+    """
     from scipy import io, sparse
 
     expected = f"{command}: expected one matrix of real numbers in {path}"

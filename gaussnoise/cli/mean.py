@@ -185,7 +185,10 @@ def release_means(
 
 
 def _grouping(entry: str, schema: Path | None) -> Attribute:
-    """Return the attribute of a grouping column, from ``--by`` or from a schema."""
+    """Return the attribute for the column in ``--by``, whose values are the groups of the means.
+
+    ``entry`` is COLUMN=a,b with all categories, or a COLUMN of the schema file.
+    """
     name, equals, listed = entry.partition("=")
     if equals:
         return Attribute(name.strip(), parts_of(listed))
@@ -209,7 +212,7 @@ def _grouping(entry: str, schema: Path | None) -> Attribute:
 def _bounds(
     between: list[str] | None, least: float | None, columns: list[str]
 ) -> dict[str, tuple[float | None, float | None]] | None:
-    """Return {column: public bounds} from ``--between`` and ``--least``."""
+    """Return {column: (lower, upper public bound)} from ``--between`` and ``--least``, or None."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for entry in between or []:
         column, equals, ends = entry.rpartition("=")

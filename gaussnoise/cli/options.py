@@ -205,7 +205,7 @@ StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
 
 
 def check_norm(command: str, p: float) -> None:
-    """Raise ParameterError for a norm p for which there is no certificate."""
+    """Raise ParameterError unless the norm p of the errors is at least 2, as certificates need."""
     if not p >= 2:
         raise ParameterError(
             f"{command}: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
@@ -213,7 +213,10 @@ def check_norm(command: str, p: float) -> None:
 
 
 def scales_of(per_record: list[str]) -> dict[str, float]:
-    """Return the scales of the numbers with which a budget grows, from ``payroll=1000000``."""
+    """Return {column: scale} from texts like ``payroll=1000000``.
+
+    A record's budget grows with these numbers of the record, divided by the scales.
+    """
     scales: dict[str, float] = {}
     for said in per_record:
         name, _, scale = said.rpartition("=")

@@ -10,7 +10,9 @@ from ..solvers.progress import endless, told
 
 @contextmanager
 def patience(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
-    """Show a bar with the elapsed time after two seconds; yield a function that sets its text.
+    """Show a progress bar with the elapsed time if the block takes longer than two seconds.
+
+    Yields a function that sets the text of the bar.
 
     Args:
         console: the console on standard error; nothing is drawn unless it is a terminal.

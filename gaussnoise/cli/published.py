@@ -12,7 +12,7 @@ from .console import ERR, say
 
 
 def streamed(folder: Path) -> StreamTables | None:
-    """Return the published tables of a stream; None if the folder is not that of a stream."""
+    """Return the published tables of the stream in a folder; None for a folder without a stream."""
     if not (folder / "stream.json").is_file():
         return None
     tables = Stream.open(folder).tables
@@ -22,7 +22,10 @@ def streamed(folder: Path) -> StreamTables | None:
 
 
 def published(folder: Path, ticks: str | None) -> TableRelease:
-    """Return the release in a folder; for a stream, that of the rows of these ticks, or of all."""
+    """Return the release in a folder.
+
+    For a stream, it is the release of all rows, or of the rows in ``ticks``, a text like 5-8.
+    """
     if (tables := streamed(folder)) is None:
         if ticks is not None:
             raise ParameterError(f"--ticks: expected the folder of a stream, got {folder}")
@@ -39,7 +42,10 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
 
 
 def tick_in(folder: Path) -> tuple[Path, int] | None:
-    """Return a stream's folder and the tick, from the folder of a tick; None for other folders."""
+    """Return (folder of the stream, number) for the folder of a tick, one release of a stream.
+
+    None for other folders.
+    """
     place = folder.absolute()
     stream = place.parent.parent
     if place.parent.name != "ticks" or not (stream / "stream.json").is_file():
@@ -48,7 +54,7 @@ def tick_in(folder: Path) -> tuple[Path, int] | None:
 
 
 def ticks_of(text: str) -> tuple[int, int]:
-    """Return the first and the last tick of the text of ``--ticks``."""
+    """Return the first and the last tick in the text of ``--ticks``, like 12 or 5-8."""
     match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]):
         raise ParameterError(f"--ticks: expected one tick or a range, 12 or 5-8, got {text!r:.80}")
@@ -56,7 +62,10 @@ def ticks_of(text: str) -> tuple[int, int]:
 
 
 def say_aside(release: AbstractRelease) -> None:
-    """Ask whether the right table was counted, if few rows are where the schema expects them."""
+    """Print a warning that a wrong table may have been counted.
+
+    It is printed if, by the released numbers, few rows have values that the schema expects.
+    """
     for found in rows_aside(release):
         say(
             f"warning: {found}, by the released numbers; was this the right table, and the right "

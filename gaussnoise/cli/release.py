@@ -48,7 +48,7 @@ class ReleaseOptions(Options):
     requested_by: RequestedBy = None
 
     def settled(self) -> Self:
-        """Return these options; those not given come from ``[plan]`` and ``[release]``."""
+        """Return the options; ``[plan]`` and ``[release]`` have the values of options not given."""
         stated = load_options(self.schema, "release").items()
         own = {name: value for name, value in stated if getattr(self, name) is None}
         return replace(super().settled(), **own)
@@ -98,7 +98,7 @@ def released(
     verifier: bool = False,
     as_json: bool = False,
 ) -> TableRelease:
-    """Announce the work, release, show the summary and the files, and return the release."""
+    """Make a release and return it; unless ``as_json``, also print its summary and its files."""
     if ERR.is_terminal or planned.seconds > _PATIENCE:
         say(work_text(planned), ERR)
     # release() checks these

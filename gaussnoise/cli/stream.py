@@ -65,7 +65,7 @@ _Ledger = Annotated[
 
 @dataclass(frozen=True)
 class StreamOptions(OptionGroup):
-    """The options of a plan over time, in the order of their help texts."""
+    """The options of a plan for a stream (a series of releases), in the order of the help text."""
 
     schema: SchemaFile
     ticks: Annotated[
@@ -147,7 +147,7 @@ class StreamOptions(OptionGroup):
     title: Title = None
 
     def settled(self) -> Self:
-        """Return these options; those not given come from ``[plan]`` and ``[stream]``."""
+        """Return the options; ``[plan]`` and ``[stream]`` have the values of options not given."""
         has_own = any(given is not None for given in (self.rho, self.epsilon, self.delta))
         stated = load_options(self.schema, "stream").items()
         own = {name: value for name, value in stated if hasattr(self, name)}
@@ -180,7 +180,7 @@ class StreamOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class StartOptions(StreamOptions):
-    """The options of a plan over time, and those of a stream that is started."""
+    """The options of a plan for a stream, and the options of its start."""
 
     format: StatedFormat = None
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None
@@ -407,7 +407,7 @@ def show_series(
 
 @contextmanager
 def _warnings_said() -> Iterator[None]:
-    """Print the stream warnings of this block on standard error, at once."""
+    """Print each StreamWarning of the block on standard error, as soon as it occurs."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", StreamWarning)
         warnings.showwarning = lambda message, *_: say(f"warning: {message}", ERR)
@@ -415,7 +415,7 @@ def _warnings_said() -> Iterator[None]:
 
 
 def _next_text(stream: Stream, folder: Path) -> str:
-    """Return a text that gives the command for the next tick."""
+    """Return a text with the shell command that adds the stream's next tick."""
     done = len(stream)
     if done == stream.plan.over.n:
         return "all ticks are done: more of them take a new stream, on a budget of its own"

@@ -72,7 +72,10 @@ def verify_folder(
 
 
 def _in_balls(answer: Path, lines: list[str]) -> list[str]:
-    """Return the lines about a saved answer that is too large for exact integers."""
+    """Check a saved answer by ball arithmetic, and return the lines on the checks to print.
+
+    It is for answers that are too large for exact integers. ``lines`` are the lines so far.
+    """
     try:
         from .balls import Balls
     except ModuleNotFoundError:
@@ -82,7 +85,7 @@ def _in_balls(answer: Path, lines: list[str]) -> list[str]:
 
 
 def _signature_line(folder: Path, key: Path) -> str:
-    """Return the line about the signature."""
+    """Check the signature of a folder by the public key, and return the line on the result."""
     try:
         return f"checked    the signature of all files, by the key {signing.verify(folder, key)}"
     except OutputError as error:

@@ -20,7 +20,10 @@ _QUESTION = "ask: "  # questions stay as they are: an attribute may be called le
 
 
 def options_of(commands: Any, arguments: Iterable[str]) -> Mapping[str, str]:
-    """Return {argument: option} of all commands; options of the called command have precedence."""
+    """Return {Python argument: shell option} of all commands.
+
+    Options of the called command, which ``arguments`` name, take precedence.
+    """
     named = commands
     for word in arguments:
         named = _commands_of(named).get(word, named)
@@ -37,13 +40,15 @@ def _commands_of(group: Any) -> Mapping[str, Any]:
 
 
 def _leaves(group: Any) -> Iterator[Any]:
-    """Yield all commands in a group and its subgroups."""
+    """Yield all commands in a group of commands and in its subgroups."""
     for one in _commands_of(group).values():
         yield from _leaves(one) if _commands_of(one) else [one]
 
 
 def in_shell(text: str, options: Mapping[str, str]) -> str:
-    """Return a message with the shell's options instead of the arguments with these names.
+    """Return a message of the library with shell options in place of Python arguments.
+
+    ``options`` is {argument: option}.
 
     >>> in_shell('release: hint: on_outside="drop"', {"on_outside": "--on-outside"})
     'release: hint: --on-outside drop'

@@ -18,40 +18,48 @@ _MOST_SHOWN = 80  # largest number of characters of a value in a message
 
 
 def first_difference(expected: object, got: object, place: str = "") -> str | None:
-    """Return the first difference of two JSON values, in words; None if there is none."""
+    """Return a text on the first difference of two JSON values; None if they agree.
+
+    ``place`` is the path of the values in their file, such as ``files.report``.
+    """
     return next(_differences(expected, got, place), None)
 
 
 def text_difference(expected: str, got: str) -> str | None:
-    """Return the first line in which two texts differ, in words; None if there is none."""
+    """Return a text on the first line in which two texts differ; None if they agree."""
     lines = expected.split("\n"), got.split("\n")
     longest = max(map(len, lines))
     padded = [own + ["nothing"] * (longest - len(own)) for own in lines]
     for number, (ours, theirs) in enumerate(zip(*padded, strict=True), 1):
-        if not _same_words(ours, theirs):
-            return f"line {number}: expected {_shown(ours)}, got {_shown(theirs)}"
+        if not _equal_texts(ours, theirs):
+            return f"line {number}: expected {_short_text(ours)}, got {_short_text(theirs)}"
     return None
 
 
 def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
-    """Yield all differences of two JSON values, in words."""
+    """Yield a text on each difference of two JSON values at the path ``place`` of their file."""
     if isinstance(expected, dict) and isinstance(got, dict):
         for name in [*expected, *(name for name in got if name not in expected)]:
             inner = f"{place}.{name}" if place else name
             if name in expected and name in got:
                 yield from _differences(expected[name], got[name], inner)
             else:
-                ends = (_shown(own[name]) if name in own else "nothing" for own in (expected, got))
-                yield "{}: expected {}, got {}".format(_shown(inner), *ends)
+                ends = (
+                    _short_text(own[name]) if name in own else "nothing" for own in (expected, got)
+                )
+                yield "{}: expected {}, got {}".format(_short_text(inner), *ends)
     elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
         for k, (ours, theirs) in enumerate(zip(expected, got, strict=True)):
             yield from _differences(ours, theirs, f"{place}.{k}")
-    elif not _same(expected, got, place):
-        yield f"{_shown(place)}: expected {_shown(expected)}, got {_shown(got)}"
+    elif not _equal(expected, got, place):
+        yield f"{_short_text(place)}: expected {_short_text(expected)}, got {_short_text(got)}"
 
 
-def _same(expected: Any, got: Any, place: str) -> bool:
-    """Return whether two values are equal, or numbers that machines may compute differently."""
+def _equal(expected: Any, got: Any, place: str) -> bool:
+    """Return whether two JSON values are equal, up to the rounding that differs between machines.
+
+    ``place``, the path of the values in their file, decides the tolerance for numbers.
+    """
     if type(expected) is not type(got):
         return False
     if isinstance(expected, float):
@@ -59,14 +67,14 @@ def _same(expected: Any, got: Any, place: str) -> bool:
         relative = _TOLERANCE if _SOLVED.fullmatch(place) else _CLOSE
         absolute = _TOLERANCE if place.endswith("certified_gap") else 0.0
         return both_nan or math.isclose(expected, got, rel_tol=relative, abs_tol=absolute)
-    return _same_words(expected, got) if isinstance(expected, str) else expected == got
+    return _equal_texts(expected, got) if isinstance(expected, str) else expected == got
 
 
-def _same_words(expected: str, got: str) -> bool:
+def _equal_texts(expected: str, got: str) -> bool:
     """Return whether two texts are equal, apart from numbers that depend on the machine."""
     return expected == got or _UNSURE.sub("…", expected) == _UNSURE.sub("…", got)
 
 
-def _shown(value: object) -> str:
-    """Return a value as text for a message, cut to one line."""
+def _short_text(value: object) -> str:
+    """Return a value as a short text for a message; for a list, its number of entries."""
     return f"{value!r:.{_MOST_SHOWN}}" if not isinstance(value, list) else f"{len(value)} entries"

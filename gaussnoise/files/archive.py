@@ -42,7 +42,10 @@ DAMAGE = (
 def write_arrays(
     path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Store a header and arrays, compressed unless they are too large to be read again."""
+    """Write a JSON header and named arrays to an ``.npz`` file.
+
+    The file is compressed, unless the arrays are so large that :func:`read_arrays` would refuse it.
+    """
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     small = sum(array.nbytes + _LONGEST_HEADER for array in contents.values()) <= _UNPACKED
     with open(path, "wb") as file:  # numpy would append .npz to a name
@@ -52,7 +55,7 @@ def write_arrays(
 def read_arrays(
     path: str | os.PathLike[str], format: str, integers: tuple[str, ...]
 ) -> tuple[dict[str, Any], Arrays]:
-    """Return what :func:`write_arrays` stored: the header, and read-only arrays of floats.
+    """Return the header and {name: read-only array} of a file that :func:`write_arrays` wrote.
 
     Nothing is unpacked before the directory and the headers of the arrays show that the content is
     small enough: at most 256 MB plus four times the size of the file.
@@ -101,7 +104,7 @@ def read_arrays(
 
 
 def damaged(path: str | os.PathLike[str], what: str, reason: str) -> CertificateError:
-    """Return the error for a file that is damaged or of another kind."""
+    """Return the error for a damaged file, which should contain ``what``."""
     return CertificateError(f"load: {os.fspath(path)} is not an intact file of {what} ({reason})")
 
 
@@ -117,7 +120,14 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_header(packed: IO[bytes], name: str, kinds: str, size: int) -> None:
-    """Raise an error unless an array of these kinds follows and fills all ``size`` bytes."""
+    """Raise an error unless the file ``packed`` is one numpy array of ``size`` bytes in all.
+
+    Args:
+        packed: the file, before the array's header.
+        name: the name of the array in messages.
+        kinds: the letters of the allowed numpy types, such as "iu" for integers.
+        size: the size of the header and the array together.
+    """
     version = np.lib.format.read_magic(packed)
     if version not in _VERSIONS:
         raise CertificateError(f"load: expected {name} in version 1 or 2 of numpy's format")

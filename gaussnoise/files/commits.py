@@ -32,14 +32,17 @@ class Commits:
     aside: Path
 
     def digest(self, name: str) -> str | None:
-        """Return the sha256 of a committed file, or None if there is none."""
+        """Return the sha256 of the committed file ``name``, or None if it does not exist."""
         try:
             return file_digest(self.folder / name)
         except FileNotFoundError:
             return None
 
     def commit(self, name: str, write: Callable[[Path], object]) -> str:
-        """Return the sha256 of the file of this name, written here or by an earlier process.
+        """Let ``write`` write the file ``name``, unless an earlier process has committed it.
+
+        Returns:
+            The sha256 of the committed file.
 
         Raises:
             OSError: the file cannot be written or linked.

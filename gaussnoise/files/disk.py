@@ -54,7 +54,7 @@ def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def _regular(path: str, flags: int) -> int:
-    """Return the handle of a file, checked to be regular before anything is read."""
+    """Open a file, check that it is a regular file, and return its file descriptor."""
     handle = os.open(path, flags | _AT_ONCE)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
@@ -67,7 +67,7 @@ def _regular(path: str, flags: int) -> int:
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """Yield a path to a folder; on Linux it stays valid if the folder is moved or replaced."""
+    """Yield a path to a folder; on Linux, the path stays valid if the folder is moved."""
     if not _OPEN_FOLDERS.is_dir():
         yield folder
         return
@@ -102,7 +102,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def locked(handle: int, unknown: bool = False) -> bool:
-    """Return whether the lock was free and is now taken; ``unknown`` if there are no locks."""
+    """Try to lock an open file, and return whether this program now has the lock.
+
+    ``unknown`` is the answer where the system has no locks for files.
+    """
     if fcntl is None:
         return unknown
     try:
@@ -116,7 +119,9 @@ def locked(handle: int, unknown: bool = False) -> bool:
 
 @contextmanager
 def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
-    """Yield whether this program has the lock of a file; ``unknown`` if there are no locks.
+    """Try to lock a file for the block, and yield whether this program has the lock.
+
+    ``unknown`` is the answer where the system has no locks for files.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -130,9 +135,10 @@ def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def aside(target: Path, who: str = "save") -> Iterator[Path]:
-    """Yield a path whose file becomes ``target`` once it is complete, and is removed otherwise.
+    """Yield a path to which the block writes a file, which then gets the name ``target``.
 
-    First, files are removed that killed programs left when they were writing the same target.
+    If the block fails, the file is removed. At the beginning, files are removed that killed
+    programs left when they wrote the same target.
     """
     with held(target.parent) as parent:
         _clear(parent, target.name)
@@ -147,7 +153,7 @@ def aside(target: Path, who: str = "save") -> Iterator[Path]:
 
 
 def _clear(parent: Path, name: str) -> None:
-    """Remove the files that dead programs in :func:`aside` left for this name."""
+    """Remove unfinished files for ``name`` that programs left when they ended within ``aside``."""
     if not _OPEN_FOLDERS.is_dir():
         return
     left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial")
@@ -163,13 +169,16 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Return the path of the result in a scratch folder; for old ledgers, the folder itself."""
+    """Return the path of the finished file or folder that waits in a scratch folder.
+
+    Older ledgers have no such path inside: there, it is the scratch folder itself.
+    """
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Move a complete file or directory to its final name if that is free, and sync its folder.
+    """Move a complete file or directory to its final name, and sync the folder of this name.
 
     Args:
         scratch: the file or directory to move, or None if it already has its final name.
@@ -233,7 +242,7 @@ def remove(path: Path) -> None:
 
 
 def remove_at_once(folder: Path) -> None:
-    """Remove a folder while other programs write to it; they lose access to it in one step."""
+    """Rename a folder and remove it, so that programs that write to it lose it in one step."""
     gone = folder.with_name(f"{folder.name}.{secrets.token_hex(8)}")
     with contextlib.suppress(OSError):
         folder.rename(gone)
@@ -258,7 +267,7 @@ def check_parent(place: Path, who: str) -> None:
 
 
 def _exists(place: Path) -> bool:
-    """Return whether a file has this name; unlike ``lexists``, do not hide other errors."""
+    """Return whether a path exists, even as a broken link; raise OSError if that is unknown."""
     try:
         place.lstat()
     except FileNotFoundError:
@@ -294,7 +303,9 @@ def save_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
-    """Turn errors within the block into our own, while a file by ``writer`` is read.
+    """Turn errors while a file is read in the block into errors of gaussnoise.
+
+    ``writer`` is the name of the method that writes such files, for the message.
 
     Raises:
         OutputError: the file cannot be read.
@@ -325,19 +336,23 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
 
 
 def parsed(content: str | bytes) -> Any:
-    """Return the value of a text in JSON.
+    """Return the value that a JSON text describes.
 
     Raises:
         ValueError: no JSON, or an object with the same key twice, which readers treat differently.
     """
     try:
-        return json.loads(content, object_pairs_hook=_once)
+        return json.loads(content, object_pairs_hook=_dict_of)
     except RecursionError:
         raise ValueError("too deep") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object from its pairs; refuse a key that occurs twice."""
+def _dict_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the dict of a JSON object from its (key, value) pairs.
+
+    Raises:
+        ValueError: a key occurs twice.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")
@@ -362,9 +377,9 @@ def files_in(folder: Path) -> Iterator[str]:
 
 
 def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return {path: sha256} of all files of a release, except its record and signature.
+    """Return {path: sha256} of all files in a release's folder, except its record and signature.
 
-    Files in ``known``, with their sha256, are not read again.
+    Files in ``known``, which has the same form, are not read again.
     """
     known = known or {}
     return {
@@ -377,7 +392,7 @@ def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
 def folder_fault(
     folder: Path, files: Mapping[str, str], every: bool, record: str = RECORD
 ) -> str | None:
-    """Return, in words, what differs in a release's files; None if they are unchanged.
+    """Return a text on the first file of a release that was changed, or None.
 
     Args:
         folder: the folder of the release.

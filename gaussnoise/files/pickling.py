@@ -6,7 +6,7 @@ from typing import Any
 
 
 class PickledByArguments:
-    """Dataclasses whose pickles and copies hold the arguments of the constructor, and nothing else.
+    """A base of dataclasses; their pickles and copies hold only the arguments of the constructor.
 
     Everything else is derived from the arguments again, and checked, after unpickling. So if a
     noise scale or a codebook in the object was replaced, the replacement is not stored.
@@ -22,5 +22,5 @@ class PickledByArguments:
 
 
 def _made(kind: type, arguments: dict[str, Any]) -> object:
-    """Return a new object of this class."""
+    """Return an object of the class ``kind``, made from the arguments of its constructor."""
     return kind(**arguments)

@@ -10,16 +10,16 @@ from .disk import MOST_RECORD, read_json, reading, save_text
 
 
 class AbstractSaved(abc.ABC):
-    """An answer that can be saved as a JSON file."""
+    """A result, such as a certificate, that can be saved as a JSON file."""
 
     _format: ClassVar[str]
 
     @abc.abstractmethod
     def _record(self) -> dict[str, object]:
-        """Return all attributes as JSON values."""
+        """Return {name: JSON value} of all attributes of the result."""
 
     def to_json(self) -> str:
-        """Return the answer as JSON text."""
+        """Return the result as JSON text."""
         return json.dumps({"format": self._format} | self._record(), indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -32,18 +32,21 @@ class AbstractSaved(abc.ABC):
 
 
 class AbstractLoaded(AbstractSaved):
-    """An answer that can be read from its file alone."""
+    """A result that can be saved as a JSON file and read again."""
 
     _most_bytes: ClassVar[int] = MOST_RECORD
 
     @classmethod
     @abc.abstractmethod
     def _restored(cls, record: dict[str, Any]) -> Self:
-        """Return the answer with this record; raise an error if the record has another form."""
+        """Return the result from its record, {name: JSON value} of its attributes.
+
+        If the record has another form, any error is raised.
+        """
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read an answer that :meth:`save` wrote.
+        """Return the result that :meth:`save` wrote to a file.
 
         Raises:
             OutputError: the file cannot be read.
