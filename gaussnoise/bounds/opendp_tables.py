@@ -36,7 +36,7 @@ _BY_ROW = {
     "make_split_records",
     "make_unordered",
 }
-_TURNED = ("make_metric_bounded", "make_metric_unbounded")  # from or to a metric of replaced rows
+_TURNED = ("make_metric_bounded", "make_metric_unbounded")  # bounded metrics: of replaced rows
 _WRAPPERS = ("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate")
 _COMPOSITIONS = ("make_composition", "make_basic_composition")
 _LAPLACE = "its noise is Laplace or geometric, not Gaussian"
