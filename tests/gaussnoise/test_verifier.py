@@ -82,7 +82,7 @@ MEANS = [
 
 # words, and conversions that the verifier says it does not check
 WORDS = re.compile(
-    r"/(neighbors_meaning|rows_counted|on_outside|epsilon_delta/.*|libraries/.*|disclaimers/.*"
+    r"/(rows_counted|on_outside|epsilon_delta/.*|libraries/.*|disclaimers/.*"
     r"|privacy/(definition|method|draws|least_steps_per_standard_deviation|lattice_distance)"
     r"|optimality/(objective|method|lower_bound(/.*)?)|noise/(query|unit/meaning)"
     r"|published_exactly/.*|workload/\d+/(name|answers|root_mean_square_deviation|file))"
