@@ -132,8 +132,8 @@ class Answer:
         self.n, self.d, self.r = len(X), len(X[0]), len(L[0])
         center = given.get("center", [0.0] * self.d)
         need(len(L) == len(center) == self.d and self.p >= 2 and header["scale"] > 0, "sizes")
-        pairs = self.n**2 / 2 if self.relation == "replace" else 0
-        few = self.n * self.d * self.r < most and pairs < _MOST_PAIRS
+        few = self.relation != "replace" or self.n**2 < 2 * _MOST_PAIRS
+        few &= self.n * self.d * self.r < most
         need(few, "too many points", NotImplementedError)
         need(self.shifted or not any(center), "a center without shift")
         flat, self.bits = dyadic([x for row in [*X, center] for x in row])

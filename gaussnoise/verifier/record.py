@@ -91,23 +91,20 @@ def unit_text(one: Release) -> str:
 def relation_text(one: Release) -> str:
     """Return which data are neighbours in a release, as the record must state it."""
     k, person, public = one.record["rows_per_person"], one.plan["person"], one.plan.get("public")
-    moves, private = one.record["neighbors"] == "add-remove", "; the number of rows is private"
-    if person is not None:
-        how = "more or less, with any number of rows"
-        if not moves:
-            how = "exchanged for another, each with any number of rows, also with none that fit"
-        text = f"one person, a value of {person!r}, {how}{private}"
-    elif moves:
-        who = "row" if k == 1 else f"person with at most {k} rows"
-        text = f"one {who} more or less{private}"
+    one_row, end = k == 1, "the number of rows is private"
+    if one.record["neighbors"] == "add-remove":
+        text = f"one {'row' if one_row else f'person with at most {k} rows'} more or less"
+        more = "more or less, with any number of rows"
     else:
-        text = f"at most {k} rows of one person exchanged for as many others"
-        text = "one row exchanged for another" if k == 1 else text
-        if public:
-            text += f", {'row by row ' * (k > 1)}of the same {' × '.join(public)}"
-        what = "tables of these alone are" if public else "the number of rows is"
-        text += f"; {what} public and exact"
-    return f"{one.record['neighbors']} ({text})"
+        rows = f"at most {k} rows of one person exchanged for as many others"
+        text = "one row exchanged for another" if one_row else rows
+        text += f", {'row by row ' * (k > 1)}of the same {' × '.join(public)}" if public else ""
+        more = "exchanged for another, each with any number of rows, also with none that fit"
+        if person is None:
+            end = f"{'tables of these alone are' if public else 'the number of rows is'} public"
+            end += " and exact"
+    text = text if person is None else f"one person, a value of {person!r}, {more}"
+    return f"{one.record['neighbors']} ({text}; {end})"
 
 
 def unit_text_of_ticks(one: Stream) -> str:
