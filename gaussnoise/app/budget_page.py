@@ -12,13 +12,20 @@ from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
 from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
-from ..tables.planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text
+from ..tables.planning.facts import (
+    CLOSED,
+    Facts,
+    facts_of,
+    marginal_name,
+    percent_text,
+    risk_text,
+)
+from ..tables.planning.noun import noun_of
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
-from ..text import SHOWN_DELTA
 from .parts import frame, go, handled, head, output, refusal, words
 from .project import LEDGER
 from .state import State
@@ -65,9 +72,14 @@ class _Panel:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
             head("The budget", 2)
+            ui.label(
+                "To protect each person, random noise is added to every number that is published, "
+                "and the public page says how much. A larger budget is less noise and less "
+                "protection."
+            )
             words("The *budget* ρ of this release; the *ledger* adds up those of all releases.")
-            start = min(max(math.log10(planned.rho), _LEAST), _MOST)
-            self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=start).props(
+            place = _place(planned.rho)
+            self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
             )
             rho = float(f"{planned.rho:.6g}")
@@ -90,14 +102,14 @@ class _Panel:
                 self.best = ui.html("", sanitize=False)
         with ui.card():
             head("Such a table looks like this", 2)
-            self.total = ui.number("Rows that you expect", value=10_000, min=1, precision=0)
+            self.total = ui.number("Rows in the file, about", value=10_000, min=1, precision=0)
             self.picture = ui.html("", sanitize=False)
             self.means = ui.column().props('role="status"')
         with ui.card():
             head("Accuracy of every table", 2)
             words(
-                "*half-width* in rows at 95 %, known before any data are read; numbers are "
-                "*unbiased*."
+                f"*half-width* in {noun_of(planned)} at 95 %, known before any data are read; "
+                "numbers are *unbiased*."
             )
             columns = [
                 {"name": "name", "label": "Table", "field": "name", "align": "left"},
@@ -116,14 +128,15 @@ class _Panel:
         """Show the plan at the slider's budget, unless the slider has been moved again."""
         value = self.slider.value or 0.0
         await asyncio.sleep(0)
-        if value == self.slider.value:
-            rho = float(f"{10**value:.3g}")
+        rho = float(f"{10**value:.3g}")
+        if value == self.slider.value and rho != float(f"{self.plan.rho:.3g}"):
             self.number.value = rho
             await self.at(rho)
 
     async def typed(self) -> None:
         """Show the plan at the typed budget."""
         await self.at(float(self.number.value or 0))
+        self.slider.value = _place(self.plan.rho)
 
     async def at(self, rho: float) -> None:
         """Show the plan at a budget."""
@@ -135,7 +148,7 @@ class _Panel:
     def keep(self) -> None:
         """State the budget in the schema file."""
         self.state.project.state(rho=self.plan.rho, epsilon=None, delta=None)
-        self.note.text = f"Kept: rho = {self.plan.rho:.6g}, in schema.toml, table [plan]."
+        self.note.text = f"Kept: ρ = {self.plan.rho:.6g}."
 
     def least(self) -> None:
         """State no budget in the schema file, so that the targets decide."""
@@ -147,7 +160,7 @@ class _Panel:
         facts, z = facts_of(planned), quantile(LEVEL)
         rows = zip(planned.entries, planned.queries, planned.deviations, strict=True)
         self.table.rows = [
-            {"name": name, "answers": int(answers), "half": f"{z * deviation:.4g}"}
+            {"name": name, "answers": int(answers), "half": f"{z * deviation:.3g}"}
             for name, answers, deviation in rows
         ]
         self.table.update()
@@ -168,16 +181,19 @@ class _Panel:
                 ui.label(line)
 
 
+def _place(rho: float) -> float:
+    """Return the slider's place nearest to a budget."""
+    return min(max(math.log10(rho), _LEAST), _MOST)
+
+
 def _risk(planned: Plan, facts: Facts) -> str:
     """Return a sentence that bounds how sure a reader can become about one person."""
-    whose = "row" if planned.person is None and planned.rows_per_person == 1 else "person"
-    what = "was exchanged for another" if planned.neighbors == "replace" else "is in the data"
-    sure = percent_text(facts.surest(planned.rho))
+    said = risk_text(planned, facts)
+    if said is None:
+        return f"The budget protects {facts.unit}."
     return (
-        f"The budget protects {facts.unit}. Someone who knows all else, and thinks it 50 % likely "
-        f"that such a {whose} {what}, is at most {sure} sure after seeing all that is "
-        f"published, except with probability {SHOWN_DELTA:g}. At 50 %, nothing was learnt; at "
-        "100 %, it is certain."
+        f"The budget protects {facts.unit}: {said}. At 50 %, nothing was learnt; at 100 %, it is "
+        "certain."
     )
 
 
@@ -198,17 +214,17 @@ def _compared(facts: Facts) -> str:
     """Return a sentence with other budgets, beside which a user can judge one."""
     known = ", ".join(f"{percent_text(facts.surest(rho))} at ρ = {rho:g}" for rho in _OTHERS)
     return (
-        f"For comparison: at most {known}. The redistricting tables of the 2020 Census of the "
-        f"United States spent a ρ of {_CENSUS} on persons: at most "
-        f"{percent_text(facts.surest(_CENSUS))}. It is the limit for a reader who knows everything "
-        "but this one fact; others learn less. No number is right for all data: who answers for "
-        "the data decides, and says why."
+        f"For comparison: at most {known}. This page begins with ρ = {_START:g}. "
+        "The redistricting tables of the 2020 Census of the United States spent a ρ of "
+        f"{_CENSUS} on persons: at most {percent_text(facts.surest(_CENSUS))}. It is the limit for "
+        "a reader who knows everything but this one fact; others learn less. No number is right "
+        "for all data: who answers for the data decides, and says why."
     )
 
 
 def means_of(planned: Plan, total: float) -> list[str]:
     """Return a line for each mean, with its half-width in groups that share ``total`` rows."""
-    lines, attributes = list[str](), planned.schema.attributes
+    lines, attributes, noun = list[str](), planned.schema.attributes, noun_of(planned)
     for term in () if planned.domain.is_cells else planned.domain.terms:
         numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
         if len(numbers) != 1 or len(lines) == _MOST_MEANS:
@@ -224,21 +240,22 @@ def means_of(planned: Plan, total: float) -> list[str]:
         half = quantile(LEVEL) * math.sqrt(max(square.mean() for square in squares)) / rows
         given = f" given {marginal_name(tuple(groups))}" if groups else ""
         shown = f"{float(f'{half:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
+        unit = f" {attributes[i].measured_in}" * (attributes[i].measured_in is not None)
         ends = f"ends: {low:,.15g} and {high:,.15g}"
         lines.append(
-            f"Mean of {name}{given}: at most about ± {shown} in a group of {rows:,.0f} rows "
-            f"({ends})"
+            f"Mean of {name}{given}: at most about ± {shown}{unit} in a group of {rows:,.0f} "
+            f"{noun} ({ends})"
         )
     return [*lines, *[_ENDS] * bool(lines)]
 
 
 def made_up(planned: Plan, total: float) -> str:
     """Return a figure of made-up counts with the intervals of the plan's first table."""
-    half = quantile(LEVEL) * float(planned.deviations[0])
+    half, noun = quantile(LEVEL) * float(planned.deviations[0]), noun_of(planned)
     answers = max(int(planned.queries[0]), 1)
     shown = min(max(answers, 2), _SHOWN)
     counts = [total / answers * (0.4 + 1.2 * k / (shown - 1)) for k in range(shown)]
-    said = f"Made-up counts, each with an interval of plus or minus {half:.4g} rows"
+    said = f"Made-up counts, each with an interval of plus or minus {half:.3g} {noun}"
     picture = interval_chart(
         [Row(f"cell {k}", count, count - half, count + half) for k, count in enumerate(counts, 1)],
         "made-up",
@@ -248,6 +265,6 @@ def made_up(planned: Plan, total: float) -> str:
     return rendered(
         "figure.html",
         picture=picture,
-        caption=f"MADE-UP counts, not yours. Only the length of the intervals, ± {half:.4g} rows, "
-        "is that of the plan's first table.",
+        caption=f"MADE-UP counts, not yours. Only the length of the intervals, ± {half:.3g} "
+        f"{noun}, is that of the plan's first table.",
     )

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection
+from datetime import date, timedelta
 
 from ..errors import SchemaError
 from ..tables import Attribute
@@ -72,6 +73,33 @@ def ends_in(reason: str) -> str:
     """Return the ends that a draft's reason proposes for sums and means, as typed; or ""."""
     found = _ENDS.search(reason)
     return found[1] if found else ""
+
+
+def birth_dates(ages: str, day: str) -> str:
+    """Return intervals of birth dates, as typed, for groups that begin at these ages on a day.
+
+    >>> birth_dates("0, 18, 65", "2025-12-31")
+    '-inf, 1961-01-01, 2008-01-01, 2026-01-01'
+    """
+    try:
+        begins = sorted({int(age) for age in re.split(r"[,;\s]+", ages.strip())}, reverse=True)
+        at = date.fromisoformat(day.strip())
+        if begins[-1] < 0:
+            raise ValueError
+        born = [_years_before(at, age) + timedelta(days=1) for age in begins]
+    except (ValueError, OverflowError):
+        raise SchemaError(
+            "Ages: expected whole numbers and a day, like 0, 18, 65 and 2025-12-31"
+        ) from None
+    return ", ".join(["-inf", *map(str, born)])
+
+
+def _years_before(day: date, years: int) -> date:
+    """Return the last day on which somebody was born who is that old on ``day``."""
+    try:
+        return day.replace(year=day.year - years)
+    except ValueError:  # 29 February
+        return day.replace(year=day.year - years, day=28)
 
 
 def join(name: str, text: str, like: Attribute | None = None) -> tuple[str, str] | None:
@@ -168,6 +196,7 @@ def _parts(name: str, text: str, *, one: bool) -> list[str]:
     return [part for part in parts if part]
 
 
+_DAY_FIRST = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})")
 _ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^",=][^,=]*|)\s*([,=]|$)')
 
 
@@ -250,8 +279,9 @@ def _number(name: str, part: str) -> float:
 def _edge(part: str) -> float | str:
     try:
         return float(part)
-    except ValueError:
-        return part  # a date; other texts are refused later, as an edge
+    except ValueError:  # a date; other texts are refused later, as an edge
+        found = _DAY_FIRST.fullmatch(part)
+        return part if found is None else f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}"
 
 
 def _code(text: str) -> int | float | str:

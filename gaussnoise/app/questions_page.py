@@ -60,7 +60,7 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
             return
         words(
             "A *target* makes a table as accurate as you need; without a budget, the plan then "
-            "takes the least that meets all targets."
+            "takes the smallest budget that meets all targets."
         )
         for k, one in enumerate(wanted):
             name = entry_name(schema, one.entry)
@@ -111,7 +111,8 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
     with ui.card():
         head("One table", 2)
         ui.label(
-            "Tick its columns. Where they have an order, cumulative counts answer quantiles best."
+            "Tick its columns. Smaller tables follow from it: sex by district also counts by sex; "
+            "add them too if they matter most. For medians, take cumulative counts."
         )
         for attribute in schema.attributes:
             with ui.row().classes("items-center w-full"):

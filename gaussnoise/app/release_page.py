@@ -31,6 +31,7 @@ from .parts import (
 )
 from .project import LEDGER, RELEASES, SCHEMA, SCRIPTS, check_name, free_name
 from .state import State
+from .wording import in_page
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
 _ABOUT = {
@@ -78,10 +79,11 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
     }
     _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
     with ui.card():
-        head("What will be charged", 2)
+        more = bool(project.published())
+        head("What one more release would be charged" if more else "What will be charged", 2)
         ui.label(
-            f"{len(planned.entries)} tables of {file}: ρ = {planned.rho_charged:.6g}, and {left} "
-            f"is left in {LEDGER}. It protects {planned.privacy_unit}."
+            f"{len(planned.entries)} tables of {file} take ρ = {planned.rho_charged:.6g} of the "
+            f"{left} that is left in {LEDGER}. It protects {planned.privacy_unit}."
         )
         if ledger.remaining < 0.999 * planned.rho_charged:
             ui.label(
@@ -101,7 +103,10 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
     job = state.jobs.last
     if job is not None and job.words[0] == "release" and (job.status or job.warned):
-        outcome(job)
+        if job.status:
+            outcome(job)
+        elif job.warned:
+            mine(in_page(job.warned))
         ui.label("The page Ledger shows the charges.")
 
 
@@ -130,7 +135,7 @@ def _form(
         fields: dict[str, Any] = {
             "id": ui.input("Name of the release", value=proposed),
             "format": ui.select(formats, value=own["format"], label="Format of the tables"),
-            "purpose": ui.input("Purpose, one public line (may be empty)", value=own["purpose"]),
+            "purpose": ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"]),
             "requested_by": ui.input("Requested by (may be empty)", value=own["requested_by"]),
         }
         fields["format"].classes("w-48")

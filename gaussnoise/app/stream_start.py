@@ -127,7 +127,13 @@ class Form:
             if (last := ledger.entries(1)) != ():
                 ui.label(
                     f"All that was charged so far protects {last[0].protects}. Costs of another "
-                    "unit do not add up: such a stream takes a project folder of its own."
+                    "unit do not add up, and such a stream would be refused here"
+                    + (
+                        ": leave the number of ticks of a person empty, or let a registry leave "
+                        "out rows of more ticks."
+                        if person is not None
+                        else "; it takes a project folder of its own."
+                    )
                 )
             for unfinished in [] if state.jobs.is_busy else begun:
                 ui.label(
@@ -144,7 +150,7 @@ class Form:
                 "Title of its public pages (if empty, the one on the page Release)",
                 value=own["title"],
             )
-            purpose = ui.input("Purpose, one public line (may be empty)", value=own["purpose"])
+            purpose = ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"])
             by = ui.input("Requested by (may be empty)", value=own["requested_by"])
             for field in (title, purpose, by):
                 field.classes("w-full")

@@ -14,8 +14,9 @@ from ..tables import Attribute, Dialect, Schema
 from ..tables.reading.files import is_csv
 from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
+from ..tables.schema.dates import is_dated
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, ends_in, join, kind_of, typed
+from .columns import HELP, KINDS, attribute_of, birth_dates, ends_in, join, kind_of, typed
 from .jobs import Job
 from .parts import (
     AT_CHECK,
@@ -75,13 +76,17 @@ def _file(state: State, schema: Schema | None) -> None:
             said = f" ({written(own)})" if own else ""
             ui.label(f"Chosen: {', '.join(chosen)}{said}")
         if not names:
-            ui.label("There is no table in the folder yet: put a CSV, Parquet or Excel file there.")
+            ui.label(
+                f"There is no table in {project.folder} yet: put a CSV, Parquet or Excel file "
+                "there."
+            )
+            ui.button("Look again", on_click=lambda: go("/"))
             return
-        start = chosen[0] if chosen and chosen[0] in names else None
+        start = chosen[0] if chosen and chosen[0] in names else names[0] if not names[1:] else None
         file = ui.select(names, value=start, label="File with one row for each record")
         file.classes("w-full")
         marks: dict[str, ui.input] = {}
-        with ui.expansion(f"{WRITTEN} (found from the file where you change nothing)"):
+        with ui.expansion(f"{WRITTEN} (leave it empty: it is found from the file)"):
             for name, label in DIALECT.items():
                 marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
 
@@ -165,7 +170,8 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
             done = len(schema.names) - len(reasons)
             mine(
                 f"Read off the data, so for you alone: {len(reasons)} of {len(schema.names)} "
-                "columns. Open each, mend it, and confirm that all of it is public knowledge."
+                "columns. Open each, mend it, and confirm that all of it is public knowledge; or "
+                "leave out those that no table needs."
             )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'
@@ -176,7 +182,7 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
                     state.project.change(SchemaFile.no_draft)
                     go(f"/?at={_RESULT}")
 
-                ui.button("Confirm the schema: releases are possible", on_click=handled(confirm))
+                ui.button("Confirm all columns: releases are possible", on_click=handled(confirm))
         else:
             ui.label("All of them are confirmed as public knowledge: releases are possible.")
         places = [k for k, name in enumerate(schema.names) if name in reasons]
@@ -194,7 +200,10 @@ _ANSWERS = {"All of this is public knowledge": True, "Keep, and confirm later": 
 def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_open: bool) -> None:
     name = attribute.name
     mark = "read off the data" if reason else "public"
-    about = f"{attribute.size} cells" if not attribute.is_summed else "a number"
+    about = "a number"
+    if not attribute.is_summed:
+        many = "intervals" if attribute.edges is not None else "categories"
+        about = f"{attribute.size} {many}"
     caption, icon = f"{about} · {mark}", "help" if reason else "check"
     part = ui.expansion(name, value=is_open, caption=caption, icon=icon).classes("w-full")
     part.props["toggle-aria-label"] = f"{name}: {caption}"  # else readers hear the name alone
@@ -243,6 +252,7 @@ def _form(
     start = "texts" if attribute is None else kind_of(attribute)
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
     start_text = "" if attribute is None else typed(attribute)
+    has_dates = attribute is not None and is_dated(attribute.edges)
     text = ui.textarea("Values", value=start_text)
     text.classes("w-full").props(f"rows={_rows(start_text)}")
     other = ui.input("Catch-all, if any", value=(attribute and attribute.other) or "")
@@ -288,6 +298,15 @@ def _form(
         if found is not None:
             pairs.text = f"These differ in case or blanks only: {found[1]}."
 
+    with ui.row().classes("items-center") as of_ages:
+        ages = ui.input("Ages from", value="0, 18, 30, 45, 65, 80")
+        day = ui.input("on the day", placeholder="2025-12-31")
+
+        def by_age() -> None:
+            text.value = birth_dates(ages.value or "", day.value or "")
+
+        ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
+    of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
     if ends:
 
         def sum_up() -> None:
@@ -381,11 +400,11 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             precision=0,
         ).classes("w-full")
         rows.props('hint="Check the rows, below, says how many others would be left out"')
-        words("The *neighbours*: is the number of all rows, or persons, public?")
+        words("What is hidden of a person (the *neighbours* of a data set)?")
         relation = ui.radio(
             {
-                "add-remove": "no, it is private: one row (or person) more or less",
-                "replace": "yes: one is exchanged for another",
+                "add-remove": "whether the person is in the data at all: the usual choice",
+                "replace": "only what the person answered; how many there are is published exactly",
             },
             value=stated.get("neighbors", "add-remove"),
         )
@@ -412,7 +431,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             if person.value in schema.names:
                 go("/")
             else:
-                note("Kept in schema.toml, table [plan].")
+                note(f"Kept: {_whose(person.value or '', int(rows.value))}.")
 
         button = ui.button(on_click=handled(keep))
         for field in (person, rows):
@@ -434,7 +453,7 @@ def consequence(person: str, most: int) -> str:
     if person:
         other = "one is" if most == 1 else f"{most} are"
         return (
-            f"Protected is a person: all rows that have the same {person}. Of more than {most}, "
+            f"Protected is a person: all rows of one value of {person!r}. Of more than {most}, "
             f"{other} drawn at random, and the others are in no table.{noise}"
         )
     if most == 1:

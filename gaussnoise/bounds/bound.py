@@ -78,7 +78,11 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` holds only for the larger error of a data set and its neighbours."""
+        """Whether ``error`` bounds only the larger of two errors: at a data set, and at its worst
+        neighbour.
+
+        It is true for guarantees under which a single data set may be answered without error.
+        """
         return known_chi_squared(self.privacy) is None
 
     @cached_property
@@ -123,13 +127,17 @@ class Bound:
         return TradeOff.of(self.guarantee).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
-        """Return ``error`` divided by the proven bound; 1 if ``error`` is zero."""
+        """Return ``error`` (a ``‖sd‖_p``) divided by the bound ``self.error``; 1 if ``error`` is
+        zero.
+        """
         if error == 0:
             return 1.0
         return error / self.error if self.error > 0 else math.inf
 
     def sentence(self, error: float) -> str:
-        """Return a sentence that compares ``error`` with the bound."""
+        """Return a sentence for users that compares ``error``, the ``‖sd‖_p`` of a mechanism, with
+        the bound.
+        """
         known = (
             f"proven: at most {self.factor(error):.4g} times the least error of any unbiased "
             "mechanism (any method that is right on average)"
@@ -241,7 +249,9 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for a distribution's mean shuffles data instead of resampling them."""
+        """Whether the proof for the mean of a distribution shuffles the data, instead of drawing a
+        new sample from them.
+        """
         return not self.at_neighbor and self.guarantee == self.privacy
 
 
@@ -281,7 +291,7 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
 
 
 def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
-    r"""Return the guarantee, at n records, of a mechanism that is applied to n draws from them.
+    r"""Return the guarantee of a mechanism that is applied to n records drawn from its n records.
 
     Between neighbours, replace one draw after the other. Each draw is the changed record with
     probability 1/n, so each step is ``(ln(1 + (e^ε − 1)/n), δ/n)``-private by subsampling (advanced
@@ -295,7 +305,9 @@ def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
 
 
 def _resampled(privacy: AbstractPrivacy, n: int) -> tuple[AbstractPrivacy, str]:
-    """Return the guarantee of :func:`resampled`, and the name of the rule that gives it."""
+    """Return (the guarantee that :func:`resampled` returns, the name of the rule that
+    proves it).
+    """
     found = privacy.resampled(n)
     if found is None:
         raise ParameterError(
@@ -314,7 +326,7 @@ def bound_of(
     rows: int = 1,
     complete: bool = True,
 ) -> Bound:
-    """Return the bound that holds for all data, from the optimal noise.
+    """Return the lower bound on the error that holds for all data, computed from the optimal noise.
 
     Args:
         noise: the optimal noise of the domain under the relation.
@@ -378,7 +390,9 @@ def bound_of(
 
 
 def _has_sums(domain: object) -> bool:
-    """Return whether sums of numbers are asked for, so that not all records are alike."""
+    """Return whether some table of the domain is a sum of numbers. If so, records of different
+    numbers change the tables by different amounts.
+    """
     terms = domain.terms if isinstance(domain, AbstractTables) else ()
     return any(isinstance(base, Clipped) for term in terms for _, base in term)
 
@@ -391,7 +405,9 @@ def _in_proportion(
     rows: float,
     unbiased: Unbiased,
 ) -> Bound:
-    """Return the bound where budgets ``P = ρ (1 + Σ_j u_j²)`` grow with numbers ``v_j = u_j T_j``.
+    """Return the bound for budgets ``P = ρ (1 + Σ_j u_j²)`` that grow with a record's numbers v_j.
+
+    Here T_j is the public scale of number j, and ``u_j = v_j / T_j``.
 
     A record of budget P changes the mean of an unbiased mechanism by its point φ, and
     ``φ' M⁺ φ <= χ² <= e^{2P} − 1`` with the mechanism's covariance M (Hammersley–Chapman–Robins).
@@ -432,7 +448,9 @@ def bound_from(
     deviation: float = 0.0,
     guarantee: AbstractPrivacy | None = None,
 ) -> Bound:
-    """Return a bound from the proof for a set, where records reach ``share`` times the set."""
+    """Return the bound that a proof for a set S gives, if one record can change the answer by
+    ``share`` times each member of S.
+    """
     values, counts = proof.spectrum
     guarantee = guarantee or proven(privacy, n, unbiased)
     return Bound(

@@ -136,7 +136,7 @@ def _certify_matrix(
     p: float,
     tol: float,
 ) -> StrategyCertificate:
-    """Return the certificate of a strategy that is a matrix."""
+    """Return the certificate of a strategy that is a matrix; arguments as in :func:`certify`."""
     if participation is not None:
         check_participation("certify", participation)
         if neighbors != "add-remove" or domain is not None:
@@ -157,7 +157,7 @@ def _certify_matrix(
     records = A.shape[1]
     C, scale = _unit(_weighted(_matrix(strategy, records), standard_deviation))
     target: AbstractDomain = given
-    lost = _lost(C, 0) if domain is None else 0.0
+    lost = _rounding_of_lengths(C, 0) if domain is None else 0.0
     if domain is not None:
         if not isinstance(domain, AbstractDomain) or domain.dim != records:
             raise ParameterError(
@@ -168,7 +168,7 @@ def _certify_matrix(
         if listed is None:
             target = A @ domain
         else:
-            lost = _lost(abs(C) @ abs(listed.points.T), records)
+            lost = _rounding_of_lengths(abs(C) @ abs(listed.points.T), records)
             A, C, domain = A @ listed.points.T, C @ listed.points.T, None
             target = FiniteSet(A.T)
     if who is not None:
@@ -203,7 +203,10 @@ def _certify_matrix(
 
 
 def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, float]:
-    """Return F and its scale with F F' = ``A (C'C)⁺ A'``: the estimate's covariance, unit noise.
+    """Return (F, s) so that s² F F' = ``A (C'C)⁺ A'``, for the strategy C and the workload A.
+
+    This is the covariance of the best estimate of all answers, if every output has noise of
+    variance one.
 
     If the number of records is public, only differences of cells matter, and the means of rows are
     subtracted first. The factor is enlarged by a bound on its rounding.
@@ -222,7 +225,10 @@ def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, fl
 
 
 def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> Array:
-    """Return W C⁺ in coordinates along C's left singular vectors."""
+    """Return a matrix B with ``B B' = W (C'C)⁺ W'``, for the workload W and the strategy C.
+
+    B is W C⁺ in the coordinates of C's left singular vectors.
+    """
     whole = float(np.linalg.norm(C))
     C, centered = _centered(C, relation), _centered(W, relation)
     _, values, axes = np.linalg.svd(C, full_matrices=False)
@@ -250,7 +256,10 @@ def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> A
 
 
 def _centered(matrix: Array, relation: Relation | None) -> Array:
-    """Return the matrix minus the mean of each row over cells that replaced records may reach."""
+    """Return the matrix; where a record is replaced by another, minus the mean of each row.
+
+    Under a policy graph, the mean is over the cells of one connected component at a time.
+    """
     if relation is None or relation == "add-remove":
         return matrix
     labels = np.zeros(matrix.shape[1], dtype=np.intp)
@@ -269,13 +278,16 @@ def _singular() -> ParameterError:
 
 
 def _unit(matrix: Array) -> tuple[Array, float]:
-    """Return the matrix divided by a power of two, entries at most about one, and the power."""
+    """Return the matrix divided by a power of two, so that its entries are at most about one, and
+    that power.
+    """
     size = power_of_two(np.abs(matrix).max(initial=0.0))
     return matrix / size, size
 
 
-def _lost(sizes: Array, terms: int) -> float:
-    """Return a bound on the rounding of the length of a difference of two columns.
+def _rounding_of_lengths(sizes: Array, terms: int) -> float:
+    """Return an upper bound on the rounding error of ``‖c − c'‖`` for two columns c, c' of the
+    strategy.
 
     ``sizes`` bound the outputs, each the sum of ``terms`` products of rounded numbers. Where large
     outputs cancel, the bound is large in relation to the difference.
@@ -284,7 +296,7 @@ def _lost(sizes: Array, terms: int) -> float:
 
 
 def _largest_move(C: Array, relation: Relation, domain: AbstractDomain | None) -> float:
-    """Return a proven bound on the length of the change of all outputs that one record makes."""
+    """Return a proven upper bound on the ℓ₂ norm of the change of the outputs C x by one record."""
     if domain is not None:
         reach = domain - domain if relation == "replace" else domain
         around = math.sqrt(reach.max_quadratic(np.eye(reach.dim)).upper_bound)
@@ -300,7 +312,10 @@ def _largest_move(C: Array, relation: Relation, domain: AbstractDomain | None) -
 
 
 def sensitivity_of(C: Array, who: AbstractPatterns) -> float:
-    """Return a proven bound on the length of the change of all outputs that one person makes."""
+    """Return a proven upper bound on the ℓ₂ norm of the change of the outputs C x by one person.
+
+    ``who`` lists the ticks (columns of C) that one person may occupy.
+    """
     (unit, size), rounding = _unit(C), 1 + who.most * len(C) * _ROUNDING
     if not _is_triangular(C, C):
         # C = Q L: the lower-triangular L has the same inner products of columns as C
@@ -314,13 +329,15 @@ def sensitivity_of(C: Array, who: AbstractPatterns) -> float:
 
 
 def _is_triangular(C: Array, A: Array) -> bool:
-    """Return whether C is square, as wide as A, lower triangular, with no zero on the diagonal."""
+    """Return whether C is a square, lower-triangular matrix with A's number of columns and no zero
+    on the diagonal.
+    """
     n = A.shape[1]
     return C.shape == (n, n) and not np.triu(C, 1).any() and bool(C.diagonal().all())
 
 
 def _weighted(C: Array, standard_deviation: "ArrayLike") -> Array:
-    """Return C with every row divided by the standard deviation of its noise."""
+    """Return C with every row divided by the standard deviation of the noise on that output."""
     try:
         scales = np.asarray(standard_deviation, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -334,7 +351,9 @@ def _weighted(C: Array, standard_deviation: "ArrayLike") -> Array:
 
 
 def _matrix(strategy: Any, n: int) -> Array:
-    """Return C as an array of shape (outputs, n)."""
+    """Return the user's strategy (an array, a Toeplitz column, or an object) as an array of shape
+    (outputs, n).
+    """
     given = strategy
     if hasattr(given, "materialize"):
         try:
@@ -366,7 +385,9 @@ def _matrix(strategy: Any, n: int) -> Array:
 
 
 def _not_finite(array: Array) -> str:
-    """Return the first number that is not finite, and where it is, in words; "" if all are."""
+    """Return text that names the first entry that is NaN or infinite; "" if all entries are
+    finite.
+    """
     places = np.argwhere(~np.isfinite(array))
     if not len(places):
         return ""

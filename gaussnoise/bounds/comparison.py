@@ -35,7 +35,7 @@ _OPTIMAL = "optimal Gaussian"
 
 
 class Way(NamedTuple):
-    """One mechanism in a comparison.
+    """The error of one mechanism in a comparison.
 
     Attributes:
         name: its name.
@@ -71,7 +71,11 @@ class Comparison:
     p: float
 
     def columns(self) -> dict[str, list]:
-        """Return columns: name, error, error over the least error, error over the bound, note."""
+        """Return one row for each mechanism, as {column name: values}.
+
+        The columns are the name, the error, the error divided by the least error among the
+        mechanisms, the error divided by the lower bound (NaN without a bound), and a note.
+        """
         least = min(way.error for way in self.ways)
         return {
             "way": [way.name for way in self.ways],
@@ -238,7 +242,9 @@ def compare(
 
 
 def _epsilon(privacy: AbstractPrivacy) -> float | None:
-    """Return an ε such that ε-differential privacy implies the budget, or None if none is known."""
+    """Return an ε so that every ε-private mechanism satisfies the guarantee; None if no ε
+    is known.
+    """
     try:
         return privacy.to_epsilon()
     except NotAvailableError:
@@ -248,7 +254,11 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """Return ``‖sd‖_p`` from noisy counts of points; if n is public, means are subtracted."""
+    """Return the ``‖sd‖_p`` of answers computed from counts of the listed points with noise of
+    variance 1.
+
+    If n is public, the mean of the points is subtracted first. None if points are not listed.
+    """
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
     points = domain.to_finite_set().points
@@ -259,9 +269,11 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return bounds on changes by one record: per coordinate, shape (d,), in ℓ₂, and in ℓ₁ norm."""
+    """Return upper bounds on the change of the answers by one record: (for each coordinate, shape
+    (d,); in the ℓ₂ norm; in the ℓ₁ norm).
+    """
     if isinstance(domain, Marginals):
-        return _of_tables(domain, neighbors)
+        return _sensitivities_of_tables(domain, neighbors)
     members = domain._listed()
     listed = None if members is None else members.points
     if listed is not None and isinstance(neighbors, PolicyGraph):
@@ -290,8 +302,10 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
     )
 
 
-def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return the bounds of :func:`_sensitivities` for tables."""
+def _sensitivities_of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
+    """Return the three sensitivities of :func:`_sensitivities` in closed form, for marginal
+    tables.
+    """
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)

@@ -82,7 +82,9 @@ def at_distribution(
 
 
 def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
-    """Return the root of one draw's weighted variance, rounded down; zero without weights."""
+    """Return ``√(Σ_j w_j Var_j)``, rounded down, for the ``weights`` w and the variance Var_j of
+    coordinate j of one draw, which is row i with probability ``shares[i]``; 0 without weights.
+    """
     moved = rows - rows[0]  # subtract a common part before rounding
     size = float(np.abs(moved).max())
     if size == 0 or weights is None:

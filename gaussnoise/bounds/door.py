@@ -103,7 +103,7 @@ def lower_bound(
             )
         return bound_of(solved(domain, p, relation, tol), privacy, None)
     if data is not None:
-        return _at(domain, privacy, n, p, relation, data, unbiased, tol)
+        return _at_data(domain, privacy, n, p, relation, data, unbiased, tol)
     if isinstance(relation, PolicyGraph):
         raise ParameterError(
             "lower_bound: expected data= under a policy graph: no bound holds for all data sets"
@@ -112,7 +112,7 @@ def lower_bound(
     return bound_of(solved(domain, p, relation, tol), privacy, n, unbiased=unbiased)
 
 
-def _at(
+def _at_data(
     domain: AbstractDomain,
     privacy: AbstractPrivacy,
     n: int | None,
@@ -130,14 +130,14 @@ def _at(
         rows = rows - shift
     records = int(counts.sum())
     if unbiased == "distributional" and known_chi_squared(privacy) is not None:
-        proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
+        proof = _proof_at_data(domain, moves(domain, rows, relation), p, tol)
         draws = records if n is None else _check_n(n)
         free = bound_of(solved(domain, p, relation, tol), privacy, draws, unbiased=unbiased)
         return at_distribution(domain, rows, counts, proof, p, free)
     if n is not None and _check_n(n) != records:
         raise DataError(f"lower_bound: expected exactly n = {n} records, got another number")
     if privacy.noise != "local":
-        proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
+        proof = _proof_at_data(domain, moves(domain, rows, relation), p, tol)
         at = "{±(x − y)}: x in the data, y in K" + (
             " joined to x" if isinstance(relation, PolicyGraph) else ""
         )
@@ -155,8 +155,12 @@ def _at(
     return bound_from(proof, p, privacy, records, 1.0, reachable, "empirical", private=True)
 
 
-def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return the bound for differences from private records; errors do not show their sizes."""
+def _proof_at_data(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
+    """Return the proof of a lower bound for ``reach``, the differences between private records and
+    their replacements.
+
+    Errors do not show the size of the records, which is private.
+    """
     try:
         return proof_of(domain, reach, p, tol)
     except (GaussNoiseError, ArithmeticError) as error:

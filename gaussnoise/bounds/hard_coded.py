@@ -51,7 +51,9 @@ class HardCodedMechanism:
         object.__setattr__(self, "favourite", _rows(self.favourite))
 
     def _move(self, data: "ArrayLike") -> Array:
-        """Return the mean of the data minus that of the favourite data set."""
+        """Return the mean of ``data`` minus the mean of the favourite data set (the stored one),
+        shape (d,).
+        """
         rows, known = _rows(data), _rows(self.favourite)
         if rows.shape != known.shape:
             raise DataError(
@@ -60,16 +62,20 @@ class HardCodedMechanism:
         return rows.mean(axis=0) - known.mean(axis=0)
 
     def covariance(self, data: "ArrayLike") -> Array:
-        """Return the covariance of the answer at a data set, shape (d, d). NOT PRIVATE."""
+        """Return the covariance of the mechanism's answer at the data set ``data``, shape (d, d).
+        NOT PRIVATE.
+        """
         move = self._move(data)
         return (1 - self.delta) / self.delta * np.outer(move, move)
 
     def error(self, data: "ArrayLike", p: float = 2) -> float:
-        """Return ``‖sd‖_p`` at a data set. NOT PRIVATE: it depends on the data."""
+        """Return the error ``‖sd‖_p`` of the mechanism at ``data``. NOT PRIVATE: it depends on the
+        data.
+        """
         return float(np.linalg.norm(np.sqrt(np.diag(self.covariance(data))), p))
 
     def simulate(self, data: "ArrayLike", rng: np.random.Generator, size: int) -> Array:
-        """Return independent answers, shape (size, d), with coins of ``rng``: NOT PRIVATE."""
+        """Return independent answers of the mechanism to ``data``, shape (size, d). NOT PRIVATE."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         told = rng.binomial(1, self.delta, size)

@@ -22,7 +22,11 @@ _TRIED = 0.1  # share of a record's weight that its newest point gets
 
 
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
-    r"""Return a lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
+    r"""Return a proof of a lower bound on ``√(max_w Σ_i f_i γ_w(x_i − K)²)``, for rows x_i of the
+    data.
+
+    The maximum is over coordinate weights w with ``‖w‖_{s*} <= 1``, s* = p/(p − 2), and K is the
+    domain.
 
     Here f_i is the share of records equal to row i, W = diag(w), and ``γ_w(S)`` the largest
     ``tr((W^{1/2} C W^{1/2})^{1/2})`` over second moments C of measures on S. The proof that no
@@ -76,14 +80,19 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
             break
         before = best.gamma_lower
         forms, _ = _gradients(points / size, weights, w)
-        new = [_far(domain, *of) for of in zip(forms, rows, rows - points[:, -1], strict=True)]
+        new = [
+            _far_member(domain, *of) for of in zip(forms, rows, rows - points[:, -1], strict=True)
+        ]
         points = np.concatenate([points, (rows - np.array(new))[:, None, :]], axis=1)
         weights = np.column_stack([(1 - _TRIED) * weights, np.full(len(rows), _TRIED)])
     return best
 
 
-def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """Return a member y with a large ``(y − row)' form (y − row)``; by ascents for a body."""
+def _far_member(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
+    """Return a point y of the domain for which ``(y − row)' form (y − row)`` is large.
+
+    Bodies other than polytopes have no exact search, so several ascents are tried.
+    """
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
     best, value = start, float((start - row) @ form @ (start - row))
@@ -98,7 +107,11 @@ def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array
 
 
 def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
-    """Return ``W^½ (W^½ C W^½)^{-½} W^½`` and the diagonal of ``(W^½ C W^½)^½`` for each record."""
+    """Return two arrays for every record: ``W^½ (W^½ C W^½)^{-½} W^½``, and the diagonal of ``(W^½
+    C W^½)^½``.
+
+    C is the second moment of the record's ``points`` under its ``weights``, and W = diag(w).
+    """
     root = np.sqrt(w)
     scaled = np.sqrt(weights)[:, :, None] * points * root
     values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)

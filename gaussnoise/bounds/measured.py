@@ -35,7 +35,9 @@ _CELLS = ("DatavectorQuery", "datavector")  # mbi's names for a query that count
 
 
 class Measured(NamedTuple):
-    """One noisy table: its attributes, the standard deviation of its cells, and its values."""
+    """One table with noise: its attributes, the standard deviation of each cell, and the noisy
+    values.
+    """
 
     names: Names
     standard_deviation: float
@@ -76,7 +78,7 @@ class TableCertificate(AbstractStrategyCertificate):
     def _answers(self) -> int:
         return self.covariance.dim
 
-    def _said(self) -> tuple[str, str]:
+    def _protection_sentences(self) -> tuple[str, str]:
         who = "One row is added or removed: all rows move the tables alike."
         if self.neighbors == "replace":
             who = (
@@ -128,7 +130,10 @@ def certify_tables(
     p: float,
     tol: float,
 ) -> TableCertificate:
-    """Return the certificate of tables whose cells have independent Gaussian noise."""
+    """Return the certificate of measured tables whose cells have independent Gaussian noise.
+
+    The arguments are those of :func:`certify`.
+    """
     if neighbors not in ("add-remove", "replace"):
         raise ParameterError(
             'certify: expected neighbors="add-remove" or "replace" for tables, got '
@@ -209,7 +214,11 @@ def certify_tables(
 
 
 def _largest_move(measured: Sequence[Measured], cells: int) -> float:
-    """Return the largest change by one record in standard deviations, rounded up."""
+    """Return the ℓ₂ norm, rounded up, of the change of all measured cells by one record.
+
+    Each cell is divided by the standard deviation of its noise. ``cells`` is the number of cells of
+    a table that a record changes: 1 if it is added, 2 if it is replaced.
+    """
     squared = sum((cells / Fraction(one.standard_deviation) ** 2 for one in measured), Fraction(0))
     root = math.sqrt(rounded_up(squared))
     while Fraction(root) ** 2 < squared:
@@ -224,7 +233,11 @@ def _residuals(
     parts: Mapping[Subset, list[tuple[float, int]]],
     precisions: Mapping[Subset, float],
 ) -> dict[Subset, Array]:
-    """Return the measured residual of every subset: a mean weighted by precision."""
+    """Return {T: residual of the attributes T}, estimated from all measured tables that contain T.
+
+    A residual is the part of a table that no smaller table determines. The estimates from different
+    tables are averaged, with weights 1 / variance.
+    """
     arrays = []
     for one in measured:
         shape = [domain.sizes[at[name]] for name in one.names]
@@ -248,7 +261,11 @@ def _residuals(
 
 
 def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> Array:
-    """Return a table as the sum of its residuals, each spread evenly over the other attributes."""
+    """Return the least-squares table of the attributes S: the sum of the residuals of all subsets
+    of S.
+
+    Each residual is spread evenly over the cells of the attributes that it does not have.
+    """
     table = np.zeros([domain.sizes[i] for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -259,7 +276,9 @@ def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> A
 
 
 def _listed(measurements: Any) -> Iterator[Measured]:
-    """Yield the measurements of a mapping, of mbi's list, or of a contingency table of OpenDP."""
+    """Yield every measured table of a mapping, of a list of mbi's measurements, or of an OpenDP
+    contingency table.
+    """
     given = getattr(measurements, "marginals", measurements)
     given = getattr(given, "by_clique", given)
     pairs = (
@@ -277,7 +296,9 @@ def _listed(measurements: Any) -> Iterator[Measured]:
 
 
 def _measured(names: Any, one: Any) -> Measured:
-    """Return one measurement, from a standard deviation or from an object of mbi."""
+    """Return one measured table; ``one`` is its standard deviation or an mbi
+    ``LinearMeasurement``.
+    """
     values, scale = None, one
     if hasattr(one, "stddev"):
         names, scale, values = one.clique, one.stddev, one.noisy_measurement
@@ -306,7 +327,9 @@ def _measured(names: Any, one: Any) -> Measured:
 
 
 def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
-    """Return the number of categories of every attribute."""
+    """Return {attribute: number of categories}, from ``sizes`` (a mapping, a schema or a domain of
+    mbi) or from OpenDP's contingency table.
+    """
     if sizes is None and hasattr(measurements, "marginals"):  # OpenDP's contingency table
         return {name: len(labels) for name, labels in measurements.keys.items()}
     if isinstance(sizes, Mapping):
@@ -321,7 +344,11 @@ def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
 
 
 def _agreed(own: Mapping[str, int], sizes: Any) -> dict[str, int]:
-    """Return the numbers of categories that measurements state, and those of other attributes."""
+    """Return {attribute: number of categories}, from the measurements (``own``) and the user's
+    ``sizes``.
+
+    Raise ParameterError where the two differ.
+    """
     given = {} if sizes is None else _sizes((), sizes)
     for name, count in own.items():
         if given.get(name, count) != count:
@@ -333,7 +360,7 @@ def _agreed(own: Mapping[str, int], sizes: Any) -> dict[str, int]:
 
 
 def _check_names(names: Names, at: Mapping[str, int]) -> None:
-    """Raise ParameterError unless all names are known and distinct."""
+    """Raise ParameterError unless the attribute names are distinct keys of ``at``."""
     unknown = [name for name in names if name not in at]
     if unknown or len(set(names)) < len(names):
         raise ParameterError(

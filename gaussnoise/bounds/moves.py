@@ -42,13 +42,15 @@ def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]
 
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
-    """Return ``{x − y}`` over records x of the data and their replacements y, up to sign.
+    """Return the set of differences x − y, for a record x of the data and a record y that may
+    replace it.
 
-    If there are too many records, some are left out: a subset gives a valid bound too.
+    It need not contain y − x too. If there are too many records, some are left out: a subset gives
+    a valid bound too.
     """
     members = domain._listed()
     if members is None:
-        return domain - FiniteSet(_far(rows, _MOST_RECORDS))
+        return domain - FiniteSet(_far_apart(rows, _MOST_RECORDS))
     listed = members.points
     if isinstance(neighbors, PolicyGraph):
         present = {row.tobytes() for row in rows + 0.0}
@@ -64,7 +66,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
             f"lower_bound: {len(listed)} points in R^{domain.dim} are too many to list their "
             "differences; hint: leave data out, for the bound that holds for all data sets"
         )
-    chosen = _far(rows, max(1, _MOST_ENTRIES // listed.size))
+    chosen = _far_apart(rows, max(1, _MOST_ENTRIES // listed.size))
     differences = (chosen[:, None, :] - listed[None, :, :]).reshape(-1, domain.dim)
     return FiniteSet(
         np.unique(differences[differences.any(axis=1)], axis=0)
@@ -73,8 +75,10 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
     )
 
 
-def _far(rows: Array, most: int) -> Array:
-    """Return at most ``most`` of the rows, each farthest from those chosen before it."""
+def _far_apart(rows: Array, most: int) -> Array:
+    """Return at most ``most`` of the rows, chosen one by one: each is the farthest from those
+    chosen before.
+    """
     if len(rows) <= most:
         return rows
     chosen = [int(np.argmax(((rows - rows.mean(axis=0)) ** 2).sum(axis=1)))]

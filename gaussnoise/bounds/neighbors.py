@@ -32,7 +32,11 @@ _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
 def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
-    """Return χ² of a guarantee, or the least χ² of those that it implies, and the reason."""
+    """Return (the largest χ² divergence between outputs on neighbours, the reason as text).
+
+    If the guarantee itself gives no number, it is the least one of the guarantees that it implies;
+    None if none of them gives one.
+    """
     own = privacy.chi_squared()
     if own is not None:
         return own
@@ -45,7 +49,10 @@ def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
 
 
 def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
-    """Return (ε, δ) of a guarantee without χ², or (0, its total variation); None if unknown."""
+    """Return an (ε, δ) that the guarantee implies; None if none is known.
+
+    Without an (ε, δ) of its own, that is (0, total variation between outputs on neighbours).
+    """
     own = privacy.epsilon_delta()
     if own is not None:
         return own
@@ -57,7 +64,8 @@ def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
 
 
 def chi_squared(privacy: AbstractPrivacy) -> float:
-    """Return the largest χ² between neighbours' outputs; it is infinite if supports may differ.
+    """Return the largest χ² divergence between the outputs on two neighbours; infinite if not
+    bounded.
 
     Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
     against N(0, 1) (GDP).
@@ -96,11 +104,18 @@ class TradeOff:
 
     @staticmethod
     def of(privacy: AbstractPrivacy) -> "TradeOff":
-        """Return the trade-off of a guarantee without χ²; (0, 1) holds for every mechanism."""
+        """Return the trade-off between the errors at two neighbours, for the (ε, δ) that a
+        guarantee implies.
+
+        If none is known, it is that of (0, 1), which every mechanism satisfies.
+        """
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
     def kappa(self, other: Array | float) -> Array:
-        """Return κ(α) at ``α = 1 − other``.
+        """Return κ(α) at ``α = 1 − other``: a lower bound on α Var_P + (1 − α) Var_Q.
+
+        Var_P and Var_Q are the variances of an estimate at two neighbours whose means are one
+        apart.
 
         >>> # the larger variance is at least the average
         >>> print(f"{TradeOff(1.0, 1e-6).kappa(0.5):.10f}")
@@ -115,7 +130,11 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the largest ‖sd‖_p among the data set and its neighbours."""
+        """Return a lower bound on the largest ‖sd‖_p among a data set and its neighbours.
+
+        ``spectrum`` and ``counts`` are the eigenvalues σ of the proof, and the multiplicity of
+        each.
+        """
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         sums, squares = _clipped(spectrum, counts)
@@ -127,7 +146,12 @@ class TradeOff:
         return float(spectrum.max()) * math.sqrt(values.max())
 
     def neighbor(self, error: float, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the largest ‖sd‖_p at neighbours, given ``error`` at the data."""
+        """Return a lower bound on the largest ‖sd‖_p among the neighbours of a data set where it is
+        ``error``.
+
+        ``spectrum`` and ``counts`` are the eigenvalues σ of the proof, and the multiplicity of
+        each.
+        """
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         size = float(spectrum.max())
@@ -142,7 +166,10 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """Return ``Σuσ/σ₁`` and ``Σu²`` of the spectrum σ for ``u = min(1, c σ/σ₁)`` and several c."""
+    """Return ``Σ u σ/σ₁`` and ``Σ u²`` over the eigenvalues σ, with ``u = min(1, c σ/σ₁)``.
+
+    σ₁ is the largest eigenvalue; there is one entry for each constant c that is tried.
+    """
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

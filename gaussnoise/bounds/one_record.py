@@ -1,4 +1,6 @@
-"""The least γ° over data with a single distinct record, for a bound that holds for all data.
+"""The least γ° over data whose records are all equal, for a bound that holds for all data.
+
+γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set.
 
 Data with more records allow these changes and more. So the bound for the record x with the least
 γ° of {±(x − y)} holds for all data, and does not depend on them. In tables all records are
@@ -32,7 +34,11 @@ _STEPS, _CLOSE = 100, 1e-5
 
 @lru_cache(maxsize=8)
 def one_record(noise: OptimalNoise) -> Proof | None:
-    """Return the least γ° of ``{±(x − y)}`` over all x in the set; None if the set is too large."""
+    """Return the proof of the least γ° of ``{±(x − y): y in the domain}`` over all its points x.
+
+    γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set. None if
+    the domain has too many points.
+    """
     if isinstance(noise.certificate, MarginalCertificate):
         return _of_tables(noise.certificate)
     domain = noise.domain
@@ -53,7 +59,9 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""Return the proof by the best measure on patterns D: the attributes where y differs from x.
+    r"""Return the proof for tables, where all records x are alike: the best measure on patterns D.
+
+    A pattern D is the set of attributes in which the replacement y differs from x.
 
     The measure is uniform on all y of one pattern. Let z_x be the zero-sum vector of x in an
     attribute. If y agrees with x there, y has the same vector. If not, its vector is ``−z_x/(n − 1)
@@ -115,7 +123,12 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Return the weighted squared length of each residual T ≠ ∅ of a record; None if too many."""
+    """Return {T: weighted squared length of the residual T of one record}, for all T except the
+    empty set.
+
+    A residual T is the part of a record's point that belongs to the attributes T alone. None if
+    there are too many sets T.
+    """
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:
         return None

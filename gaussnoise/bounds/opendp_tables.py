@@ -71,7 +71,9 @@ _WHY = {
 
 
 class _Arguments(dict[str, Any]):
-    """The arguments of a constructor; one that is missing is an error."""
+    """The arguments of an OpenDP constructor, by name; access to a missing name raises
+    ParameterError.
+    """
 
     def __missing__(self, name: str) -> Any:
         raise ParameterError(
@@ -80,33 +82,39 @@ class _Arguments(dict[str, Any]):
 
 
 class Tables(NamedTuple):
-    """Counted tables: the standard deviations of each, and the attributes' numbers of cells."""
+    """Counted tables: {attributes: standard deviations of its measurements}, {attribute:
+    categories}.
+    """
 
     scales: dict[Names, list[float]]
     sizes: dict[str, int]
 
 
 def is_opendp(strategy: object) -> bool:
-    """Return whether a strategy is a measurement of OpenDP, or its constructors as in JSON."""
+    """Return whether a strategy is an OpenDP measurement, or the JSON object that describes one."""
     return hasattr(strategy, "__opendp_dict__") or (
         isinstance(strategy, Mapping) and _FUNCTION in strategy
     )
 
 
 def tables_of(measurement: Any, neighbors: str) -> Tables:
-    """Return the tables that a measurement counts; raise ParameterError if it is another one."""
+    """Return the tables that an OpenDP measurement counts, with the standard deviations of their
+    noise.
+
+    Raise ParameterError if the measurement does anything else.
+    """
     found, views = Tables({}, {}), dict[str, str]()
     for steps, scale in _counted(measurement, ()):
         names: Names = ()
         *before, last = steps or (measurement,)
         name, given = _constructor(last)
         if name not in ("make_count", "make_count_by_categories"):
-            raise _refused(name, _WHY.get(name, "certify knows counts of rows by category alone"))
+            raise _refusal(name, _WHY.get(name, "certify knows counts of rows by category alone"))
         column = _WHOLE
         for step in before:
             made, arguments = _constructor(step)
             if made not in _BY_ROW:
-                raise _refused(made, _WHY.get(made, "its effect on the rows is not known"))
+                raise _refusal(made, _WHY.get(made, "its effect on the rows is not known"))
             column = str(arguments.get("key", column))
         turned = [made for made, _ in map(_constructor, before) if made in _TURNED]
         if turned[:1] == ["make_metric_unbounded"] and neighbors != "replace":
@@ -115,7 +123,7 @@ def tables_of(measurement: Any, neighbors: str) -> Tables:
                 f"replaced rows, got {neighbors!r}"
             )
         if name == "make_count_by_categories":
-            names, view = (column,), _view(steps)
+            names, view = (column,), _steps_text(steps)
             found.sizes[column] = len(given["categories"]) + bool(given["null_category"])
             if found.sizes[column] < 2:  # not the number of rows, which is public under replacement
                 raise _refused(name, "rows in one category alone; hint: null_category=True")
@@ -129,7 +137,9 @@ def tables_of(measurement: Any, neighbors: str) -> Tables:
 
 
 def _counted(part: Any, before: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield the steps before each Gaussian noise, and its scale."""
+    """Yield, for each Gaussian noise in an OpenDP measurement, (transformations before it, its
+    scale).
+    """
     name, given = _constructor(part)
     if name == "make_chain_mt":
         yield from _counted(given["measurement1"], (*before, *_steps(given["transformation0"])))
@@ -140,15 +150,17 @@ def _counted(part: Any, before: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ..
         yield from _counted(given["measurement"], before)
     elif name == "make_gaussian" or (name == "make_noise" and _is_gaussian(given)):
         if given.get("k") is not None:
-            raise _refused(name, "with k, counts are rounded before the noise")
+            raise _refusal(name, "with k, counts are rounded before the noise")
         yield before, given["scale"]
     else:
         why = "certify knows Gaussian noise on counts alone"
-        raise _refused(name, _LAPLACE if name == "make_noise" else _WHY.get(name, why))
+        raise _refusal(name, _LAPLACE if name == "make_noise" else _WHY.get(name, why))
 
 
 def _steps(part: Any) -> Iterator[Any]:
-    """Yield the steps of a transformation, from the data on."""
+    """Yield the single transformations of a chain, in the order in which they are applied to the
+    data.
+    """
     name, given = _constructor(part)
     if name == "make_chain_tt":
         yield from _steps(given["transformation0"])
@@ -158,12 +170,16 @@ def _steps(part: Any) -> Iterator[Any]:
 
 
 def _is_gaussian(arguments: _Arguments) -> bool:
-    """Return whether ``make_noise`` draws Gaussian noise: it does for zCDP."""
+    """Return whether ``make_noise`` with these arguments draws Gaussian noise: it does if the
+    privacy measure is that of zCDP.
+    """
     return _constructor(arguments["output_measure"])[0] == "zero_concentrated_divergence"
 
 
 def _constructor(part: Any) -> tuple[str, _Arguments]:
-    """Return the constructor of a part, and its arguments."""
+    """Return (name, arguments) of the OpenDP constructor that made this measurement or
+    transformation.
+    """
     part = getattr(part, "__opendp_dict__", part)
     try:
         return str(part[_FUNCTION]), _Arguments(part[_ARGUMENTS])
@@ -175,8 +191,10 @@ def _constructor(part: Any) -> tuple[str, _Arguments]:
         ) from None
 
 
-def _view(steps: tuple[Any, ...]) -> str:
-    """Return the steps before a count, and their arguments, as a text."""
+def _steps_text(steps: tuple[Any, ...]) -> str:
+    """Return a text that identifies the transformations before a count: their names and
+    arguments.
+    """
     found = []
     for step in steps:
         name, given = _constructor(step)
@@ -184,6 +202,6 @@ def _view(steps: tuple[Any, ...]) -> str:
     return repr(found)
 
 
-def _refused(name: str, why: str) -> ParameterError:
-    """Return the error about a constructor that cannot be certified."""
+def _refusal(name: str, why: str) -> ParameterError:
+    """Return the error that says why the OpenDP constructor ``name`` cannot be certified."""
     return ParameterError(f"certify: expected Gaussian noise on counts, got {name}: {why}")

@@ -30,7 +30,7 @@ class Proof(NamedTuple):
     """The numbers of a certificate that a bound needs.
 
     Attributes:
-        gamma_lower: lower bound on γ°.
+        gamma_lower: lower bound on γ°, the least ``‖sd‖_p`` of Gaussian noise that covers a set.
         spectrum: the eigenvalues that sum to it, and their multiplicities.
         gap: relative bound on how far ``gamma_lower`` is below γ°; NaN if unknown.
         weights: weights of the coordinates, shape (d,); None if they are not listed.
@@ -43,7 +43,7 @@ class Proof(NamedTuple):
 
     @staticmethod
     def of(noise: OptimalNoise) -> "Proof":
-        """Return the proof that the certificate of optimal noise holds."""
+        """Return the numbers of the proof that the optimal noise carries in its certificate."""
         certificate = noise.certificate
         is_listed = isinstance(certificate, AxesCertificate | PointCertificate)
         weights = certificate.coordinate_weights if is_listed else None
@@ -55,7 +55,10 @@ class Proof(NamedTuple):
 
 
 def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
-    """Return a label per coordinate; coordinates of one table of :class:`Products` share it."""
+    """Return the index of the table that each coordinate belongs to, shape (d,).
+
+    Coordinates of one term of :class:`Products` share a table; in other domains each has its own.
+    """
     if isinstance(domain, Products):
         return np.repeat(
             np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms]
@@ -64,12 +67,16 @@ def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
 
 
 def evened(values: Array, tables: NDArray[np.intp]) -> Array:
-    """Return for every coordinate the mean of ``values`` over its table, shape (d,)."""
+    """Return ``values`` with every entry replaced by the mean over its table, shape (d,)."""
     return (np.bincount(tables, values) / np.bincount(tables))[tables]
 
 
 def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return a lower bound on γ° of ``moves``, the changes by one record of a domain."""
+    """Return a proof of a lower bound on γ° of the set ``moves``: the changes of an answer by one
+    record.
+
+    γ° is the least ``‖sd‖_p`` of Gaussian noise whose covariance M covers the set (x' M⁺ x <= 1).
+    """
     tables = tables_of(domain)
     if p > 2 and isinstance(moves, FiniteSet) and tables[-1] + 1 < len(tables):
         return _table_proof(moves.points, tables, p, tol)
@@ -77,7 +84,8 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Return a lower bound on ``√max_w γ_w(±moves)²``, ``‖w‖_{s*} <= 1``, for p > 2.
+    """Return a proof of a lower bound on ``√(max_w γ_w(±moves)²)`` over ``‖w‖_{s*} <= 1``, for p >
+    2.
 
     Here s* = p/(p − 2), and the weight w is the same within a table. ``γ_w(S)`` is the largest
     ``tr((W^{1/2} C W^{1/2})^{1/2})`` over second moments C of measures on S. It is at most

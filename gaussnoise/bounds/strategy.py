@@ -24,7 +24,9 @@ _RELATIONS = {
 
 @dataclass(frozen=True, eq=False)
 class AbstractStrategyCertificate(abc.ABC):
-    """The common fields of the certificates of matrices and of tables."""
+    """A strategy's proven error and privacy loss: the fields that certificates of matrices and of
+    tables share.
+    """
 
     error: float
     lower: float
@@ -36,7 +38,9 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def factor(self) -> float:
-        """The ratio ``error / lower``: an upper bound on the error over the least possible one."""
+        """An upper bound on the strategy's error divided by the least possible error: ``error /
+        lower``.
+        """
         return self.error / self.lower
 
     @property
@@ -46,7 +50,7 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def witness(self) -> Certificate:
-        """The dual witness that proves ``lower``; ``optimal.verify()`` checks it again."""
+        """The certificate that proves ``lower``; ``optimal.verify()`` checks it again."""
         return self.optimal.certificate
 
     @property
@@ -56,26 +60,32 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @abc.abstractmethod
     def columns(self) -> dict[str, list]:
-        """Return the answers' standard deviations, and those with the best noise, as columns."""
+        """Return {column name: values}: standard deviations of the answers, and those with the best
+        noise.
+        """
 
     @abc.abstractmethod
-    def _said(self) -> tuple[str, str]:
-        """Return two sentences: whom the noise protects, and how much they change the outputs."""
+    def _protection_sentences(self) -> tuple[str, str]:
+        """Return two sentences: whom the noise protects, and how much one record or person changes
+        the outputs.
+        """
 
     @property
     @abc.abstractmethod
     def _answers(self) -> int:
-        """The number of answers."""
+        """The number of answers of the workload."""
 
     def explain(self) -> str:
-        """Return the numbers in sentences."""
+        """Return sentences on the error of the strategy, the least possible error, and the privacy
+        loss.
+        """
         n, share = self._answers, 1.0
         what = "root of the summed p-th powers of the standard deviations"
         if self.p == 2:
             what, share = f"root mean square error of the {n} answers", math.sqrt(n)
         elif self.p == math.inf:
             what = f"largest standard deviation among the {n} answers"
-        who, moved = self._said()
+        who, moved = self._protection_sentences()
         return (
             "At rho = 1/2, where the standard deviation of the noise is the sensitivity, the "
             f"{what} is at most {self.error / share:.6g} with this strategy; another rho makes it "
@@ -90,7 +100,9 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def _same(self) -> str:
-        """The condition under which strategies are compared, for a sentence."""
+        """The neighbours or participation that all compared strategies share, as part of a
+        sentence.
+        """
         return "for the same neighbours"
 
     def __str__(self) -> str:
@@ -100,7 +112,7 @@ class AbstractStrategyCertificate(abc.ABC):
             what, share = "root mean square error", math.sqrt(n)
         elif self.p == math.inf:
             what = "largest standard deviation"
-        who, moved = self._said()
+        who, moved = self._protection_sentences()
         above = no_less(100 * (self.factor - 1), 3)
         stated = self.error / self.sensitivity / share
         lines = [
@@ -117,7 +129,8 @@ class AbstractStrategyCertificate(abc.ABC):
         return on_screen("\n".join(lines))
 
     def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
-        """Return :meth:`columns` as a dataframe.
+        """Return the standard deviations of the answers, the columns of :meth:`columns`, as a
+        dataframe.
 
         Args:
             backend: "pyarrow", "pandas" or "polars".
@@ -165,7 +178,7 @@ class StrategyCertificate(AbstractStrategyCertificate):
         same = "for the same neighbours"
         return same if self.participation is None else "under the same participation"
 
-    def _said(self) -> tuple[str, str]:
+    def _protection_sentences(self) -> tuple[str, str]:
         if self.participation is not None:
             who, one = f"Who takes part: {self.participation!r}.", "person"
         else:

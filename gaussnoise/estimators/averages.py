@@ -19,7 +19,9 @@ _PLACES, _RATES = 32, 64
 
 @dataclass(frozen=True)
 class Averages:
-    """Means of ``samples`` independent records in R^dim, with E|⟨v, X − μ⟩|^k <= 1 for unit v.
+    """Bounds for the mean X̄ of ``samples`` independent records X in R^dim with mean μ.
+
+    It is assumed that ``E|⟨v, X − μ⟩|^k <= 1`` for every unit vector v.
 
     All lengths are in units of the moment. A bound for averages of ``samples`` records also holds
     for averages of more records.
@@ -35,7 +37,8 @@ class Averages:
     k: float
 
     def moment(self, order: int) -> float:
-        """Return a bound on ``E|⟨v, X̄ − μ⟩|^order`` for unit v and an even order <= k.
+        """Return an upper bound on ``E|⟨v, X̄ − μ⟩|^order``, for every unit vector v and an even
+        order <= k.
 
         X̄ is the average. Expand the power of the sum. A product of records has mean zero unless
         every record in it occurs at least twice; then its mean is at most one. Set partitions
@@ -48,7 +51,8 @@ class Averages:
         return counted / self.samples**order
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """Return a bound, in Euclidean norm, on the bias that clipping to a ball gives an average.
+        """Return an upper bound on the Euclidean norm of the bias of an average that is clipped to
+        a ball.
 
         It also holds if the center was chosen from the same people: along any direction, clipping
         changes an average by at most a function of the average alone, for every center within
@@ -68,12 +72,16 @@ class Averages:
         return np.nan_to_num(bounds, nan=math.inf, posinf=math.inf).min(axis=0) * SAFE_SIDE
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Return pairs (order q, bound on the moment of order q of an average)."""
+        """Return pairs (q, M) with ``E|⟨v, X̄ − μ⟩|^q <= M`` for every unit vector v; X̄ is the
+        average.
+        """
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
     def _by_moment(self, known: tuple[float, float], t: Array, off: float) -> Array:
-        r"""Return the bound from a moment M of order q of the average.
+        r"""Return the bound of :meth:`clipping_bias` that follows from one moment of the average.
+
+        ``known`` is (order q, bound M on the moment).
 
         Let c be the center, T the radius, R = ‖x − μ‖ and t = ``reach``. Clipping changes x by
         ``(‖x − c‖ − T)₊``, towards c. The norm of the bias is at most E (R − t)₊, and ``(R − t)₊ <=
@@ -87,7 +95,8 @@ class Averages:
         return np.minimum(norm, direction)
 
     def _by_truncation_on_a_line(self, t: Array) -> Array:
-        r"""Return the bound for d = 1, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
+        r"""Return the bound of :meth:`clipping_bias` for d = 1, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X
+        − y)₊``.
 
         Here X are the records minus μ, m of them, x = mt, and ``Y = min(X, y)``; the bound is for
         both sides of the mean together. The k-th moment bounds the second sum. For the first sum,
@@ -106,7 +115,10 @@ class Averages:
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
 
     def _by_truncation(self, t: Array, off: float) -> Array:
-        r"""Return the bound in many dimensions; a record is far if it is beyond y from the mean.
+        r"""Return the bound of :meth:`clipping_bias` in many dimensions, from records that are far
+        or near.
+
+        A record is far if its distance from the mean exceeds a length y.
 
         With probability at most m d^(k/2) / y^k there is a far record, and clipping then changes an
         average X̄ in a direction v by at most ``|⟨v, X̄ − μ⟩| + off``. Otherwise Bousquet's
@@ -129,7 +141,11 @@ class Averages:
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Return grids of t, of y from one record's share of t to the whole sum, and of rates λ."""
+        """Return three grids, shaped to be combined: t itself, lengths y for every t, and rates λ.
+
+        The bounds are minimised over y and λ. The lengths y begin at ``first``, and each grid
+        begins with y = t.
+        """
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
         y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
@@ -137,12 +153,16 @@ class Averages:
 
 
 def _excess(q: float) -> float:
-    """Return the least C with ``(R − t)₊ <= C R^q / t^(q−1)``; equality holds at R = qt/(q − 1)."""
+    """Return the least C for which ``(R − t)₊ <= C R^q / t^(q−1)`` holds for all R >= 0 and
+    t > 0.
+    """
     return math.exp((q - 1) * math.log(q - 1) - q * math.log(q))
 
 
 def _partitions(elements: int, blocks: int) -> int:
-    """Return the number of partitions into blocks of two or more (associated Stirling numbers)."""
+    """Return in how many ways a set of ``elements`` elements splits into ``blocks`` blocks of at
+    least two elements (associated Stirling numbers of the second kind).
+    """
     if elements == 0 or blocks == 0:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:

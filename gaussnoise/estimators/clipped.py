@@ -34,7 +34,9 @@ Array = NDArray[np.float64]
 
 
 class _Ball:
-    """A Euclidean ball to which records are clipped, and the noise for their mean."""
+    """A Euclidean ball to which records are clipped, with the private mean of the clipped
+    records.
+    """
 
     def __init__(self, center: Array, radius: float, amount: float, n: int, *, pure: bool) -> None:
         self.center, self.radius, self.amount, self.pure = center, radius, amount, pure
@@ -47,7 +49,7 @@ class _Ball:
 
 
 class _Box:
-    """A box to which records are clipped, and the noise for their mean."""
+    """A box to which records are clipped, with the private mean of the clipped records."""
 
     def __init__(
         self, low: Array, high: Array, amount: float, p: float, n: int, *, pure: bool
@@ -80,7 +82,7 @@ class _Box:
 
 
 class _Set:
-    """A set into which a map is known, and the noise for the mean of mapped records."""
+    """A set into which every record is mapped, with the private mean of the mapped records."""
 
     def __init__(self, domain: AbstractDomain, amount: float, p: float, n: int) -> None:
         map_into(domain)
@@ -109,7 +111,8 @@ def clipped_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of records clipped to a public set: a range, box, ball, or set with a map.
+    r"""Return the mean of records clipped to a public set: a range, a box, a ball, or another set
+    into which records can be mapped.
 
     Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
     pure privacy, coordinates get independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i

@@ -92,12 +92,14 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """Digests of the arrays, for the request that a ledger stores."""
+        """The sha256 of the arrays, by which a ledger recognises the same request."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
     def turned(self, rows: Array) -> Array:
-        """Return the coordinates of rows along the axes; no row affects another."""
+        """Return the coordinates of every row along the axes (the eigenvectors); no row affects
+        another.
+        """
         return (
             rows
             if self.axes is None
@@ -105,12 +107,14 @@ class CovarianceBound:
         )
 
     def back(self, turned: Array) -> Array:
-        """Return a vector in the given coordinates, from its coordinates along the axes."""
+        """Return a vector in the data's coordinates, given its coordinates along the axes
+        (eigenvectors).
+        """
         return turned if self.axes is None else self.axes @ turned
 
     @cached_property
     def turning(self) -> float:
-        """The relative error of a vector after it is rotated and rotated back.
+        """A bound on the relative error of a vector after it is rotated to the axes and back.
 
         The error comes from axes that are not exactly orthogonal, and from the rounding of three
         matrix products of d terms each.
@@ -122,13 +126,17 @@ class CovarianceBound:
         return off + 2 * (d + 4) * d * EPS
 
     def deviation(self, variances: Array) -> Array:
-        """Return deviations in the given coordinates, from variances of noise along the axes."""
+        """Return standard deviations in the data's coordinates, given variances along the axes,
+        shape (d,).
+        """
         return np.sqrt(variances if self.axes is None else np.square(self.axes) @ variances)
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step: a noisy clipped mean, in coordinates along the axes divided by ``scale``.
+    """One step: the mean of clipped records, with noise.
+
+    Its coordinates are those along the axes of the covariance bound, divided by ``scale``.
 
     Attributes:
         scale: shape (d,).
@@ -144,13 +152,13 @@ class Step:
 
     @property
     def noise(self) -> Array:
-        """The variances of the noise along the axes."""
+        """The variances of the noise along the axes of the covariance bound, shape (d,)."""
         return np.square(self.scale * self.deviation)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of all steps, computed from public numbers alone.
+    """The plan of the steps of :func:`coinpress_mean`, computed from public numbers alone.
 
     Let the records x_i have the mean x̄. After the first step, a record minus the step's center is
     ``(x_i − x̄) − noise``, unless a record was clipped before. Here x_i − x̄ is normal and
@@ -176,7 +184,7 @@ class Plan:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The steps in order."""
+        """All steps, in the order in which they run; each one depends on the steps before."""
         steps: list[Step] = []
         for rho in self.rhos[:-1]:
             listed = [self._early(scale, rho, steps) for scale in self._scales]
@@ -188,17 +196,25 @@ class Plan:
 
     @property
     def width(self) -> float:
-        """The objective: the sum over coordinates along the axes of the width of 95 % intervals."""
+        """The number that the choice of steps minimises: the sum of the widths of 95 % intervals,
+        one for each coordinate along the axes.
+        """
         return self._width(self.steps[-1])
 
     @property
     def shrinks(self) -> bool:
-        """Whether the results of the first and last step are nearer the mean than ``radius``."""
+        """Whether the first and the last step both find the mean more accurately than ``radius``,
+        which is known before.
+        """
         return all(self._reach(step) < self.radius for step in (self.steps[0], self.steps[-1]))
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """The scales to try: equal ones, and the ones with the least noise and bias."""
+        """The vectors that are tried as ``scale`` of a step, each of shape (d,): for a ball, and
+        for an ellipsoid.
+
+        Equal entries clip records to a ball; the other vector gives the least noise and bias.
+        """
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
@@ -209,7 +225,11 @@ class Plan:
         return math.log(2 * max(len(self.rhos) - 1, 1) / self.beta)
 
     def _lengths(self, scale: Array, before: list[Step]) -> SquaredLength:
-        """Return bounds on the lengths of records minus the center, in divided coordinates."""
+        """Return bounds on the length of (record − center of the step), with coordinates divided by
+        ``scale``.
+
+        ``before`` are the earlier steps; the last one gives the center.
+        """
         if before:
             shift = math.sqrt(SquaredLength(before[-1].noise / scale**2).quantile(self._log_odds))
         else:
@@ -234,7 +254,7 @@ class Plan:
         return math.sqrt(2 * q / rho) / self.n
 
     def _reach(self, step: Step) -> float:
-        """Return a bound on the distance of the step's result from the mean."""
+        """Return an upper bound on the distance between the result of a step and the mean."""
         error = SquaredLength(self.variances / self.n + step.noise)
         return math.sqrt(error.quantile(self._log_odds)) + step.bias * float(step.scale.max())
 
@@ -388,7 +408,7 @@ def coinpress_mean(
 
 
 class _Planned(Protocol):
-    """A plan with the properties by which the number of steps is chosen."""
+    """The type of plans among which the number of steps is chosen."""
 
     @property
     def width(self) -> float: ...
@@ -400,7 +420,10 @@ P = TypeVar("P", bound=_Planned)
 
 
 def steps_budget(one: Budget, steps: int) -> Budget:
-    """Return the budget of all steps: 3/4 for the last, the rest in equal shares for the others."""
+    """Return the budget split over ``steps`` steps: 3/4 for the last one, the rest in equal shares.
+
+    ``one`` is the budget of an estimate with a single step.
+    """
     early = {f"step {i + 1}": (1 - _LAST) / (steps - 1) for i in range(steps - 1)}
     shares = early | {f"step {steps}": _LAST if early else 1.0}
     return replace(one, shares=shares, draws=steps * one.draws)
@@ -442,7 +465,8 @@ def planned_steps(
 def _chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
-    """Return the given number of steps, or the least one with nearly the shortest intervals.
+    """Return the number of steps: the given one, or the least for which intervals are nearly
+    shortest.
 
     Raises:
         ParameterError: the number is not possible, or there are too few records; the message says

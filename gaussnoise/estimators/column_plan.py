@@ -34,7 +34,7 @@ _WITHOUT = "no number"  # the catch-all of a column: its rows still count in oth
 @final
 @dataclass(frozen=True)
 class ColumnPlan:
-    """The request for means of columns; every argument is public.
+    """The public arguments of means of columns, and the plans of releases that follow from them.
 
     Attributes:
         columns: the names of the columns.
@@ -60,22 +60,32 @@ class ColumnPlan:
 
     @property
     def wrong(self) -> float:
-        """The probability that some check of a range errs."""
+        """The probability, for each column, with which a check of its range may give a wrong
+        result.
+        """
         return (1 - self.level) * _FAILURES
 
     @property
     def quantile(self) -> float:
-        """The normal quantile for noise and sampling, at 1 − level minus :attr:`wrong`."""
+        """The standard normal quantile for intervals of noise and sampling.
+
+        They may miss with probability 1 − level minus :attr:`wrong`.
+        """
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
     def counts(self, table: object, column: str, rho: float) -> Counts:
-        """Return noisy counts of the numbers of a column; each person or row has one number."""
+        """Return the object that answers, with noise, how many numbers of a column are beyond a
+        threshold.
+
+        All answers together cost at most ``rho``. Each person, or each row, has one number.
+        """
         return Counts(
             self.exact(table, column), self.options["neighbors"], rho, self.wrong / _EVENTS
         )
 
     def exact(self, table: object, column: str) -> Exact:
-        """Return the function that counts the numbers of a column below and above thresholds.
+        """Return a function that counts, without noise, a column's numbers below and above
+        thresholds.
 
         It reads the table as releases do. One row per person counts, drawn at random: such a row is
         beyond a threshold as often as all of the person's rows are on average.
@@ -111,13 +121,20 @@ class ColumnPlan:
         order: float | None,
         unit: float,
     ) -> FoundRange:
-        """Return the range of a column, or the reason why there is none.
+        """Return the range to which a column is clipped, or the reason why no range was found.
+
+        ``ends`` are its public bounds, and ``spread`` and ``order`` those of :func:`column_means`.
 
         ``unit`` is :meth:`deviation` at the part of the budget that no search uses.
         """
 
         def noise(count: float, spent: float) -> float:
-            """Return the deviation of a mean of numbers in [−1, 1], with Wilson's correction."""
+            """Return the standard deviation of the noise of a group's mean, if numbers are in [−1,
+            1].
+
+            ``count`` is the number of all numbers, and ``spent`` the ρ of the search. Wilson's
+            correction for small groups is included.
+            """
             more = math.sqrt(UNSPENT / max(1 - spent / counts.rho, UNSPENT))
             return math.hypot(unit * more, self.quantile) * self.number_of_groups / count
 
@@ -133,7 +150,11 @@ class ColumnPlan:
         return asked if found is None else replace(asked, **vars(found))
 
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
-        """Return the plan of counts, sums and squares in these ranges; with weights, no squares."""
+        """Return the plan that releases counts, sums and sums of squares of the numbers in these
+        ranges.
+
+        For weighted means, it releases no sums of squares.
+        """
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [
             Attribute(  # an attribute for infinite numbers
@@ -173,7 +194,9 @@ class ColumnPlan:
 
     @cached_property
     def in_unit(self) -> Plan:
-        """The plan for ranges of length 2 at ρ = ½; scaling its noise gives that of any plan."""
+        """The plan for ranges of length 2 at ρ = ½. The noise of every other plan is a multiple of
+        its noise.
+        """
         ranges = [FoundRange(column, 0.0, 2.0) for column in self.columns]
         return self.plan(ranges, zCDP(0.5))
 
@@ -192,5 +215,5 @@ class ColumnPlan:
 
     @property
     def number_of_groups(self) -> int:
-        """The number of groups."""
+        """The number of groups: all combinations of the listed categories."""
         return math.prod(group.size - (group.other is not None) for group in self.groups)

@@ -332,7 +332,7 @@ def _columns(given: object) -> list[str]:
 
 
 def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
-    """Return, for each column, how one person's numbers become one; empty for means over rows.
+    """Return {column: how one person's numbers become one number}; empty for means over rows.
 
     Raises:
         ParameterError: neither one known function, nor one for each column.
@@ -368,12 +368,16 @@ def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
 
 
 def _in_request(reduced: Mapping[str, PerPerson]) -> object:
-    """Return the functions as ledgers record them: one name if all columns have the same one."""
+    """Return ``per_person`` as a ledger records it: one name if it is the same for all columns,
+    else a name for each column.
+    """
     return next(iter(reduced.values()), None) if len({*reduced.values()}) < 2 else dict(reduced)
 
 
 def _groups(by: object, with_others: bool) -> list[Attribute]:
-    """Return the attributes of groups; if ``with_others``, each has a catch-all.
+    """Return the attributes of the groups.
+
+    If ``with_others``, each gets a catch-all category (the category for all other values).
 
     Raises:
         ParameterError: ``by`` is neither categories by name nor attributes, or gives too many

@@ -30,7 +30,9 @@ _LARGEST = 1e150  # replaces infinities before rows are whitened
 
 @dataclass(frozen=True)
 class Whitening:
-    """One step, for rows with a covariance of at most the identity.
+    """The clipping radius of one step, and the accuracy that follows from it.
+
+    The rows are whitened: their covariance is at most the identity.
 
     Attributes:
         squared_radius: q, the squared radius of the clipping ball.
@@ -52,7 +54,7 @@ class Whitening:
 
 @dataclass(frozen=True, eq=False)
 class CovariancePlan:
-    r"""The plan of all steps, from public numbers alone.
+    r"""The plan of the steps of :func:`coinpress_covariance`, computed from public numbers alone.
 
     A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ.
     With <= for matrices in the Loewner order, kept = 1 − δ, and z a normal quantile:
@@ -84,7 +86,7 @@ class CovariancePlan:
 
     @cached_property
     def steps(self) -> list[Whitening]:
-        """The steps in order."""
+        """All steps, in the order in which they run; each one depends on the steps before."""
         steps: list[Whitening] = []
         ratio = self.ratio
         for rho in self.rhos[:-1]:
@@ -94,12 +96,16 @@ class CovariancePlan:
 
     @property
     def width(self) -> float:
-        """The objective: the relative width of intervals for variances, in the worst case."""
+        """The number that the choice of steps minimises: the largest relative width of intervals
+        for variances.
+        """
         return self.steps[-1].width
 
     @property
     def shrinks(self) -> bool:
-        """Whether every step improves on the one before, and the last step is accurate enough."""
+        """Whether every step gives a better upper bound on the covariance than the step before, and
+        the last step improves on the bounds that are known.
+        """
         ratios = [self.ratio, *(step.ratio for step in self.steps[:-1])]
         return all(b < a for a, b in itertools.pairwise(ratios)) and self.width < min(
             1.0, self.ratio - 1
@@ -232,7 +238,7 @@ def coinpress_covariance(
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """The result of a step, in the coordinates of the records.
+    """The noisy covariance that one step finds, in the coordinates of the records.
 
     Attributes:
         estimate: shape (d, d), symmetric.
@@ -250,7 +256,9 @@ class _Moment:
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
 ) -> _Moment:
-    """Return the result of a step, from the known upper bound on the covariance.
+    """Return the result of one step: a noisy covariance, and a new upper bound on the covariance.
+
+    ``bound`` is the upper bound that is known before.
 
     Rounding: let W be the inverse of ``root``. A row x that is not clipped is x = root w' with ‖w'‖
     <= √q, and becomes w = W x. Here w differs from w' because ``W root`` is not exactly the
@@ -282,7 +290,11 @@ def _released(
 
 
 def _carried(root: Array, diagonal: float, off: float) -> Array:
-    """Return deviations of ``root Y root``, where Y is symmetric with independent noise."""
+    """Return the standard deviations of the entries of ``root @ Y @ root``, shape (d, d).
+
+    Y is symmetric; its noise is independent, with deviation ``diagonal`` on the diagonal and
+    ``off`` above it.
+    """
     known = root @ root
     alone = np.square(root) @ np.square(root).T
     # Σ_{k<l} (r_ik r_jl + r_il r_jk)², expanded, where r is the root

@@ -143,14 +143,14 @@ def pure_person_level_mean(
         budget,
         find,
         request=hunt.request | {"accuracy": wanted} | known.request | {"beta": beta},
-        assumed=f"{known.said}; the bound on the bias is one on the whole error, in Euclidean norm",
+        assumed=f"{known.text}; the bound on the bias is one on the whole error, in Euclidean norm",
         beta=beta,
     )
 
 
 @dataclass(frozen=True)
 class Cover:
-    """A grid on a box around zero, and the rule that scores its points.
+    """A grid of candidates for the mean, on a box around zero, and the rule that scores candidates.
 
     Attributes:
         dim: number of coordinates.
@@ -172,7 +172,7 @@ class Cover:
 
     @property
     def candidates(self) -> Array:
-        """Return all candidates, shape (cells^dim, dim)."""
+        """All candidates: the middles of the grid's cells, shape (cells^dim, dim)."""
         line = (np.arange(self.cells) + 0.5) * (2 * self.half / self.cells) - self.half
         corners: Array = np.stack(
             np.meshgrid(*[line] * self.dim, indexing="ij"), axis=-1, dtype=np.float64
@@ -180,7 +180,10 @@ class Cover:
         return corners.reshape(-1, self.dim)
 
     def scores(self, rows: Array) -> Integers:
-        """Return how many rows must change for every candidate to lose, shape (cells^dim,).
+        """Return, for every candidate, how many rows must change for the candidate to lose.
+
+        A candidate loses if, in some direction, the mean of clipped projections is further from it
+        than ``threshold``. The result has shape (cells^dim,).
 
         Args:
             rows: averages of people, shape (n, dim); NaN and infinities are allowed.
@@ -192,11 +195,11 @@ class Cover:
         least = np.full(self.cells**self.dim, len(rows), dtype=np.int64)
         candidates = self.candidates
         for direction in _half_of_directions(self.dim):
-            places = np.rint(_along(candidates, direction) / unit).astype(np.int64)
+            places = np.rint(_projections(candidates, direction) / unit).astype(np.int64)
             points, back = np.unique(places, return_inverse=True)
             furthest = float(np.abs(points).max() + _UNITS)
             with np.errstate(all="ignore"):
-                seen = np.rint(_along(rows, direction) / unit)
+                seen = np.rint(_projections(rows, direction) / unit)
             seen = np.sort(
                 np.clip(np.nan_to_num(seen, nan=0.0), -furthest, furthest).astype(np.int64)
             )
@@ -208,7 +211,8 @@ class Cover:
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """Return how few values must change for ``Σ clip(value − point)`` to exceed ``needed``.
+    """Return, for every point, how few values must change for ``Σ clip(value − point)`` to exceed
+    ``needed``.
 
     The result has one number per point. A changed value contributes at most ``reach`` instead of
     its current term, which gains most for the smallest terms: it is best to change the smallest
@@ -242,8 +246,10 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     return enough.astype(np.int64)
 
 
-def _along(rows: Array, direction: Array) -> Array:
-    """Return the projections of rows on a direction; no row affects another."""
+def _projections(rows: Array, direction: Array) -> Array:
+    """Return the scalar product of every row with the direction, shape (n,); no row affects
+    another.
+    """
     total = np.zeros(len(rows))
     for j in np.flatnonzero(direction):
         total = total + rows[:, j] * direction[j]
@@ -251,7 +257,10 @@ def _along(rows: Array, direction: Array) -> Array:
 
 
 def _half_of_directions(dim: int) -> list[Array]:
-    """Return the nonzero vectors in {−1, 0, 1}^dim, one of each pair ±s, scaled to length one."""
+    """Return unit vectors: all nonzero vectors of entries −1, 0 and 1, scaled to length one.
+
+    Of two opposite vectors, only one is in the list.
+    """
     signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
     return [
         s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0
@@ -259,12 +268,16 @@ def _half_of_directions(dim: int) -> list[Array]:
 
 
 def _directions(dim: int) -> int:
-    """Return the number of directions, opposite ones included."""
+    """Return the number of directions in which candidates are compared, with opposite ones counted
+    twice.
+    """
     return 3**dim - 1
 
 
 def _alignment(dim: int) -> float:
-    """Return a c such that every w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
+    """Return a number c such that every vector w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
+
+    The directions u are the nonzero vectors of entries −1, 0 and 1, scaled to length one.
 
     If the entries of w are sorted by size, the best direction with j nonzero entries gives (w_1 + …
     + w_j)/√j. Among all w for which these are at most one for every j, the longest has w_j = √j −
@@ -275,7 +288,11 @@ def _alignment(dim: int) -> float:
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipping projections, on a grid; each holds for larger reaches too."""
+    """Upper bounds on the bias of clipped projections, computed for a grid of half lengths
+    ``reach``.
+
+    A bound for one half length also holds for larger ones.
+    """
 
     reach: Array
     bound: Array
@@ -300,7 +317,8 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """Return the smallest grid for which ``accuracy`` is proven; for None, the most accurate one.
+    """Return the coarsest grid for which the error ``accuracy`` is proven; for None, the most
+    accurate one.
 
     Raises:
         ParameterError: there are too many candidates, or too few people.

@@ -64,7 +64,9 @@ class Estimate(AbstractLoaded):
 
     @property
     def standard_deviation(self) -> Array:
-        """The standard deviation of noise plus sampling, shaped like the estimate; without bias."""
+        """The standard deviation of noise and sampling together, shaped like the estimate; bias is
+        not in it.
+        """
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
@@ -97,7 +99,9 @@ class Estimate(AbstractLoaded):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def explain(self) -> str:
-        """Return sentences about the guarantee, every step's budget, and the parts of the error."""
+        """Return sentences on the privacy guarantee, the budget of each step, and the parts of the
+        error.
+        """
         steps = "; ".join(f"{step}: {spent}" for step, spent in self.split.items())
         worst = [
             float(np.max(x))
@@ -161,7 +165,9 @@ class Estimate(AbstractLoaded):
 
     @property
     def _has_one_bound(self) -> bool:
-        """Whether ``bias_bound`` alone bounds noise, sampling and bias together."""
+        """Whether ``bias_bound`` is a bound on the whole error, so that both standard deviations
+        are zero.
+        """
         return not self.standard_deviation.any() and bool(self.bias_bound.any())
 
 
@@ -169,7 +175,10 @@ _ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")
 
 
 def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> float:
-    """Return the w with P(|noise + sampling error| > w) = ``missed``."""
+    """Return the w for which |noise + sampling error| exceeds w with probability ``missed``.
+
+    ``noise`` and ``sampling`` are standard deviations. The noise is Laplace or normal.
+    """
     if not laplace or noise == 0:
         return float(-scipy.special.ndtri(missed / 2)) * math.hypot(noise, sampling)
     b = noise / math.sqrt(2)
@@ -183,7 +192,9 @@ def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> 
 
 
 def _laplace_tail(w: float, b: float, s: float) -> float:
-    """Return P(Laplace noise of scale b + normal noise of standard deviation s > w)."""
+    """Return the probability that L + N exceeds w, for Laplace noise L of scale b and a normal N of
+    standard deviation s.
+    """
     # P(N > w) + ½E[e^{−(w−N)/b}; N < w] − ½E[e^{(w−N)/b}; N > w], where each expectation is a
     # normal probability with a shifted mean, times a factor
     half = s * s / (2 * b * b)

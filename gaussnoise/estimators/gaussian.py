@@ -33,7 +33,10 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean μ of N(μ, σ²), ``|μ − center| <= radius``, by a location and clipping.
+    r"""Return the mean μ of N(μ, σ²), where ``|μ − center| <= radius``.
+
+    First a private search finds μ roughly; then records are clipped to an interval around the
+    result.
 
     A quarter of the budget finds the fullest bin of width 2σ; its middle is within 2σ of μ. The
     rest releases the mean of records clipped to ``± (2σ + σ√(2 log(4n/β)))`` around that middle.
@@ -93,7 +96,7 @@ def gaussian_mean(
     def find() -> Found:
         place = hunt.find(rows)
         noisy = ball_mean(rows, np.nan_to_num(place), reach, amount, pure=budget.pure)
-        bias = deviation * _beyond(tail) + hunt.rounding(place) + noisy.rounding
+        bias = deviation * _clipping_bias(tail) + hunt.rounding(place) + noisy.rounding
         return Found(noisy.estimate, bias, noisy.deviation, deviation / math.sqrt(n))
 
     return sample.published(
@@ -105,7 +108,9 @@ def gaussian_mean(
     )
 
 
-def _beyond(t: float) -> float:
-    """Return ``E (|Z| − t)₊`` for Z ~ N(0, 1): a bound on the bias of clipping at ±t."""
+def _clipping_bias(t: float) -> float:
+    """Return ``E (|Z| − t)₊`` for a standard normal Z. It bounds the bias of clipping Z to
+    [−t, t].
+    """
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t)))) * SAFE_SIDE

@@ -20,7 +20,10 @@ _MOST_ORDER = 100.0  # largest order of a moment: 10⁶ to this power is still a
 
 
 def shown(value: object) -> str:
-    """Return an argument as text for a message; integers of thousands of digits by type only."""
+    """Return an argument as text for an error message, cut to 80 characters.
+
+    An integer that Python refuses to print is described by its type.
+    """
     try:
         return f"{value!r:.80}"
     except ValueError:
@@ -28,7 +31,10 @@ def shown(value: object) -> str:
 
 
 def number(function: str, name: str, value: object) -> float:
-    """Return a plain finite float, or raise ParameterError."""
+    """Return an argument as a finite float; raise ParameterError if it is none.
+
+    ``function`` and ``name`` are named in the message.
+    """
     try:
         if not isinstance(value, str | bytes | bool):
             real = float(value)  # pyright: ignore[reportArgumentType]
@@ -40,7 +46,7 @@ def number(function: str, name: str, value: object) -> float:
 
 
 def positive(function: str, name: str, value: object) -> float:
-    """Return a positive float that is neither tiny nor huge, or raise ParameterError."""
+    """Return an argument as a float from 1e-100 to 1e100; raise ParameterError if it is outside."""
     real = number(function, name, value)
     if not real > 0:
         raise ParameterError(f"{function}: expected {name} > 0, got {real!r}")
@@ -53,7 +59,9 @@ def positive(function: str, name: str, value: object) -> float:
 
 
 def chance(function: str, beta: object) -> float:
-    """Return a probability of failure in (0, 1/2), or raise ParameterError."""
+    """Return the argument ``beta``, a probability of failure below 1/2, as a float; else raise
+    ParameterError.
+    """
     real = number(function, "beta", beta)
     if not SMALLEST <= real < 0.5:
         raise ParameterError(
@@ -63,7 +71,10 @@ def chance(function: str, beta: object) -> float:
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
-    """Return the order of a moment, from 2 to 100, or infinity (bounded data) if allowed."""
+    """Return the argument ``order``, the order of a moment, as a float from 2 to 100.
+
+    If ``infinite``, infinity is allowed too, for bounded data. Else raise ParameterError.
+    """
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
     real = number(function, "order", k)
@@ -78,7 +89,10 @@ def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
 
 
 def vector(function: str, name: str, value: "ArrayLike", dim: int) -> Array:
-    """Return finite numbers of shape (dim,), none of them huge; one number is repeated."""
+    """Return an argument as an array of finite numbers of shape (dim,).
+
+    A single number is repeated. Raise ParameterError if a number is above 1e100 in size.
+    """
     try:
         array = np.asarray(value)
         if array.dtype.kind in "iufO" and array.shape in ((), (dim,)):
@@ -94,7 +108,9 @@ def vector(function: str, name: str, value: "ArrayLike", dim: int) -> Array:
 
 
 def check_box(function: str, name: str, low: Array, high: Array) -> None:
-    """Raise ParameterError if a box is too far from the origin, or too small."""
+    """Raise ParameterError if a box reaches further than 1e100 from the origin, or is thinner than
+    1e-100 in all directions.
+    """
     size, longest = np.abs([low, high]).max(), (high / 2 - low / 2).max()
     if not (size <= LARGEST and longest >= SMALLEST):
         raise ParameterError(
@@ -104,7 +120,9 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return a set's description for requests in ledgers, with digests in place of arrays."""
+    """Return a description of a set by which a ledger recognises it; arrays are replaced by their
+    sha256.
+    """
     header, arrays = describe(domain)
     return [
         header,

@@ -48,7 +48,7 @@ _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """A search for the mean of every coordinate.
+    """A private search for the approximate mean of every coordinate, by noisy histograms.
 
     Attributes:
         center: middle of the range of possible means, shape (d,).
@@ -81,7 +81,8 @@ class Search:
         beta: float,
         shape: Literal["variance", "gaussian"] = "variance",
     ) -> "Search":
-        """Return a search without a budget, in a range or, for ``radius=None``, without one.
+        """Return a search that has no budget yet; ``radius=None`` means that the range of means is
+        unbounded.
 
         Raises:
             ParameterError: the range is unbounded and the guarantee has no δ, privacy is no
@@ -99,16 +100,16 @@ class Search:
 
     @property
     def thresholded(self) -> float:
-        """The share of δ that the threshold uses."""
+        """The share of δ that is used to hide small counts; zero if the range is bounded."""
         return _THRESHOLDED if math.isinf(self.radius) else 0.0
 
     def paid(self, budget: Budget) -> "Search":
-        """Return the search with its share of a budget."""
+        """Return the search with the budget of the step "location"."""
         return replace(self, amount=budget.of_step("location"), delta=budget.threshold_delta)
 
     @property
     def request(self) -> dict[str, object]:
-        """The range, as numbers for the request that a ledger stores."""
+        """The range of possible means as plain data, which a ledger stores."""
         radius = None if math.isinf(self.radius) else self.radius
         return {"radius": radius, "center": self.center.tolist()}
 
@@ -119,12 +120,15 @@ class Search:
 
     @property
     def width(self) -> float:
-        """The width of the finest bins."""
+        """The width of the bins of the last, finest histogram."""
         return _SHAPES[self.shape][0] * (self.deviation + self._blur)
 
     @property
     def error(self) -> float:
-        """A bound on each coordinate's error, before rounding; false with probability ``beta``."""
+        """An upper bound on the error of every coordinate, without rounding.
+
+        It holds for all coordinates together, except with probability ``beta``.
+        """
         return _SHAPES[self.shape][1] * (self.deviation + self._blur)
 
     @property
@@ -138,11 +142,13 @@ class Search:
 
     @property
     def _furthest(self) -> float:
-        """The largest difference of numbers within the range."""
+        """An upper bound on the difference of two numbers in the range."""
         return float(np.abs(self.center).max()) + 2 * self.radius
 
     def rounding(self, place: Array) -> float:
-        """Return a bound on the effect of rounding on an answer of :meth:`find`; infinity for NaN.
+        """Return an upper bound on the effect of rounding on ``place``, a result of :meth:`find`.
+
+        It is infinite if the result has a NaN.
 
         It includes the rounding of the records, relative to their distance from the center or from
         the end of a range, and of the sums and products that give the middle of a bin.
@@ -154,7 +160,9 @@ class Search:
 
     @cached_property
     def levels(self) -> list[tuple[float, int]]:
-        """The width and number of bins of every level, the coarsest first."""
+        """The histograms that are searched one after the other, the coarsest first: (width, number
+        of bins).
+        """
         levels, radius = [], self.radius
         while True:
             # the cap exceeds the bins of all levels together; larger numbers would overflow
@@ -171,12 +179,16 @@ class Search:
                 )
 
     def draws(self, n: int) -> int:
-        """Return the number of integer noises drawn; one per record for an unbounded range."""
+        """Return an upper bound on the number of integer noises that a search of n records
+        draws.
+        """
         bins = n if math.isinf(self.radius) else sum(bins for _, bins in self.levels)
         return self.dim * bins
 
     def _part(self, whole: float, parts: int) -> float:
-        """Return one of equal parts of an amount, rounded down: together at most the whole."""
+        """Return ``whole / parts``, rounded down, so that ``parts`` of these cost at most
+        ``whole``.
+        """
         part = rounded_down(Fraction(whole) / parts)
         if not part > 0:
             raise ParameterError(
@@ -186,11 +198,13 @@ class Search:
 
     @property
     def _unbounded(self) -> tuple[float, float]:
-        """The ρ and δ of each coordinate in a search without a range."""
+        """The ρ and the δ that each coordinate may cost if the range is unbounded."""
         return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
 
     def _needed_lead(self, n: int) -> float:
-        """Return the number of records by which the right bin must lead every wrong one."""
+        """Return by how many records, of n, the bin around the mean must lead all wrong bins on
+        average, so that the search finds it.
+        """
         # Hoeffding's inequality for a difference of two counts: with probability at most
         # exp(−t²/2n) = β/4 it is below its mean by t. For "variance", one such event covers all
         # wrong bins together. For "gaussian", one wrong bin may be just further away than 2
@@ -219,7 +233,7 @@ class Search:
         return True
 
     def check(self, sample: Sample) -> None:
-        """Refuse fewer records, or people, than the bound on the error needs.
+        """Raise ParameterError if there are too few records, or people, for the bound on the error.
 
         Raises:
             ParameterError: there are too few; the message says how many are needed.
@@ -250,7 +264,10 @@ class Search:
         )
 
     def find(self, rows: Array) -> Array:
-        """Return the middle of each coordinate's chosen bin, shape (d,); NaN if no bin passed."""
+        """Return the middle of the chosen bin for every coordinate, shape (d,).
+
+        NaN for a coordinate of an unbounded range in which no count was above the threshold.
+        """
         return np.array([self._find_one(rows[:, j], c) for j, c in enumerate(self.center.tolist())])
 
     def _find_one(self, x: Array, center: float) -> float:
@@ -290,7 +307,8 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean's location up to six deviations: the fullest bin of each histogram.
+    r"""Return the mean of every coordinate up to six standard deviations: the middle of the fullest
+    bin of a noisy histogram.
 
     Bins are ``6 sigma`` wide. By Chebyshev's inequality, at least 8/9 of the mass is within three
     deviations of the mean, so that a bin near it leads every distant bin by a third of all records.

@@ -21,7 +21,8 @@ _ROUNDING = 2.0**-44  # approximate rounding of a mean in the unit ball of a few
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
-    r"""Return the largest bias of clipping at t: ``sup E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``.
+    r"""Return the largest bias of clipping at t: ``E (‖X‖ − t)₊`` for the worst X with ``E ‖X‖^k <=
+    size^k``.
 
     For all x >= 0, ``(x − t)₊ <= c x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: the curve
     touches the line at x = tk/(k−1). A distribution on 0 and this x attains the bound. At k = 2,
@@ -35,7 +36,10 @@ def tail_bias(t: float, k: float, size: float) -> float:
 
 
 def best_radius(k: float, size: float, noise: float) -> float:
-    """Return the t that minimises ``tail_bias(t)² + (noise · t)²``."""
+    """Return the clipping radius t that minimises ``tail_bias(t, k, size)² + (noise · t)²``.
+
+    ``noise`` is the root total variance of the noise for radius 1.
+    """
     if math.isinf(k):
         return size
     # if the bias is c/t^(k−1), the derivative is zero at t^(2k) = (k − 1) (c/noise)²
@@ -56,7 +60,8 @@ def heavy_tailed_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of data with ``E|X − μ|^k <= moment^k``, by a coarse location and clipping.
+    r"""Return the mean μ of numbers X with ``E|X − μ|^k <= moment^k``, by a rough search and
+    clipping.
 
     A quarter of the budget finds μ up to 6 ``moment``. The rest releases the mean of records
     clipped to ± (6 ``moment`` + τ) around that location. Here τ balances the worst bias ``moment^k
@@ -145,7 +150,8 @@ def truncated_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of records projected to a ball around the origin, ``E‖X‖₂^k <= moment^k``.
+    r"""Return the mean of records X with ``E‖X‖₂^k <= moment^k``, clipped to a ball around the
+    origin.
 
     The radius T minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``, where a
     and B are the bias and the noise at T = 1. T grows like ``(n²ρ/d)^(1/2k)``, or like
@@ -208,7 +214,8 @@ def truncated_mean(
 
 
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:
-    """Return the root total variance of the noise on a mean of n records in the unit ball of R^d.
+    """Return the root of the total variance of the noise on the mean of n records in the unit ball
+    of R^d.
 
     Noise below the rounding of floats counts as large as the rounding, which also grows with the
     radius of the ball.

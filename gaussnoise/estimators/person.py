@@ -136,14 +136,15 @@ def person_level_mean(
         plan.budget,
         find,
         request=probe.request | known.request | {"beta": beta},
-        assumed=known.said,
+        assumed=known.text,
         beta=beta,
     )
 
 
 @dataclass(frozen=True)
 class Moments:
-    """The assumptions on the records.
+    """The assumptions on the records: a bounded moment, and a least number of records of each
+    person.
 
     Attributes:
         averages: bounds for averages of one person's records, in units of ``moment``.
@@ -155,16 +156,19 @@ class Moments:
 
     @property
     def deviation(self) -> float:
-        """The upper bound on the standard deviation of one person's average."""
+        """The upper bound on the standard deviation of the average of one person's records."""
         return self.moment / math.sqrt(self.averages.samples)
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """Return :meth:`Averages.clipping_bias` in the units of the records."""
+        """Return an upper bound on the bias of a clipped average, in the units of the records.
+
+        The arguments are those of :meth:`Averages.clipping_bias`, in these units too.
+        """
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property
-    def said(self) -> str:
-        """The assumptions, as a clause."""
+    def text(self) -> str:
+        """The assumptions as text, to be part of a sentence."""
         known = self.averages
         return (
             f"records are independent, {known.samples} or more of each person, with a central "
@@ -174,12 +178,12 @@ class Moments:
 
     @property
     def request(self) -> dict[str, object]:
-        """The assumptions, for the request that a ledger stores."""
+        """The assumptions as plain data, which a ledger stores."""
         return {"samples": self.averages.samples, "moment": self.moment, "k": self.averages.k}
 
 
 def moments(function: str, dim: int, samples: object, moment: object, k: object) -> Moments:
-    """Return the validated assumptions.
+    """Return the assumptions on the records, after checking the arguments.
 
     Raises:
         ParameterError: samples is not a positive whole number, moment is not positive, or k is
@@ -218,7 +222,9 @@ class _Clip:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The budget, the search for the location, and the rounds: public parts of an estimate."""
+    """The public parts of an estimate: the budget, the search for the location, and the clipped
+    means after it.
+    """
 
     budget: Budget
     hunt: Search
@@ -226,7 +232,10 @@ class _Plan:
 
 
 def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: float) -> _Plan:
-    """Return the plan whose last round has the least sum of bias bound and noise."""
+    """Return the plan for which the bound on the bias plus the noise of the last round is least.
+
+    ``probe`` is the search for the location without its budget.
+    """
     n, d = sample.rows.shape
     plans = []
     for count in range(_MOST_ROUNDS + 1):
@@ -249,7 +258,10 @@ def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: f
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """Return the round with the least bias plus noise, for a center that is wrong by ``off``."""
+    """Return the round whose radius gives the least sum of bias bound and noise.
+
+    ``off`` is an upper bound on the distance of the ball's center from the mean.
+    """
     d = known.averages.dim
     total = math.sqrt(d) * known.deviation
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)

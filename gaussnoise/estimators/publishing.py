@@ -26,7 +26,9 @@ _PROTECTS = {
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """An estimate with the parts of its error: arrays of its shape, or one number for all entries.
+    """An estimate with the parts of its error.
+
+    Each part is an array of the estimate's shape, or one number for all entries.
 
     Attributes:
         estimate: the estimate.
@@ -65,7 +67,7 @@ class Sample:
 
     @property
     def units(self) -> str:
-        """The plural of :attr:`unit`."""
+        """The protected units in the plural, for messages: "records" or "people"."""
         return "records" if self.unit == "record" else "people"
 
     @classmethod
@@ -80,7 +82,8 @@ class Sample:
         unit: Literal["record", "person"] = "record",
         read: Callable[..., Array] = samples,
     ) -> "Sample":
-        """Return a sample, read by :func:`samples`, or by :func:`by_person` for people.
+        """Return the sample that ``read`` finds in the data: records, or one average for each
+        person.
 
         With a ledger, a refusal is recorded too, at no cost.
 
@@ -122,7 +125,10 @@ class Sample:
         beta: float = 0.0,
         shape: tuple[int, ...] | None = None,
     ) -> Estimate:
-        """Return the estimate; with a ledger, it is charged, drawn once, stored, and read again.
+        """Return the estimate that ``find`` draws.
+
+        With a ledger, the budget is charged first, and the estimate is drawn once and stored; a
+        repeated call reads the stored one.
 
         Numbers that are not finite are refused first, unless they are to be clipped.
 

@@ -52,7 +52,7 @@ _MOST = 1e12  # hints do not ask for more numbers than this, nor for so large a 
 
 
 class NoRangeError(Exception):
-    """No range was found; the message says why, and what would help."""
+    """The error that no range for clipping was found; its message says why, and what would help."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ Exact = Callable[[Sequence[float]], tuple[int, Sequence[int], Sequence[int]]]
 
 
 def exact_in(x: Array) -> Exact:
-    """Return the function that counts the numbers of an array below and above thresholds."""
+    """Return a function from thresholds t to exact counts: of all numbers in x, of those below each
+    t, and of those above each t.
+    """
     own = np.sort(x)
 
     def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
@@ -96,7 +98,8 @@ def exact_in(x: Array) -> Exact:
 
 
 class Counts:
-    """Noisy counts of numbers within a budget; each row, or person, has one number.
+    """Noisy counts of the numbers beyond thresholds, within one budget; each row or person has one
+    number.
 
     Attributes:
         spent: the ρ of all questions so far.
@@ -111,11 +114,13 @@ class Counts:
         self._count, self._known = exact, dict[float, tuple[int, int]]()
 
     def part(self, step: str, part: float = 1.0) -> float:
-        """Return the ρ of a step, or of a part of the step."""
+        """Return the ρ of one step of the search ("count", "search", "check" or "tails"), times
+        ``part``.
+        """
         return rounded_down(Fraction(self.rho) * Fraction(SHARES[step]) * Fraction(part))
 
     def all(self) -> float:
-        """Return the noisy count of all numbers, at least 1."""
+        """Return the noisy count of all numbers, raised to 1 if it is less."""
         number = self._count([])[0]
         self.number = max(self._noisy([number], 1, self.part("count"))[0], 1.0)
         return self.number
@@ -143,11 +148,13 @@ class Counts:
         return below, above
 
     def beyond(self, low: float, high: float, rho: float) -> float:
-        """Return the noisy count of numbers that are below ``low`` or above ``high``."""
+        """Return the noisy number of numbers that are below ``low`` or above ``high``, as one
+        count.
+        """
         return self._noisy([sum(self._exact(low, high))], 1, rho)[0]
 
     def deviation(self, rho: float) -> float:
-        """Return the standard deviation of the noise of one count."""
+        """Return the standard deviation of the noise of a count that costs ``rho``."""
         query, bits = lattice_query(1, rho)
         return math.ldexp(query.scale, -bits)
 
@@ -164,7 +171,9 @@ class Counts:
 
 
 def check_questions(neighbors: Neighbors, rho: float) -> None:
-    """Raise ParameterError unless noise exists for all questions within a budget."""
+    """Raise ParameterError unless noise exists for every question of a search with the budget
+    ``rho``.
+    """
     counts = Counts(exact_in(np.zeros(0)), neighbors, rho, 0.5)
     parts = [("count", 1.0), ("check", 1.0), ("tails", 1 / _TAIL_QUESTIONS)]
     parts += [("search", _round_part(number)) for number in (0, _ROUNDS - 1)]
@@ -174,7 +183,7 @@ def check_questions(neighbors: Neighbors, rho: float) -> None:
 
 
 def _round_part(number: int) -> float:
-    """Return the part of the search's budget that one round uses."""
+    """Return the share of the search's budget that round ``number`` (from 0) uses."""
     late = (1 - _EARLY_PART) / (_ROUNDS - _EARLY)
     return _EARLY_PART / _EARLY if number < _EARLY else late
 
@@ -186,7 +195,9 @@ def find_range(
     order: float | None,
     noise: Callable[[float, float], float],
 ) -> Range:
-    """Return the range to clip to, so wide that the worst bias is as small as the noise.
+    """Return the range to which numbers are clipped.
+
+    It is so wide that the largest possible bias of clipping is about as small as the noise.
 
     Args:
         counts: the numbers, with the budget for all questions.
@@ -256,7 +267,10 @@ def find_range(
 
 
 def _room(counts: Counts, number: float) -> tuple[float, float]:
-    """Return the largest count beyond L or U that passes the check, and the count that is sought.
+    """Return two counts: the largest count beyond L or U that passes the check, and the smaller
+    count that the search should reach.
+
+    L and U are the numbers that the search will find near the first and the last decile.
 
     Raises:
         NoRangeError: the noise of a round is too large for so small a count.
@@ -269,9 +283,9 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
         more *= 1.05
     while richer < _MOST and not _is_enough(number, richer, counts):
         richer *= 1.05
-    ways = [f"about {_about(more)} numbers"] if more < _MOST else []
-    ways += [f"about {_about(richer / counts.rho)} times the budget"] if richer < _MOST else []
-    said = f"about {_about(number)}" if number >= FEW else f"fewer than {FEW}"
+    ways = [f"about {_two_digits(more)} numbers"] if more < _MOST else []
+    ways += [f"about {_two_digits(richer / counts.rho)} times the budget"] if richer < _MOST else []
+    said = f"about {_two_digits(number)}" if number >= FEW else f"fewer than {FEW}"
     if number < FEW:  # texts that are no numbers count as missing
         ways = ["numbers with the stated marks of decimals and thousands", *ways]
     raise NoRangeError(
@@ -279,8 +293,8 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
     )
 
 
-def _about(number: float) -> str:
-    """Return a number with two significant digits as text, without a power of ten."""
+def _two_digits(number: float) -> str:
+    """Return text of a number rounded to two significant digits, without a power of ten."""
     return f"{float(f'{number:.2g}'):.15g}"
 
 
@@ -290,7 +304,10 @@ def _is_enough(number: float, rho: float, counts: Counts) -> bool:
 
 
 def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
-    """Return the largest count beyond L or U that passes the check, and a margin for a round.
+    """Return the largest count beyond L or U that passes the check, and a margin for the noise of
+    one round.
+
+    L and U are the numbers that the search finds near the first and the last decile.
 
     If L is above the first decile of the population, all numbers below this decile are below L,
     however L was chosen. Their number is binomial, with probability 0.1 or more. So if fewer
@@ -308,7 +325,11 @@ def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
 
 
 def _most_unlikely(number: int, chance: float) -> float:
-    """Return the largest k with P(at most k successes of probability 0.1) <= chance; or −1."""
+    """Return the largest k for which at most k of ``number`` trials succeed with probability at
+    most ``chance``.
+
+    Each trial succeeds with probability 0.1. If there is no such k, return −1.
+    """
     k = math.floor(scipy.special.bdtrik(chance, number, _DECILE)) if number else -1
     while k >= 0 and scipy.special.bdtr(k, number, _DECILE) > chance:  # the inverse is rounded
         k -= 1
@@ -316,12 +337,16 @@ def _most_unlikely(number: int, chance: float) -> float:
 
 
 def _search(counts: Counts, sought: float) -> tuple[float, float]:
-    """Return L and U with about ``sought`` numbers beyond each: the outer ends of both brackets."""
+    """Return numbers L and U such that about ``sought`` numbers are below L, and about as many
+    above U.
+    """
     lower, upper, apart = [-1.0, 1.0], [-1.0, 1.0], False
     for number in range(_ROUNDS):
         if number % _AHEAD == 0:
             halves = {
-                p for bracket in (lower, upper) for p in _halves(bracket[0], bracket[1], _AHEAD)
+                p
+                for bracket in (lower, upper)
+                for p in _cut_positions(bracket[0], bracket[1], _AHEAD)
             }
             counts.prepare([_at(place) for place in halves])
         a, b, c, d = map(_at, (*lower, *upper))
@@ -342,15 +367,25 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
     return _at(lower[0]), _at(upper[1])
 
 
-def _halves(low: float, high: float, depth: int) -> Iterator[float]:
-    """Yield all positions at which the next rounds may halve a bracket."""
+def _cut_positions(low: float, high: float, depth: int) -> Iterator[float]:
+    """Yield the middles of the bracket from ``low`` to ``high``, of its halves, of their halves,
+    and so on.
+
+    There are ``depth`` levels. These are all positions at which the next rounds may cut the
+    bracket.
+    """
     if depth:
         middle = sum([low, high]) / 2
-        yield from (middle, *_halves(low, middle, depth - 1), *_halves(middle, high, depth - 1))
+        yield from (
+            middle,
+            *_cut_positions(low, middle, depth - 1),
+            *_cut_positions(middle, high, depth - 1),
+        )
 
 
 def _at(place: float) -> float:
-    """Return the number at a position from −1 to 1; halving these finds usual sizes quickly.
+    """Return the number at a position from −1 to 1; halving positions finds numbers of usual size
+    quickly.
 
     Zero is at 0, one at ½, and infinity at 1; 2^e is at ½ + e/(16 + 2|e|).
     """
@@ -362,7 +397,8 @@ def _at(place: float) -> float:
 
 
 def _order(counts: Counts, number: float, center: float, size: float) -> float:
-    """Return 4 as the order of moments, or 2 if too many numbers are far from the middle for 4.
+    """Return the order of the moment that is assumed to be bounded: 4, or 2 if too many numbers are
+    far.
 
     If the moment of order 4 is at most ``size⁴``, at most a share p of the numbers is beyond ``size
     · p^(-1/4)`` from the middle (Markov). Order 4 is rejected if a larger share is beyond a part of
@@ -378,6 +414,6 @@ def _order(counts: Counts, number: float, center: float, size: float) -> float:
 
 
 def _none_negative(counts: Counts) -> bool:
-    """Return whether the noisy count of negative numbers is within its noise of zero."""
+    """Return whether the noisy count of negative numbers is so small that it may be noise alone."""
     rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
     return counts.beyond(0.0, math.inf, rho) <= counts.quantile * counts.deviation(rho)

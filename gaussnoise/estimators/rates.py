@@ -12,7 +12,10 @@ Setting = Literal["bounded", "moments", "normal", "person", "density", "support"
 
 
 class Rate(NamedTuple):
-    """Orders of the worst mean squared error, up to constants; NaN if no source states one.
+    """A lower and an upper bound on the least worst-case mean squared error, up to constant
+    factors.
+
+    A bound is NaN if no source states it.
 
     Attributes:
         lower: no mechanism has a smaller error.

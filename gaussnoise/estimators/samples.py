@@ -50,7 +50,7 @@ def samples(
 
 
 def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
-    """Refuse infinities and NaN if ``on_nonfinite`` is "refuse".
+    """Raise DataError for an infinity or NaN if ``on_nonfinite`` is "refuse".
 
     Otherwise :func:`clipped` maps infinities to the boundary and NaN to the center.
 
@@ -109,7 +109,10 @@ def by_person(
 
 
 def exact_mean(records: Array) -> Array:
-    """Return the mean of one person's records; sums are exact, and no other row affects them."""
+    """Return the mean of one person's records, shape () or (d,); sums are exact.
+
+    So no other person's rows affect the result.
+    """
     if not np.isfinite(records).all():
         with np.errstate(all="ignore"):
             return records.mean(axis=0)
@@ -119,7 +122,9 @@ def exact_mean(records: Array) -> Array:
 
 
 def clipped(rows: Array, center: Array, radius: float) -> Array:
-    """Return ``(rows − center) / radius``, each row shortened to length one; NaN becomes zero.
+    """Return ``(row − center) / radius`` for every row, shortened to length one if it is longer.
+
+    A row with a NaN becomes zero.
 
     Only elementwise arithmetic and sums along rows are used, so no other record affects a result.
     The error of a coordinate is less than :func:`clipping_error`.
@@ -134,7 +139,7 @@ def clipped(rows: Array, center: Array, radius: float) -> Array:
 
 
 def _clipped(rows: Array, center: Array, radius: float) -> Array:
-    """Return :func:`clipped` of a few rows."""
+    """Return the result of :func:`clipped` for one chunk of rows."""
     with np.errstate(all="ignore"):
         moved = rows - center
         moved[np.isnan(moved).any(axis=1)] = 0.0
@@ -148,7 +153,8 @@ def _clipped(rows: Array, center: Array, radius: float) -> Array:
 
 
 def clipping_error(center: Array, radius: float) -> float:
-    """Return a bound on the error of :func:`clipped` in a coordinate, relative to the radius.
+    """Return an upper bound on the rounding error of a coordinate of :func:`clipped`, relative to
+    the radius.
 
     Every coordinate is multiplied by 1 plus a few roundings of relative size EPS/2: one for the
     difference, two for quotients, one for the product, and d/2 + 2 for the length. All except that

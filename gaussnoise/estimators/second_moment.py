@@ -23,7 +23,7 @@ DIAGONAL, OFF = 29, 41
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoment:
-    """A mean of x xᵀ, with noise.
+    """The mean of the matrices x xᵀ over records x, with noise.
 
     Attributes:
         estimate: shape (d, d), symmetric.
@@ -41,7 +41,7 @@ class NoisyMoment:
 
 @dataclass(frozen=True)
 class MomentLattice:
-    r"""A lattice of integers for n rows of the unit ball in R^d, with noise for their moment.
+    r"""A lattice of integers for n rows of the unit ball in R^d, with noise for the mean of x xᵀ.
 
     A row becomes ``z = rint(2^bits x)``; a row with a squared length above ``longest``, which is
     impossible in the ball, counts as zero. The sums of neighbours differ by ``z zᵀ − w wᵀ``, and
@@ -65,7 +65,9 @@ class MomentLattice:
 
     @property
     def bits(self) -> int:
-        """The bits of the finest useful lattice for which sums and noise fit into 64 bits."""
+        """The number of binary digits of a coordinate: at most 20, so that sums and noise fit into
+        64 bits.
+        """
         for bits in range(_BITS, 0, -1):
             longest = self._longest(bits)
             if self.rows * longest < MOST_SUM and DIAGONAL * longest <= MOST_STEPS * math.sqrt(
@@ -76,7 +78,7 @@ class MomentLattice:
 
     @property
     def longest(self) -> int:
-        """The upper bound on the squared length of integer rows."""
+        """The largest squared length of a row of integers; rows that are longer count as zero."""
         return self._longest(self.bits)
 
     def _longest(self, bits: int) -> int:
@@ -99,13 +101,13 @@ class MomentLattice:
         return query
 
     def integers(self, inside: Array) -> NDArray[np.int64]:
-        """Return rows of the unit ball as integers, each rounded without regard to others."""
+        """Return rows x of the unit ball as integers ``rint(2^bits x)``; no row affects another."""
         steps = np.rint(np.ldexp(inside, self.bits)).astype(np.int64)
         steps[np.square(steps).sum(axis=1) > self.longest] = 0
         return steps
 
     def total(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return ``Σ z zᵀ`` exactly: float sums stay below 2⁵³, and are added as integers."""
+        """Return the exact integer matrix ``Σ z zᵀ`` over the rows z, shape (d, d)."""
         total = np.zeros((self.dim, self.dim), dtype=np.int64)
         size = max(_EXACT // self.longest, 1)
         for start in range(0, len(integers), size):
@@ -114,7 +116,9 @@ class MomentLattice:
         return total
 
     def release(self, inside: Array) -> NoisyMoment:
-        """Return the noisy second moment of rows of the unit ball, shape (n, d), without NaN."""
+        """Return the mean of x xᵀ, with noise, for rows x of the unit ball, shape (n, d), without
+        NaN.
+        """
         total, query = self.total(self.integers(inside)), self.query
         estimate = np.zeros((self.dim, self.dim))
         noise = iter(query.draw(self.dim * (self.dim + 1) // 2))

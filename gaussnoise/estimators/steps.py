@@ -46,7 +46,9 @@ class NoisyMean:
     rounding: Array
 
     def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
-        """Return ``center + unit · estimate``; its ``rounding`` includes this product and sum."""
+        """Return the noisy mean of ``center + unit · record``; its ``rounding`` includes this
+        computation.
+        """
         return NoisyMean(
             center + unit * self.estimate,
             unit * self.deviation,
@@ -55,7 +57,8 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """Return the mean of rows clipped to the ball; the noise costs ``amount``: ρ, or ε if ``pure``.
+    """Return the mean, with noise, of rows clipped to a ball; ``amount`` is the cost: ρ, or ε if
+    ``pure``.
 
     Every record is mapped into the ball (:func:`~gaussnoise.estimators.samples.clipped`) and then
     to a lattice of integers, without regard to other records. Replacing one record changes the sum
@@ -72,7 +75,7 @@ def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure:
 
 
 def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
-    """Build the noise of :func:`ball_mean` before data are read.
+    """Raise ParameterError, before data are read, if no noise exists for :func:`ball_mean`.
 
     Raises:
         ParameterError: there is no such noise.
@@ -84,7 +87,9 @@ def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
 
 
 def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
-    """Return the noisy mean of rows, each mapped into the mechanism's set."""
+    """Return the mean of rows, with the mechanism's noise; rows outside its domain are mapped into
+    it.
+    """
     released = mechanism.release(rows, on_outside="project")
     # The mechanism's bound on rounding is for numbers of the set's size, but noise may be larger.
     # In the product of a matrix and independent noises, d terms are rounded; no noise exceeds 64
@@ -101,12 +106,15 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 @lru_cache(maxsize=1)
 def _ball_noise(d: int) -> OptimalNoise:
-    """Return the noise of the unit ball, solved once for all steps, which differ in ρ alone."""
+    """Return the optimal noise for the mean of records in the unit ball of R^d.
+
+    It is kept for the next call, since steps differ only in their budget.
+    """
     return optimal_noise(LpBall(d, 2))
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
-    """Return the mean of rows of ℓ1 norm at most ``length``, with Laplace noise that costs ε.
+    """Return the mean, with Laplace noise of cost ε, of rows whose ℓ1 norm is at most ``length``.
 
     Each row is rounded to integers without regard to others. A longer row, which only rounding can
     cause, is counted as zero.
@@ -127,7 +135,7 @@ def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
 
 
 def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
-    """Build the noise of :func:`laplace_mean` before data are read.
+    """Raise ParameterError, before data are read, if no noise exists for :func:`laplace_mean`.
 
     Raises:
         ParameterError: there is no such noise.
@@ -136,7 +144,11 @@ def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
 
 
 def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
-    """Return the query, the ℓ1 norm allowed for integer rows, and the bits of a row."""
+    """Return (query that adds Laplace noise, largest ℓ1 norm of a row of integers, binary digits of
+    a coordinate).
+
+    Rows are real vectors of ℓ1 norm at most ``length`` before they are rounded to integers.
+    """
     # the scale of the noise, 2 · length/ε, is 2^steps lattice steps
     steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
     bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
@@ -146,12 +158,17 @@ def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[Lapla
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
-    """Return √8 · length / (nε): the deviation of :func:`laplace_mean`, without the lattice."""
+    """Return √8 · length / (nε): the standard deviation of the noise of :func:`laplace_mean`, up to
+    rounding to integers.
+    """
     return math.sqrt(8) * length / (n * epsilon)
 
 
 def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
-    """Return counts with Gaussian noise of ρ; a replaced record changes two of them by one each."""
+    """Return counts with discrete Gaussian noise that costs ``rho``.
+
+    A replaced record may change two of the counts, by one each.
+    """
     query, bits = lattice_query(2, rho)
     noise = query.draw(len(counts))
     return np.array(
@@ -160,13 +177,19 @@ def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
 
 
 def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
-    """Return counts with discrete Laplace noise of ε; a replaced record changes two by one each."""
+    """Return counts with discrete Laplace noise that costs ``epsilon``.
+
+    A replaced record may change two of the counts, by one each.
+    """
     noise = LaplaceQuery(2, epsilon).draw(len(counts))
     return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
 
 
 def count_deviation(amount: float, *, pure: bool) -> float:
-    """Return the standard deviation of the noise of counts: about ``1/√ρ``, or ``√8/ε``.
+    """Return the standard deviation of the noise of a count: about ``1/√ρ``, or ``√8/ε`` if
+    ``pure``.
+
+    ``amount`` is the cost of all counts: ρ, or ε if ``pure``.
 
     Raises:
         ParameterError: there is no such noise.
@@ -181,7 +204,8 @@ def count_deviation(amount: float, *, pure: bool) -> float:
 
 @lru_cache(maxsize=8)
 def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
-    """Return a query on integers with noise of ρ, and the number of its binary digits, >= ``grid``.
+    """Return a query that adds noise of cost ρ, and the number of binary digits of its lattice, at
+    least ``grid``.
 
     Between neighbours, the squared change of the numbers, before they are multiplied by 2^digits,
     is at most ``squared``. The lattice is as fine as the privacy guarantees require.
@@ -201,14 +225,19 @@ def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery
 
 
 def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
-    """Return the index of the bin with the most records, up to noise that costs ``amount``."""
+    """Return the index of the bin with the largest count plus noise; ``amount`` is the cost: ρ, or
+    ε if ``pure``.
+    """
     if pure:
         return NoisyMaximum(1, amount).choose(counts.tolist())
     return int(np.argmax(noisy_counts(counts, amount)))
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """Return a bound, with probability 1 − beta, on the fullest bin's lead over the chosen one."""
+    """Return an upper bound on the records in the fullest bin minus the records in the chosen bin.
+
+    It holds for the bin that :func:`fullest` chooses, except with probability ``beta``.
+    """
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
     # by a union bound, no noise exceeds √(2 log(bins/β)) deviations of 1/√ρ
@@ -216,13 +245,21 @@ def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> f
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
-    """Return the most frequent key, up to noise, without a list of keys; None below a threshold."""
+    """Return the key whose count plus noise is largest, among all keys of the data.
+
+    None if no noisy count is above the threshold that (ρ, δ) requires. Possible keys are not
+    listed.
+    """
     noisy = _unlisted(rho, delta).frequent(Counter(keys.tolist()))
     return max(noisy, key=lambda key: noisy[key]) if noisy else None
 
 
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
-    """Return the shortfall of :func:`fullest_of_any`, and a count that is surely shown."""
+    """Return two bounds for :func:`fullest_of_any` with n records.
+
+    The first bounds the count of the most frequent key minus the count of the chosen key. A key
+    whose count is at least the second is shown. Both hold except with probability ``beta``.
+    """
     query = _unlisted(rho, delta)
     tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))
     return 2 * tail, query.threshold + tail
@@ -230,5 +267,9 @@ def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple
 
 @lru_cache(maxsize=8)
 def _unlisted(rho: float, delta: float) -> ThresholdQuery:
-    """Return the query for unlisted keys; a replaced record changes two counts by 1 each."""
+    """Return the query that counts keys without a list of them, and shows noisy counts above a
+    threshold.
+
+    A replaced record may change two of the counts, by one each.
+    """
     return ThresholdQuery(Change.replaced(1), rho, delta)

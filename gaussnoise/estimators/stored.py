@@ -14,21 +14,27 @@ _BUDGET = ("rho", "epsilon", "delta", "mu", "alpha")
 
 
 def fields(value: object, *names: str) -> dict[str, Any]:
-    """Return the value if it is an object with exactly these names."""
+    """Return ``value`` if it is a JSON object with exactly these names; raise ValueError
+    otherwise.
+    """
     if not isinstance(value, dict) or set(value) != set(names):
         raise ValueError("another object")
     return value
 
 
 def text(value: object) -> str:
-    """Return the value if it is a text."""
+    """Return ``value`` if it is a string; raise ValueError otherwise."""
     if not isinstance(value, str):
         raise ValueError("no text")
     return value
 
 
 def real(value: object, low: float = -math.inf, high: float = math.inf) -> float:
-    """Return the value if it is a number in the interval; NaN only if there are no bounds."""
+    """Return ``value`` as a float if it is a number from ``low`` to ``high``; raise ValueError
+    otherwise.
+
+    NaN is allowed only without bounds.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("no number")
     number = float(value)
@@ -40,7 +46,9 @@ def real(value: object, low: float = -math.inf, high: float = math.inf) -> float
 
 
 def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
-    """Return the value as an array if it is a list of one or more numbers, all >= ``low``."""
+    """Return ``value`` as an array if it is a nonempty list of numbers >= ``low``; else raise
+    ValueError.
+    """
     array = np.array(value)
     if array.dtype.kind not in "iuf" or not array.size or (array < low).any():
         raise ValueError("no numbers")
@@ -50,19 +58,23 @@ def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return the value if it is an object whose values are texts."""
+    """Return ``value`` if it is a JSON object whose values are strings; raise ValueError
+    otherwise.
+    """
     return {name: text(inner) for name, inner in as_object(value).items()}
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, with any names."""
+    """Return ``value`` if it is a JSON object, with any names; raise ValueError otherwise."""
     if not isinstance(value, dict):
         raise ValueError("no object")
     return value
 
 
 def guarantee_record(value: object) -> dict[str, object]:
-    """Return the value if it is the record of a privacy guarantee with all its fields."""
+    """Return ``value`` if it is the stored record of a privacy guarantee; raise ValueError
+    otherwise.
+    """
     record = as_object(value)
     for name in ("definition", "neighbors", "unit"):
         text(record[name])
@@ -74,7 +86,9 @@ def guarantee_record(value: object) -> dict[str, object]:
 
 
 def group_of(value: object) -> Mapping[str, str | int | bool]:
-    """Return the value if it maps grouping columns to categories."""
+    """Return ``value`` if it is an object {grouping column: category}; raise ValueError
+    otherwise.
+    """
     group = as_object(value)
     if not all(isinstance(category, str | int) for category in group.values()):
         raise ValueError("no category")

@@ -16,7 +16,8 @@ _ODDS = np.geomspace(1e-12, 1e6, 600)  # s/(s_max − s) for exponents s below t
 
 @dataclass(frozen=True, eq=False)
 class SquaredLength:
-    r"""The squared length Q of Z + v, where Z is normal with mean 0, and v independent of Z.
+    r"""Bounds on the squared length Q of Z + v, where Z is normal with mean 0, and v independent of
+    Z.
 
     With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0
     <= s < 1/(2 max λ). Every s gives a valid bound, so a finite grid of s only costs accuracy.
@@ -43,11 +44,16 @@ class SquaredLength:
         ) + self._exponents * self.shift**2 * (1 + _ODDS)
 
     def quantile(self, log_odds: float) -> float:
-        """Return a q that Q exceeds with probability at most ``exp(−log_odds)``."""
+        """Return a number q such that P(Q > q) is at most ``exp(−log_odds)``, for the squared
+        length Q.
+        """
         return float(((log_odds + self._log_moments) / self._exponents).min())
 
     def excess(self, q: float) -> float:
-        """Return a bound on ``E (Q − q)₊``, from ``x₊ <= e^{sx − 1}/s``."""
+        """Return an upper bound on ``E max(Q − q, 0)``, for the squared length Q.
+
+        It follows from ``max(x, 0) <= e^{sx − 1}/s`` for every s > 0.
+        """
         with np.errstate(over="ignore"):
             return float(
                 (np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min()
@@ -55,5 +61,8 @@ class SquaredLength:
             )
 
     def excess_length(self, q: float) -> float:
-        """Return a bound on ``E (√Q − √q)₊``, from the tangent of the concave square root at q."""
+        """Return an upper bound on ``E max(√Q − √q, 0)``, for the squared length Q.
+
+        It uses the tangent of the square root, which is concave, at q.
+        """
         return self.excess(q) / (2 * math.sqrt(q))

@@ -41,7 +41,10 @@ _BARE = 1e-9  # relative distance from the range of the noise at which a member 
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """The part of a lattice that does not depend on the budget: it is computed once for a noise.
+    """The part of a :class:`BodyLattice` that does not depend on the privacy budget.
+
+    It is computed once for each optimal noise. w is the scaled coordinate vector of a record, as
+    :class:`BodyLattice` defines it.
 
     Attributes (for the others, see :class:`BodyLattice`):
         length: bound on the difference of w between neighbours; 0 without noise.
@@ -65,7 +68,7 @@ class _Geometry:
 
     @classmethod
     def of(cls, noise: OptimalNoise, covariance: FactorCovariance) -> Self:
-        """Return the geometry of a noise.
+        """Return the geometry for the domain and the covariance of an optimal noise.
 
         Raises:
             CovarianceError: the covariance leaves a direction of the domain without noise.
@@ -94,7 +97,11 @@ class _Geometry:
             )
 
         def whitened(lengths: Array) -> float:
-            """Return a bound on ‖w‖ over all vectors in the box with these half widths."""
+            """Return an upper bound on the length of a vector v in whitened coordinates, ‖W v /
+            size‖.
+
+            It holds for all v with ``|v_j| <= lengths[j]`` for every j. W is the whitening matrix.
+            """
             return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
 
         error = _left_error(W, factor)
@@ -204,7 +211,11 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """Return the lattice for ρ; ``choose_bits`` maps the deviation of noise on w to bits."""
+        """Return the integer lattice for releases with the budget ρ.
+
+        ``choose_bits`` takes the standard deviation of the noise in whitened coordinates, and
+        returns ``bits``: a lattice step is 2^-bits of these.
+        """
         known = _known.get(noise)
         if known is None or known.unit_factor is not covariance.unit_factor:
             known = _known[noise] = _Geometry.of(noise, covariance)
@@ -218,7 +229,10 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return cls(**shared, bits=bits, query=query)
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """Return the exact integer sum of records, shape (n, d), by a rule for records outside K.
+        """Return the exact integer sum of records, shape (n, d), whitened and rounded: Q of the
+        class.
+
+        ``on_outside`` is the rule for records outside the domain K.
 
         Raises:
             DataError: a record is not finite, or is outside K and the rule refuses it.
@@ -231,12 +245,12 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
             for start in range(0, len(records), rows):
                 X = np.array(records[start : start + rows], dtype=np.float64)
                 if move is not None:
-                    X = self._inside(X, move(X)) if on_outside == "drop" else move(X)
+                    X = self._zero_outside(X, move(X)) if on_outside == "drop" else move(X)
                 else:
                     check_finite("release", X)
                 grid = self.grid(X)
                 if on_outside == "drop":
-                    grid *= self._short(grid)[:, None]
+                    grid *= self._has_short_w(grid)[:, None]
                 elif not self._accepts(X, grid):
                     raise DataError(
                         "release: expected every record in the declared domain, got one outside; "
@@ -249,12 +263,21 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return self.rounded(totals)
 
     def grid(self, X: Array) -> NDArray[np.int64]:
-        """Return the integers z of every row, by exact or correctly rounded operations alone."""
+        """Return every row of X as integers z, shape (n, d): coordinates minus the origin, in grid
+        steps.
+
+        Every operation on floats is exact or correctly rounded.
+        """
         moved = np.ldexp(X - self.origin, -self.exponents)
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
     def rounded(self, totals: list[int]) -> list[int]:
-        """Return the totals, whitened and in lattice steps, rounded exactly; halves round up."""
+        """Return the noise-free answer: the integers ``totals`` times a fixed matrix, rounded,
+        shape (r,).
+
+        The matrix whitens the totals, in units of lattice steps. The product is exact; halves round
+        up.
+        """
         answers = []
         for columns, row, low in self._exact:
             total = sum(map(operator.mul, row, map(totals.__getitem__, columns)))
@@ -263,7 +286,9 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
     @cached_property
     def _exact(self) -> list[tuple[list[int], list[int], int]]:
-        """Where each row of the matrix of :meth:`rounded` is not zero: integers × 2^power."""
+        """The matrix by which :meth:`rounded` multiplies: for each row, the columns that are not
+        zero, their integer entries, and the power of two that multiplies these entries.
+        """
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
@@ -277,7 +302,12 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return exact
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
-        """Return w (see the class) for each row of integers ``grid``, up to rounding."""
+        """Return the whitened coordinates w of every record, given the integers ``grid``, shape (n,
+        r).
+
+        They are ``W (steps ∘ z) / size`` for a row z, in the symbols of the class, computed in
+        floats.
+        """
         if is_diagonal(self.whitening):
             sizes: Array = np.ldexp(self.whitening.diagonal(), self._powers)
             return grid.astype(np.float64) * sizes
@@ -285,24 +315,37 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
     @property
     def _powers(self) -> NDArray[np.int64]:
-        """The exponents of the powers of two that scale the integers before they are whitened."""
+        """The exponents of the powers of two ``steps / size``, one for each coordinate,
+        shape (d,).
+        """
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
-    def _inside(self, X: Array, moved: Array) -> Array:
-        """Return members unchanged and other records as zero, without regard to other rows."""
+    def _zero_outside(self, X: Array, moved: Array) -> Array:
+        """Return X with the records outside the domain replaced by zero; ``moved`` is X mapped into
+        the domain.
+
+        A record counts as inside if the map hardly changes it. No row affects another.
+        """
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
         )  # NaN compares false: outside
         return np.where(inside, X, 0.0)
 
-    def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for every record whether the length of its w is at most ``radius``."""
+    def _has_short_w(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for every record, given its integers, whether its whitened coordinates w have at
+        most the length ``radius``.
+        """
         lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Return whether all records are members up to rounding, with w as the class requires."""
+        """Return whether every record (row of X) is in the domain up to rounding.
+
+        ``grid`` has the integers of the records. If the domain has a center, the whitened
+        coordinates of a record must be in the ball of ``radius``; else they must be near the
+        whitened domain.
+        """
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         w = self.whitened(grid)
@@ -331,7 +374,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
 
 def _is_near(body: AbstractDomain, x: Array) -> bool:
-    """Return :func:`is_near`, or False if the domain cannot decide."""
+    """Return whether x is in the body up to rounding; False if the body's own code fails on x."""
     try:
         return is_near(body, x)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -339,7 +382,11 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """Return the origin of records, and whether a ball around it gives the exact sensitivity."""
+    """Return (the point that is subtracted from every record, whether it is the middle of a ball
+    that gives the sensitivity without loss).
+
+    It is zero for sums, else a center of the domain, or any member if the domain has no center.
+    """
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -350,7 +397,11 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 
 def _left_error(W: Array, factor: Array) -> float:
-    """Return a bound on ‖W factor − 1‖ that includes the rounding of its own computation."""
+    """Return an upper bound on the spectral norm of ``W factor − identity``; W should invert the
+    factor.
+
+    The bound includes the rounding errors of its own computation.
+    """
     r, d = W.shape
     # Scaling by powers of two, which is exact, gives all rows of L the same size. W and L are then
     # split into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a
@@ -372,15 +423,20 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _leading(rows: Array, bits: int) -> Array:
-    """Return the entries, rounded to the leading ``bits`` of the largest entry in their row."""
+    """Return the matrix with every entry rounded to a multiple of 2^(e − ``bits``), where 2^e is
+    the least power of two above the largest entry of the row.
+    """
     powers = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))[1] - bits
     return np.ldexp(np.rint(np.ldexp(rows, -powers)), powers)
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """Return how far support points are outside origin + range(factor), by axis; refuse if far.
+    """Return the largest distance, along each axis, of the domain from the points that noise can
+    reach.
 
-    The part outside is never released: the check limits bias, and privacy does not depend on it.
+    These are origin + range(factor), for a ``factor`` of the covariance. Raise CovarianceError if
+    the distance is more than rounding. The part outside is never released, so privacy does not
+    depend on this check; it limits the bias.
     """
     # the part outside is linear in the record, so support points attain its maximum along an axis
     beyond = np.eye(domain.dim) - factor @ W

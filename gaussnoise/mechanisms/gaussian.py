@@ -58,7 +58,10 @@ _PROTECTED = (
 @final
 @dataclass(frozen=True, eq=False)
 class GaussianMechanism(PickledByArguments):
-    r"""Unbiased answers with covariance ``Σ = M · sensitivity_squared / (2ρ n²)`` (no n² for sums).
+    r"""A mechanism that releases unbiased means or sums of records, with correlated Gaussian noise.
+
+    The covariance of the noise is ``M · sensitivity_squared / (2ρ n²)`` (without n² for sums),
+    where M is the covariance of the optimal noise that it is given.
 
     For listed points, the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to
     integers before any data are read. For bodies, every record is rounded to a public grid, without
@@ -201,24 +204,28 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def covariance(self) -> FactorCovariance:
-        """The covariance of the noise that is drawn for an estimate."""
+        """The covariance of the noise in the released estimate."""
         lattice = self._lattice
         scale = lattice.size * lattice.noise_scale / self._divisor if lattice.rank else 1.0
         return FactorCovariance(lattice.unit_factor, scale)
 
     @property
     def standard_deviation(self) -> Array:
-        """The standard deviation of every released coordinate, shape (d,)."""
+        """The standard deviation of the noise in every coordinate of the released estimate, shape
+        (d,).
+        """
         return self.covariance.standard_deviation()
 
     @property
     def error(self) -> float:
-        """The error ``‖sd‖_p`` of the released estimate."""
+        """The error of the released estimate: the p-norm of the standard deviations of its
+        coordinates.
+        """
         return self.covariance.error(self.noise.p)
 
     @cached_property
     def bound(self) -> Bound | None:
-        """The lower bound for unbiased mechanisms with this guarantee.
+        """The lower bound on the error of every unbiased mechanism with the same privacy guarantee.
 
         It is None under policy graphs, and for budgets that grow with numbers in a record.
 
@@ -233,7 +240,9 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """The bound on the change of the mean (or of a record) by rounding, shape (d,)."""
+        """An upper bound on the bias that rounding causes, for each coordinate of the mean (for
+        sums, of each record), shape (d,).
+        """
         lattice = self._lattice
         return (
             lattice.bias(self._points.points) if isinstance(lattice, PointLattice) else lattice.bias
@@ -254,7 +263,7 @@ class GaussianMechanism(PickledByArguments):
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
     ) -> Release:
-        """Draw one private release.
+        """Return a private mean or sum of the records, with noise that is drawn anew.
 
         Args:
             data: records as rows, shape (n, d); for listed points, rows that equal them exactly.
@@ -365,7 +374,7 @@ class GaussianMechanism(PickledByArguments):
         return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
-        """Return the cost of a release as an event of dp-accounting (``privacy.dp_event``)."""
+        """Return the cost of one release as an event that the package dp-accounting can compose."""
         return dp_event(self.rho_charged)
 
     def to_opendp(self) -> Any:
@@ -420,14 +429,16 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _relation(self) -> str:
-        """The text that identifies the neighbouring relation."""
+        """A text that identifies the neighbouring relation; for a policy graph, a hash of its
+        edges.
+        """
         if not isinstance(self.noise.neighbors, PolicyGraph):
             return str(self.noise.neighbors)
         return f"policy graph {hashlib.sha256(self.noise.neighbors.edges.tobytes()).hexdigest()}"
 
     @property
     def _request(self) -> dict[str, object]:
-        """The public parameters of a release, for the request that a ledger stores."""
+        """The public parameters of the mechanism, which a ledger stores and compares."""
         header, arrays = describe(self.noise.domain)
         digests = {
             name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()
@@ -443,11 +454,15 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rho_charged(self) -> float:
-        """The ρ that OpenDP's map returns for one release; zero if there is nothing to protect."""
+        """The ρ (zCDP) of one release, as OpenDP's privacy map computes it; zero if the noise has
+        rank zero.
+        """
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
     def _check_outside(self, on_outside: str) -> None:
-        """Raise ParameterError for an unknown or impossible rule for records outside the domain."""
+        """Raise an error unless ``on_outside``, the rule for records outside the domain, is
+        possible here.
+        """
         check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
@@ -463,7 +478,9 @@ class GaussianMechanism(PickledByArguments):
     def _exact(
         self, data: "ArrayLike | None", counts: "ArrayLike | None", on_outside: str
     ) -> tuple[list[int], Array]:
-        """Return the integer answer without noise, and the public offset that decoding adds."""
+        """Return the exact integer answer before noise, and the public vector that is added after
+        decoding.
+        """
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
             return lattice.sums(self._records(data), on_outside), lattice.origin
@@ -471,7 +488,9 @@ class GaussianMechanism(PickledByArguments):
         return lattice.sums(present), self._offset(present)
 
     def _records(self, data: "ArrayLike | None") -> NDArray:
-        """Return records as rows of real numbers, whose values are not yet checked."""
+        """Return the records as an array of shape (n, d); the number of rows is checked, but not
+        the values.
+        """
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
@@ -484,7 +503,12 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Return the mean of the records' origins, one per component: a policy makes it public."""
+        """Return the vector that is added to the decoded answer, shape (d,).
+
+        Every record is stored minus its origin: a listed point, one for each component of a policy
+        graph. The vector is the mean of these origins. It is public, since the number of records in
+        each component is.
+        """
         points = self._points.points
         rows = origin_rows(points, self.noise.neighbors)
         if rows is None:
@@ -504,7 +528,9 @@ class GaussianMechanism(PickledByArguments):
         return lattice.size * (lattice.unit_factor @ coordinates) + offset
 
     def _record(self, *, private: bool, on_outside: str) -> dict[str, object]:
-        """Return the public record of a release, which does not depend on the data."""
+        """Return the public facts about a release: privacy, noise, bound and versions, but
+        no data.
+        """
         lattice = self._lattice
         record = self.privacy.as_dict(max(lattice.rank, 1), POINT_STEPS) | {
             "neighbors": str(self.noise.neighbors),
@@ -539,7 +565,9 @@ class GaussianMechanism(PickledByArguments):
 
 
 def _published(neighbors: Relation) -> str:
-    """Return in words which statistics the neighbouring relation treats as public."""
+    """Return, as text, the statistics of the data that the neighbouring relation treats as
+    public.
+    """
     if neighbors == "add-remove":
         return "nothing"
     several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1

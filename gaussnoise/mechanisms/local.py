@@ -191,7 +191,11 @@ class LocalMechanism:
 
     @classmethod
     def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":
-        """Return a mechanism for a known optimum; all else is derived and checked as usual."""
+        """Return the mechanism for an optimal noise that is known already, for instance from a
+        file.
+
+        Its other fields are computed and checked as in the constructor.
+        """
         self = object.__new__(cls)
         vars(self)["noise"] = noise
         self.__init__(noise.domain, privacy, p=noise.p, randomizer=randomizer)
@@ -263,7 +267,7 @@ class LocalMechanism:
 
     @cached_property
     def noise(self) -> OptimalNoise:
-        """The optimal noise that defines the mechanism: its covariance M and its center v."""
+        """The optimal noise of the domain. The mechanism uses its covariance M and its center v."""
         with (
             interrupts_pass()
         ):  # an interrupted solver must stop the call, and not return worse noise
@@ -280,7 +284,10 @@ class LocalMechanism:
 
     @property
     def dim(self) -> int:
-        """The dimension r of the domain's affine hull: users randomise unit vectors in R^r."""
+        """The dimension r of the domain's affine hull, the smallest flat that contains the domain.
+
+        Each user randomises a unit vector in R^r.
+        """
         return self._factor.unit_factor.shape[1]
 
     @cached_property
@@ -298,7 +305,7 @@ class LocalMechanism:
 
     @property
     def message_bytes(self) -> int:
-        """The length of a message in bytes."""
+        """The length in bytes of one user's message."""
         return len(self._label) + self._codebook.message_bytes
 
     @cached_property
@@ -329,18 +336,24 @@ class LocalMechanism:
 
     @property
     def squared_norm(self) -> float:
-        """The mean squared length of a unit vector's message: its total variance plus one."""
+        """The mean squared length of a decoded message about a unit vector: its total variance plus
+        one.
+        """
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """The upper bound β M (Loewner) on a message's covariance; divide it by n for a mean."""
+        """An upper bound, for all records, on the covariance of one decoded message; divide it by n
+        for the mean of n messages.
+        """
         return FactorCovariance(
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
         )
 
     def covariance(self, record: "ArrayLike") -> FactorCovariance:
-        """Return the covariance of a *hypothetical* record's message; for real ones it is private.
+        """Return the covariance of the decoded message about a *hypothetical* record.
+
+        For a real record it is private.
 
         Args:
             record: as for :meth:`report`.
@@ -368,9 +381,10 @@ class LocalMechanism:
     def error(self, n: int) -> float:
         """Return an upper bound on ``‖sd‖_p`` of the average of n messages, for all records.
 
-        The bound on its square is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖`` in norms of order p/2. The
-        last norm is at most ``‖diag M‖``, and at most M's largest eigenvalue. If α = β (point
-        release, randomised response), records of K near v approach the bound.
+        In the symbols of the class, the bound on its square is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖``
+        in norms of order p/2. The last norm is at most ``‖diag M‖``, and at most M's largest
+        eigenvalue. If α = β (point release, randomised response), records of K near v approach the
+        bound.
 
         Raises:
             ParameterError: n not a positive integer.
@@ -445,7 +459,11 @@ class LocalMechanism:
     def simulate(
         self, data: "ArrayLike", rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
-        """Return the mean of simulated reports of ``data``, with bytes of ``rng``; NOT private."""
+        """Return the mean of simulated messages about the rows of ``data``, for studies: NOT
+        private.
+
+        The random bytes come from ``rng``.
+        """
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
@@ -459,7 +477,11 @@ class LocalMechanism:
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: "ArrayLike", on_outside: str) -> Array:
-        """Return y for every record, shape (n, r), in the unit ball; zero for dropped records."""
+        """Return the coordinates y of every record x, ``A⁻¹(x − v)`` shortened to the unit ball,
+        shape (n, r).
+
+        M = A A' is the covariance and v the center of the noise. A dropped record has y = 0.
+        """
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T
@@ -471,7 +493,12 @@ class LocalMechanism:
             return Y / np.maximum(lengths, 1.0)
 
     def _members(self, records: "ArrayLike", on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
-        """Return a point of the domain for every record, and whether the record counts."""
+        """Return (a point for every record, whether the record is in the domain), by the rule
+        ``on_outside``.
+
+        With "project", the point is the record mapped into the domain, and all records count as
+        inside.
+        """
         check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":

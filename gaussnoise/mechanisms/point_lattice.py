@@ -31,7 +31,9 @@ _EXACT_PAIR_ENTRIES = 2**21
 @final
 @dataclass(frozen=True, eq=False)
 class PointLattice(AbstractLattice, PickledByArguments):
-    """The integers ``strategy[i] ≈ 2^bits · b_i`` for all points origins[i] + L b_i."""
+    """Integer vectors for listed points: point i is ``origins[i] + size · unit_factor @ b_i``, and
+    its integers ``strategy[i]`` are ``2^bits · b_i``, rounded.
+    """
 
     strategy: list[list[int]]
     bits: int
@@ -44,7 +46,11 @@ class PointLattice(AbstractLattice, PickledByArguments):
     def build(
         cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
     ) -> Self:
-        """Return the lattice for a budget ρ, from the points' coordinates in the noise's factor."""
+        """Return the lattice for listed points (rows of ``points``), optimal noise and the budget
+        ρ.
+
+        ``covariance`` is that of the noise; the points are written in coordinates along its factor.
+        """
         rows = origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]
         size = covariance.scale
@@ -61,7 +67,9 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Return the largest distance of a point from its decoded integers, per coordinate."""
+        """Return, for each coordinate, the largest error by rounding a point to its integers, shape
+        (d,).
+        """
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
@@ -77,13 +85,15 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
-        """Return the exact integer sum of the strategy over all records."""
+        """Return ``Σ_i counts[i] · strategy[i]``, exactly: the integer sum over all records."""
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
 
 
 def bits_for(length: float, rho: float) -> int:
-    """Return b for a lattice of step 2^-b, much finer than noise of deviation ``length``."""
+    """Return b so that a lattice of step 2^-b is much finer than noise of standard deviation
+    ``length``.
+    """
     bits = POINT_BITS - math.frexp(length)[1]
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
@@ -95,7 +105,8 @@ def bits_for(length: float, rho: float) -> int:
 
 
 def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """Return the index of each point's origin, shape (N,), or None if all origins are zero.
+    """Return, for each point, the index of the point that is its origin; None if all origins are
+    zero.
 
     If the number of records is public, the origin is a member of K, so that coordinates that no
     neighbour can change are exact. Under a policy graph, it is a member of the same component. It
@@ -109,7 +120,10 @@ def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Return the largest squared length, or squared distance of neighbours, up to 1e-12 above."""
+    """Return an upper bound on the squared ℓ₂ norm of the change of the integer sum by one record.
+
+    For long lists it is a float bound, at most 1e-12 too large in relation.
+    """
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])

@@ -65,7 +65,8 @@ class BiasedRelease:
 
 
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """Return a point x near the point of hull K nearest to y, and a bound on their distance.
+    """Return a point x of the convex hull of K near the one nearest to y, and a bound on the
+    distance between the two.
 
     Support points in Frank–Wolfe directions are combined in the best way (Wolfe 1976). With ``g =
     max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
@@ -88,7 +89,7 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
 
 
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """Return a point x near the point x* nearest to y in the cone over K, and a bound on ‖x − x*‖.
+    """Return a point x near x*, the point of the cone over K nearest to y, and a bound on ‖x − x*‖.
 
     The cone contains all sums of records. As in :func:`nearest`, with x* = tz for a z in hull K: t
     is at most ``‖y‖ / ‖z₀‖``, where z₀ is the point of hull K nearest to zero, and ``‖x − x*‖² <= t

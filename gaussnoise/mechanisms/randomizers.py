@@ -57,7 +57,9 @@ _LEAST_CAP = 1e-9  # least share of candidates in a cap that is tried
 @final
 @dataclass(frozen=True, eq=False)
 class Codebook(PickledByArguments):
-    """A public random codebook, and the randomiser that the module describes.
+    """A public random codebook of candidate vectors, and the randomiser that sends one of them.
+
+    The module describes both.
 
     Attributes:
         dim: r, the dimension of the unit vectors.
@@ -81,24 +83,33 @@ class Codebook(PickledByArguments):
 
     @property
     def size(self) -> int:
-        """The number of candidates N."""
+        """The number N = 2h of candidate vectors ±u_1, …, ±u_h, of which a user sends one."""
         return 2 * self.pairs
 
     @property
     def chance(self) -> Fraction:
-        """The probability a, exactly."""
+        """The probability, as an exact fraction, with which a user sends one of the k candidate
+        vectors closest to the user's unit vector.
+        """
         return Fraction(self.hits, 2**self.bits)
 
     @cached_property
     def scale(self) -> float:
-        """The mean of ⟨u, y⟩ over sent candidates u; the sum of all N candidates is zero."""
+        """The mean of ⟨u, y⟩, where u is the candidate vector that is sent for a user's unit vector
+        y.
+        """
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """The mean of ⟨u, z⟩²/scale² over sent u, unit z orthogonal to y; ``along`` if r = 1."""
+        """The mean of ⟨u, z⟩² / scale², where u is the candidate vector that is sent for a unit
+        vector y.
+
+        z is any unit vector orthogonal to y; for r = 1 there is none, and the value is that of
+        ``along``.
+        """
         square = (
             self._square
         )  # on the sphere, squares sum to one; normal coordinates are independent
@@ -108,12 +119,20 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def along(self) -> float:
-        """The mean of ⟨u, y⟩²/scale² over candidates u that are sent for y; at least ``across``."""
+        """The mean of ⟨u, y⟩² / scale², where u is the candidate vector that is sent for a unit
+        vector y.
+
+        It is never less than ``across``.
+        """
         return self._chosen_square / self.scale**2
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The mean of ⟨u, y⟩² over sent candidates u; at least the mean over random candidates."""
+        """The mean of ⟨u, y⟩², where u is the candidate vector that is sent for a unit vector y.
+
+        It is at least :attr:`_square`, the mean for a random candidate; rounding cannot make it
+        less.
+        """
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -123,12 +142,14 @@ class Codebook(PickledByArguments):
 
     @property
     def _square(self) -> float:
-        """The mean of ⟨u, z⟩² over random candidates u, for a fixed unit vector z."""
+        """The mean of ⟨u, z⟩² for any fixed unit vector z, where u is a random candidate vector."""
         return 1 / self.dim if self.spherical else 1.0
 
     @property
     def _token(self) -> int:
-        """The length of a token in bytes; zero for the sphere in one dimension, which is ±1."""
+        """The number of random bytes that determine the candidates; zero if they are always the
+        numbers ±1.
+        """
         return 0 if self.spherical and self.dim == 1 else _TOKEN
 
     @property
@@ -137,17 +158,23 @@ class Codebook(PickledByArguments):
 
     @property
     def message_bytes(self) -> int:
-        """The length of a message in bytes."""
+        """The length of a message in bytes: token and candidate index."""
         return self._token + self._index
 
     def message(self, y: Array, draw: Bytes) -> bytes:
-        """Return one private message about the unit vector y, shape (r,)."""
+        """Return one private message about the unit vector y, shape (r,); ``draw(n)`` gives n
+        random bytes.
+        """
         token = draw(self._token)
         index = self.choose(self.candidates(token) @ y, lambda n: _below(n, draw))
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """Return a chosen index, given all ⟨u_j, y⟩: ``2j`` for u_j, and ``2j + 1`` for −u_j."""
+        """Return the random index of the candidate vector to send for a unit vector y.
+
+        ``products`` has the scalar products ⟨u_j, y⟩ with the candidates; the index is ``2j`` for
+        u_j and ``2j + 1`` for −u_j. ``below(n)`` draws a uniform integer from 0 to n − 1.
+        """
         # for each of the k largest |⟨u_j, y⟩|, the cap has the one of ±u_j with positive product
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
         if below(2**self.bits) < self.hits:
@@ -160,7 +187,9 @@ class Codebook(PickledByArguments):
         return 2 * pair + (bool(products[pair] < 0) ^ other)
 
     def candidates(self, token: bytes) -> Array:
-        """Return all u_j of a token, shape (h, r)."""
+        """Return the candidate vectors u_1, …, u_h that the random bytes ``token`` determine, shape
+        (h, r).
+        """
         if not self._token:
             return np.ones((1, 1))
         blocks = (
@@ -170,7 +199,9 @@ class Codebook(PickledByArguments):
         return self._vectors(blocks)[: self.pairs]
 
     def read(self, message: bytes) -> tuple[bytes, int]:
-        """Return the token and index of a message; raise ValueError for anything else."""
+        """Return the token and candidate index of a message; raise ValueError if it has another
+        form.
+        """
         if not isinstance(message, bytes) or len(message) != self.message_bytes:
             raise ValueError
         index = int.from_bytes(message[self._token :], "big")
@@ -179,7 +210,9 @@ class Codebook(PickledByArguments):
         return message[: self._token], index
 
     def decoded(self, messages: Iterable[tuple[bytes, int]]) -> Array:
-        """Return unbiased estimates of the unit vectors, shape (messages, r)."""
+        """Return an unbiased estimate of the unit vector behind each (token, index), shape
+        (messages, r).
+        """
         read = list(messages)
         signs = np.array([1.0 - 2.0 * (index % 2) for _, index in read]).reshape(-1, 1) / self.scale
         if not self._token:
@@ -187,18 +220,25 @@ class Codebook(PickledByArguments):
         return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
 
     def _words_of(self, token: bytes, pair: int) -> bytes:
-        """Return the random words from which candidate u_j of a token is computed, j = ``pair``."""
+        """Return the pseudorandom bytes from which one candidate vector is computed: number
+        ``pair`` of a token.
+        """
         block, place = divmod(pair, self._together)
         size = 8 * self.dim
         return _words(token, block, self._together * self.dim)[place * size : (place + 1) * size]
 
     @property
     def _together(self) -> int:
-        """The number of candidates computed by one hash call; the server needs a call for each."""
+        """The number of candidate vectors that one hash call computes.
+
+        It is small, since the server calls the hash once for each message.
+        """
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
-        """Return a random unit vector with mean y: ±y/‖y‖, or for y = 0 a uniform direction."""
+        """Return a random unit vector whose mean is y, for ‖y‖ <= 1: one of ±y/‖y‖, or any
+        direction for y = 0.
+        """
         length = float(np.linalg.norm(y))
         if length == 0:
             u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
@@ -214,7 +254,10 @@ class Codebook(PickledByArguments):
 def privunit(dim: int, epsilon: float) -> Codebook:
     r"""Return a codebook for PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
-    The cap is k of N candidates, as in :func:`privunitg`, but candidates are uniform on the sphere.
+    The cap, the candidates that are sent more often, has the k of N candidates closest to the
+    user's unit vector.
+
+    As for :func:`privunitg`, candidates are drawn first; here they are uniform on the sphere.
     In one dimension the sphere has two points, and this is randomised response. With the best cap,
     the limit N → ∞ has the least variance in a large family of unbiased randomisers (Asi, Feldman &
     Talwar 2022).
@@ -225,7 +268,9 @@ def privunit(dim: int, epsilon: float) -> Codebook:
 
 
 def privunitg(dim: int, epsilon: float) -> Codebook:
-    r"""Return a codebook for PrivUnitG (Asi, Feldman & Talwar 2022), a cap of k of N candidates.
+    r"""Return a codebook for PrivUnitG (Asi, Feldman & Talwar 2022), with N normal candidates.
+
+    The cap is the set of the k candidates closest to the user's unit vector y.
 
     PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ <
     t otherwise. Its ε depends on the exact probability of ⟨u, y⟩ >= t, which no floating-point
@@ -252,7 +297,11 @@ def point_release(dim: int, epsilon: float) -> Codebook:
 def _codebook(
     dim: int, epsilon: float, spherical: bool, pairs: int, closest: int, mean: float, square: float
 ) -> Codebook:
-    """Return the codebook with the largest probability a that ε allows, rounded down."""
+    """Return the codebook of h = ``pairs`` pairs and a cap of k = ``closest`` candidates.
+
+    The cap gets the largest probability that ε allows, rounded down. ``mean`` and ``square`` are
+    the means of ⟨u, y⟩ and ⟨u, y⟩² over the cap.
+    """
     precision = 60 + int(epsilon)
     nearest = Decimal(epsilon).exp(Context(prec=precision))  # correctly rounded
     odds = closest * Fraction(nearest) * (1 - Fraction(1, 10 ** (precision - 2)))
@@ -263,7 +312,9 @@ def _codebook(
 
 @lru_cache(maxsize=64)
 def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
-    """Return h and k of the codebook to use, and the first two moments of its cap."""
+    """Return (h, k, mean, square): the number of pairs and the size of the cap of the best
+    codebook, and the means of ⟨u, y⟩ and ⟨u, y⟩² over this cap.
+    """
     best, mass = _ideal(dim, epsilon, spherical)
     pairs = 1
     while True:
@@ -281,7 +332,9 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Return the least variance for infinitely many candidates, and the share in the cap."""
+    """Return the least variance of any codebook with infinitely many candidates, and the share of
+    the candidates that its cap has.
+    """
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         # ⟨u, y⟩ has a density proportional to (1 − x²)^((dim − 3)/2): the mean over the cap has a
@@ -305,7 +358,11 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """Return the total variance of a decoded unit vector, for caps with these shares."""
+    """Return the total variance of a decoded unit vector, for each cap size that is tried.
+
+    ``share`` is the share of the candidates in the cap; ``mean`` and ``square`` are the means of
+    ⟨u, y⟩ and ⟨u, y⟩² over the cap.
+    """
     # the odds of the cap are at most e^ε times those of a random choice
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     # all candidates sum to zero, so those outside the cap have the mean −share/(1 − share) times
@@ -316,7 +373,11 @@ def _excess(
 
 
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
-    """Return the first two moments of the k largest of h absolute values, averaged over the k."""
+    """Return the means of ⟨u, y⟩ and ⟨u, y⟩² over the cap: the k = ``closest`` largest of h =
+    ``pairs`` absolute values |⟨u_j, y⟩|.
+
+    The u_j are uniform on the sphere in R^dim, or standard normal if ``dim`` is None.
+    """
     values, tails, weights = _quadrature(dim)
     # the probability that fewer than k of the other h − 1 values are larger
     among = scipy.special.bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
@@ -326,7 +387,11 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return nodes for |N(0, 1)|, or |⟨u, y⟩| on the sphere, with tails and weights."""
+    """Return (values, tails, weights) to integrate a function of |⟨u, y⟩| over random vectors u.
+
+    y is any unit vector, and u is uniform on the sphere in R^dim, or standard normal if ``dim`` is
+    None. ``tails`` are the probabilities of a larger value.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)
@@ -345,7 +410,9 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
 
 
 def _below(n: int, draw: Bytes) -> int:
-    """Return an exactly uniform integer in 0..n−1, by rejection."""
+    """Return an exactly uniform integer from 0 to n − 1, from random bytes ``draw(count)``; it
+    draws again until the value is below n.
+    """
     bits = (n - 1).bit_length()
     count = bits + 7 >> 3
     while True:
@@ -355,11 +422,14 @@ def _below(n: int, draw: Bytes) -> int:
 
 
 def _words(token: bytes, block: int, count: int) -> bytes:
-    """Return uniform 64-bit words, as bytes, that a token and a block number determine."""
+    """Return 8 · ``count`` bytes of a hash function of a token and a block number."""
     return hashlib.shake_256(token + block.to_bytes(4, "big")).digest(8 * count)
 
 
 def _normals(words: Iterable[bytes], dim: int) -> Array:
-    """Return standard normals from 64-bit words, shape (rows, dim): never 0 and never infinite."""
+    """Return standard normal numbers computed from 64-bit words, shape (rows, dim).
+
+    None of them is zero or infinite.
+    """
     uniform = np.frombuffer(b"".join(words), dtype="<u8").reshape(-1, dim) >> 12
     return scipy.special.ndtri((uniform + 0.5) * 2.0**-52)

@@ -47,13 +47,13 @@ class Release(AbstractSaved):
 
     @property
     def standard_deviation(self) -> Array:
-        """The standard deviation of every coordinate, shape (d,)."""
+        """The standard deviation of the noise in every coordinate of the estimate, shape (d,)."""
         return self.covariance.standard_deviation()
 
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals that contain the truth with probability ``level``.
+        """Return intervals that contain the exact values without noise with probability ``level``.
 
         If ``simultaneous``, all of them do together with this probability (Šidák); otherwise each.
 
@@ -81,7 +81,9 @@ class Release(AbstractSaved):
         )
 
     def projected(self, domain: AbstractDomain) -> BiasedRelease:
-        """Return the nearest possible answer, BIASED: in hull K for means, in its cone for sums.
+        """Return the possible answer nearest to the estimate. It is BIASED.
+
+        Possible means are in the convex hull of K; possible sums are in the cone over it.
 
         This is the projection mechanism. It costs no privacy. If n is small, its error is much less
         than that of any unbiased answer: lower bounds for unbiased answers do not apply. Keep the

@@ -17,12 +17,13 @@ class ReplaceWithin:
     public attributes of a record are not protected at all.
 
     This is the policy graph that joins records with equal public attributes. For marginals the
-    optimum has a closed form; for products of other bases the same residuals are used. Let records
-    x, y agree on the public attributes. The squared difference of their measurements is the sum of
-    ``a_T q_T(x, y)`` over attribute sets T. Here a_T, the product of the squared lengths of the
-    columns of public attributes, is largest where these columns are longest, and q_T >= 0 depends
-    on the other attributes. So the worst case depends on which of these differ. Residuals of public
-    attributes alone are equal for x and y, so they are published exactly.
+    optimum has a closed form; for products of other queries the same residuals (the parts of tables
+    that no smaller table has) are used. Let records x, y agree on the public attributes. The
+    squared difference of their measurements is the sum of ``a_T q_T(x, y)`` over attribute sets T.
+    Here a_T, the product of the squared lengths of the columns of public attributes, is largest
+    where these columns are longest, and q_T >= 0 depends on the other attributes. So the worst case
+    depends on which of the other attributes differ. Residuals of public attributes alone are equal
+    for x and y, so they are published exactly.
 
     Attributes:
         public: sorted positions of the public attributes.
@@ -45,7 +46,10 @@ class ReplaceWithin:
             )
 
     def check(self, function: str, domain: object) -> None:
-        """Raise ParameterError unless the domain has tables with these attributes."""
+        """Raise ParameterError unless the domain is a set of tables that has all public attributes.
+
+        Errors name ``function``.
+        """
         if not isinstance(domain, AbstractTables) or self.public[-1] >= len(domain.sizes):
             raise ParameterError(
                 f"{function}: expected tables with the public attributes, got "
@@ -60,5 +64,5 @@ class ReplaceWithin:
 
 
 def public_of(relation: object) -> tuple[int, ...]:
-    """Return the attributes that neighbouring records have in common under a relation."""
+    """Return the positions of the attributes in which neighbouring records are always equal."""
     return relation.public if isinstance(relation, ReplaceWithin) else ()

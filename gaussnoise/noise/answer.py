@@ -55,13 +55,16 @@ def answer(
 
 
 def upper_end(covariance: FactorCovariance, p: float, outside: float) -> float:
-    """Return the error of noise for an ellipsoid plus a box whose sides sum to ``outside``."""
+    """Return an upper bound on the least error for a set inside the sum of an ellipsoid and a box.
+
+    ``covariance`` is that of the ellipsoid, and the sides of the box sum to ``outside``.
+    """
     # the error for a Minkowski sum of ellipsoid and box is at most the error plus the sum of sides
     return float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
 
 
 def steps_seen(trace: Sequence[Progress], steps: int, lower: float, upper: float) -> list[Progress]:
-    """Return the bounds after each step that proved a lower one, and then the final bounds."""
+    """Return the bounds after each step that proved a lower bound, and the final bounds last."""
     if not steps:
         return []
     return [*(now for now in trace if now.lower > 0), Progress(steps, lower, upper)]

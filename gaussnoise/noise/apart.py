@@ -57,7 +57,7 @@ def apart_optimum(
     tol: float,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return the best noise for tables in which budgets grow with numbers, at p = 2."""
+    """Return the best noise at p = 2 for tables in which a row's budget grows with its numbers."""
     relation.check(function, domain)
     if not isinstance(domain, AbstractTables):
         raise TypeError(type(domain).__name__)

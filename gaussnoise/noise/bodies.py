@@ -38,7 +38,11 @@ _SHARE = 0.7  # the solver's part of the tolerance; the rest is for rounding and
 def body_noise(
     function: str, problem: Problem, tol: float, method: str, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for a set known by its oracles; errors name ``function``."""
+    """Return the best noise for a set that is known by its oracles, without a list of points.
+
+    An oracle finds the farthest point in a direction, or under a quadratic form. Errors name
+    ``function``.
+    """
     if problem.p == 2 and method == "auto":
         known = tensor_noise(problem, tol)
         if known is not None:
@@ -108,7 +112,10 @@ def body_noise(
 
 
 def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> OptimalNoise:
-    """Return the answer for a symmetric set K, with ``factor`` in place of its own."""
+    """Return the answer ``noise`` for a symmetric set K with another covariance that covers K.
+
+    It is a multiple of ``factor @ factor.T``; the lower bound stays.
+    """
     body, size = unit_body(noise.domain, np.zeros(noise.domain.dim))
     factor, longest, outside = _enclosing(factor / size, body)
     covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN))
@@ -129,7 +136,10 @@ def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> 
 
 
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
-    """Return which points to keep: all but the lightest, of total weight below ``spared``."""
+    """Return which points to keep: all but the lightest points.
+
+    The weights of the points that are left out sum to less than ``spared`` times the total weight.
+    """
     order = np.argsort(weights)
     light = np.cumsum(weights[order]) < spared * weights.sum()
     kept = np.ones(len(weights), dtype=bool)
@@ -138,7 +148,10 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """Return a factor, the scale at which it covers the body, and the body's part off its range."""
+    """Return a factor, the scale at which its ellipsoid covers the body, and the rest of the body.
+
+    The rest, shape (d,), is how far the body goes beyond the range of the factor along each axis.
+    """
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -151,7 +164,11 @@ def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
 def _design(
     body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
 ) -> tuple[Design, Array, int]:
-    """Return the best known design, the points of the body with its weights, and the rank."""
+    """Return the best known design for a body, points of the body, and the rank of the design.
+
+    A design is a covariance with dual weights; the weights are on these points. If ``centered``,
+    the ellipsoid may have any center.
+    """
     if method == "auto" and not centered:
         known = closed_form(body, p)
         if known is not None:
@@ -192,7 +209,10 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """Return the design for one factor of a product; its steps are numbered from ``spent`` on."""
+    """Return the design for one factor of a Cartesian product, scaled to cover this factor.
+
+    The steps of its solver are numbered from ``spent`` on.
+    """
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

@@ -22,7 +22,7 @@ _MOST_WEIGHT = 0.999
 
 
 def problem_text(noise: "OptimalNoise") -> str:
-    """Return the problem in words: the relation and the norm."""
+    """Return the problem in words: the neighbouring relation and the order of the error's norm."""
     relation = {"replace": "one record replaced", "add-remove": "one record added or removed"}
     asked = relation[noise.neighbors] if isinstance(noise.neighbors, str) else str(noise.neighbors)
     return f"{'least ellipsoid around K' if noise.shifted else asked}, p = {_order(noise.p)}"
@@ -33,7 +33,10 @@ def _order(p: float) -> str:
 
 
 def bracket_text(noise: "OptimalNoise") -> str:
-    """Return both bounds in words, rounded outwards to as many digits as their gap justifies."""
+    """Return the lower and the upper bound in words, rounded outwards.
+
+    They have as many digits as their gap justifies.
+    """
     if noise.gamma == 0:
         return "γ = 0"
     digits = (
@@ -45,7 +48,7 @@ def bracket_text(noise: "OptimalNoise") -> str:
 
 
 def set_name(noise: "OptimalNoise") -> str:
-    """Return the name of the covered set."""
+    """Return the name of the covered set, for the legend."""
     if noise.shifted:
         name = "K"
     elif isinstance(noise.neighbors, PolicyGraph):
@@ -57,7 +60,10 @@ def set_name(noise: "OptimalNoise") -> str:
 
 
 def ball_name(noise: "OptimalNoise", radii: tuple[float, float] | None) -> str:
-    """Return the name of the least ball, with its cost relative to the optimum."""
+    """Return the legend of the least ball around the set, with its error relative to the optimum.
+
+    ``radii`` are a lower and an upper bound on its radius, or None if no bound is known.
+    """
     if radii is None:
         return "plain spherical noise: no bound at this size"
     name = f"plain spherical noise: ball of radius {radii[1]:.3g}"
@@ -76,7 +82,7 @@ def _times(ratio: float) -> str:
 
 
 def certificate_name(certificate: Certificate) -> str:
-    """Return the certificate's name, or the reason why it has no points to draw."""
+    """Return the legend of the certificate; without points to draw, the legend says why."""
     if isinstance(certificate, PointCertificate):
         shares = np.cumsum(np.sort(certificate.weights)[::-1]) / certificate.weights.sum()
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))
@@ -99,7 +105,7 @@ def coordinate_name(domain: AbstractDomain, coordinate: int) -> str:
 
 
 def cell_of(domain: Marginals, coordinate: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the attributes of the table that has a coordinate, and its cell's codes."""
+    """Return the table that has this coordinate, by its attributes, and the codes of the cell."""
     starts = np.cumsum([0, *map(domain.cells, domain.subsets)])
     k = int(np.searchsorted(starts, coordinate, side="right")) - 1
     S = domain.subsets[k]

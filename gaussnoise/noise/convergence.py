@@ -71,7 +71,10 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
 
 
 def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: Array) -> None:
-    """Draw both bounds divided by the answer; those of first steps may lie outside the plot."""
+    """Draw both bounds, divided by the answer's upper bound, over the steps of the solver.
+
+    Bounds of first steps may lie outside the plot.
+    """
     known = np.isfinite(upper)
     axes.fill_between(
         steps[known], lower[known], upper[known], step="post", color=OURS, alpha=0.12, lw=0
@@ -88,7 +91,10 @@ def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: A
 def _draw_gaps(
     axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array
 ) -> None:
-    """Draw the relative gap, and the parts due to the lower and upper bound, on a log axis."""
+    """Draw the relative gap after each step, on a log axis.
+
+    Draw also the relative distance of each bound from the final value of the other bound.
+    """
     with np.errstate(divide="ignore"):
         gaps = {
             "gap": (upper / lower - 1, "0.6", "-", 4),

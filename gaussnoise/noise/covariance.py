@@ -31,19 +31,19 @@ class AbstractCovariance(abc.ABC):
     @property
     @abc.abstractmethod
     def dim(self) -> int:
-        """The number of coordinates d."""
+        """The number of coordinates d of the answer; the covariance has shape (d, d)."""
 
     @abc.abstractmethod
     def standard_deviation(self) -> Array:
-        """Return the square roots of the diagonal, shape (dim,)."""
+        """Return the standard deviation of the noise of each coordinate, shape (dim,)."""
 
     @abc.abstractmethod
     def factor(self) -> Array:
-        """Return a matrix L, shape (dim, r), with ``M = L @ L.T``."""
+        """Return a matrix L, shape (dim, r), with ``M = L @ L.T`` for the covariance M."""
 
     @abc.abstractmethod
     def _multiply(self, x: Array) -> Array:
-        """Return M @ x for x of shape (dim, k)."""
+        """Return ``M @ x`` for the covariance M and an array x of shape (dim, k)."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,11 +51,11 @@ class AbstractCovariance(abc.ABC):
         return (self.dim, self.dim)
 
     def diagonal(self) -> Array:
-        """Return the variances, shape (dim,)."""
+        """Return the variance of the noise of each coordinate, shape (dim,)."""
         return self.standard_deviation() ** 2
 
     def toarray(self) -> Array:
-        """Return the dense matrix.
+        """Return the covariance as a dense matrix, shape (dim, dim).
 
         Raises:
             DomainTooLargeError: the matrix would need more than a gigabyte.
@@ -79,11 +79,14 @@ class AbstractCovariance(abc.ABC):
         return self._multiply(x.reshape(self.dim, -1)).reshape(x.shape)
 
     def error(self, p: float) -> float:
-        """Return ``‖sd(M)‖_p``: root total variance at p = 2, largest deviation at p = ∞."""
+        """Return the error ``‖sd(M)‖_p`` for the vector sd(M) of standard deviations.
+
+        At p = 2 it is the root of the total variance, at p = ∞ the largest standard deviation.
+        """
         return norm(self.standard_deviation(), p)
 
     def encode(self) -> Stored:
-        """Return the covariance's numbers, for a file."""
+        """Return the numbers of the covariance for a file: a header for JSON, and arrays."""
         raise CovarianceError(
             f"save: expected a covariance that can be stored, got {type(self).__name__}"
         )
@@ -105,7 +108,7 @@ class AbstractCovariance(abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(AbstractCovariance, PickledByArguments):
-    """A covariance ``M = scale² · L @ L.T``, where the largest entries of L are of moderate size.
+    """A covariance ``M = scale² · L @ L.T``, where L is ``unit_factor``, of moderate size.
 
     The separate scale avoids under- and overflow for standard deviations of 1e±150.
 

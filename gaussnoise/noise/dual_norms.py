@@ -44,8 +44,8 @@ def dual_norm(
     ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm, over weights as in
     :class:`Witness`.
 
-    Neither bound relies on the solver's accuracy: the lower one is recomputed from the normalised
-    vectors, and the upper one from the weights by singular values.
+    Neither bound relies on the solver's accuracy: the lower bound is recomputed from the normalised
+    vectors, and the upper bound from the weights by singular values.
 
     Args:
         A: shape (queries, cells).
@@ -129,7 +129,7 @@ class DualNorm:
     """Proven bounds ``value <= γ_(p)*(A) <= upper``; made by :func:`gaussnoise.dual_norm`.
 
     Attributes:
-        p: the norm of the error.
+        p: the order of the error's norm.
         value: the lower bound ``Σ A_ij <left_i, right_j>``, which ``left`` and ``right`` attain.
         upper: the upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` over the rows and columns of A that are not
             zero. It bounds factorization norms from below: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for
@@ -160,7 +160,7 @@ class DualNorm:
 
     @property
     def lower(self) -> float:
-        """The lower bound, ``value``."""
+        """The lower bound on the dual norm, the same number as ``value``."""
         return self.value
 
     @property
@@ -183,7 +183,8 @@ class DualNorm:
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
     """Return the solver's Gram matrix of the vectors v_j, and its weights (d_u, d_v).
 
-    It solves ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is
+    The weights d_u belong to the rows i of A, d_v and the vectors v_j to the columns j. The solver
+    minimises ``(‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is
     positive semidefinite. The multiplier of this constraint is the Gram matrix of all u_i and v_j.
     At p = 2, d_u is constant, and the programme depends on A'A alone.
     """
@@ -211,7 +212,11 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return unit vectors v_j with this Gram matrix, and the best u_i for them."""
+    """Return vectors u_i and v_j as the rows of two matrices: unit vectors v_j, and the best u_i.
+
+    ``gram`` is the Gram matrix of the v_j. The u_i maximise ``Σ A_ij <u_i, v_j>`` for these v_j,
+    where the p-norm of their lengths is one.
+    """
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]
     V = axes[:, kept] * np.sqrt(eigenvalues[kept])
@@ -227,7 +232,10 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, with the positive, normalised weights used."""
+    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, and the diagonals of W and Λ.
+
+    They are ``queries`` and ``cells``, made positive and normalised.
+    """
     w, cells = (np.maximum(d, EPS * d.max()) for d in (queries, cells))
     w = w / dual_ball_norm(w, p)
     cells = cells / cells.sum()

@@ -16,7 +16,11 @@ _ROUGH = 1e-13
 
 
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
-    """Return a factor for the target, improved if need be, and the points in its coordinates."""
+    """Return a factor whose range has all points of ``target``, and the points in its coordinates.
+
+    It is ``factor``, with lost digits of small rows restored, and widened by a small box if points
+    still leave its range.
+    """
     sizes = np.maximum(target.points.max(axis=0), -target.points.min(axis=0))
     whitened = whiten(factor, target.points)
     if (whitened.outside > _ROUGH * sizes).any():
@@ -35,12 +39,19 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
 
 
 def pair_sensitivity(whitened: Whitened, longest: float) -> float:
-    """Return the squared sensitivity under replacement of noise scaled to the ``longest`` point."""
+    """Return the squared sensitivity under replacement, for noise that covers each single point.
+
+    ``longest`` is the largest length of a point in the coordinates ``whitened``, and noise is
+    scaled to it.
+    """
     return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 
 
 def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
-    """Return a factor that also covers a box of half-widths ``outside`` on coordinates ``stuck``.
+    """Return a factor whose ellipsoid also covers a small box around each point of the ellipsoid.
+
+    The box has the half-widths ``outside`` on the coordinates where ``stuck`` is true, and zero on
+    others.
 
     Let E(M) be the ellipsoid of the factor, and E(D) one around the box. Their sum lies in
     ``E((1+t) M + (1+1/t) D)`` for every t > 0.

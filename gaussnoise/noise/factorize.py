@@ -159,7 +159,7 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The factorization of one Kronecker factor, with its two matrices."""
+    """The factorization of one Kronecker factor of the matrix: two matrices, and bounds."""
 
     left: Array
     right: Array
@@ -231,7 +231,7 @@ class Factorization(PickledByArguments):
     Attributes:
         matrices: the matrices that were factorized, as given: one, or the Kronecker factors. A
             workload over time of more than 1024 ticks is kept as that object.
-        p: the norm of the error.
+        p: the order of the error's norm.
         tol: the requested relative gap.
         parts: one factorization for each Kronecker factor, either given or found in a matrix.
 
@@ -256,12 +256,12 @@ class Factorization(PickledByArguments):
 
     @property
     def value(self) -> float:
-        """The upper bound on γ_(p)(A), which the stored factors attain."""
+        """The upper bound on the factorization norm γ_(p)(A), which the stored factors attain."""
         return _multiplied([part.value for part in self.parts], +1)
 
     @property
     def lower(self) -> float:
-        """The lower bound on γ_(p)(A), proved by ``witness``."""
+        """The lower bound on the factorization norm γ_(p)(A), proved by ``witness``."""
         return _multiplied([part.lower for part in self.parts], -1)
 
     @property
@@ -273,7 +273,10 @@ class Factorization(PickledByArguments):
 
     @property
     def residual(self) -> float:
-        """The largest ``|A − left @ right|`` over the largest ``|A|``; a bound for products."""
+        """The largest entry of ``|A − left @ right|``, divided by the largest entry of ``|A|``.
+
+        For a Kronecker product it is an upper bound.
+        """
         if len(self.parts) == 1:
             return self.parts[0].residual
         return math.expm1(math.fsum(math.log1p(part.residual) for part in self.parts))
@@ -309,13 +312,13 @@ class Factorization(PickledByArguments):
 
     @cached_property
     def witness(self) -> Witness:
-        """The dual weights that prove ``lower``."""
+        """The dual weights that prove the lower bound ``lower``."""
         queries = _kronecker([part.witness.query_weights for part in self.parts])
         return Witness(queries, _kronecker([part.witness.cell_weights for part in self.parts]))
 
     @cached_property
     def noise(self) -> OptimalNoise:
-        """The ``optimal_noise`` of the columns of A under "add-remove".
+        """The result of ``optimal_noise`` for the columns of A under "add-remove".
 
         For structured matrices it is computed at the first access.
 
@@ -348,7 +351,10 @@ class Factorization(PickledByArguments):
 
 
 def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
-    """Warn a public function's caller of a gap above ``tol``; ``certain`` names a proven fact."""
+    """Warn the caller of a public function if ``gap`` exceeds ``tol``.
+
+    The warning also says ``certain``, which names a proven fact.
+    """
     if gap > tol:
         message = (
             f"{function}: certified gap {gap:.2g}, wider than tol={tol:g}; {certain} all the same"
@@ -357,7 +363,10 @@ def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
 
 
 def asked_norm(function: str, error: object, tol: object) -> float:
-    """Return the exponent p that ``error`` names; refuse other errors, and a bad ``tol``."""
+    """Return the exponent p that ``error`` names: 2 for "mean", ∞ for "max", or a number itself.
+
+    Raise ParameterError for other errors, and for a ``tol`` outside (0, 1).
+    """
     if not isinstance(tol, float) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if isinstance(error, str):
@@ -409,7 +418,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _factor(M: object) -> Array | StreamWorkload:
-    """Return a Kronecker factor as a matrix; keep a long workload over time as it is."""
+    """Return a Kronecker factor as a matrix; return a workload over too many ticks as it is."""
     return M if isinstance(M, StreamWorkload) and not is_written_out(M) else _written_out(M)
 
 
@@ -418,7 +427,10 @@ def _written_out(M: object) -> Array:
 
 
 def _listed(A: object) -> Sequence[object]:
-    """Return a list of matrices unchanged; put anything else, rows of numbers too, in a list."""
+    """Return a list of matrices unchanged, and any other object as the only entry of a list.
+
+    A list of rows of numbers is one matrix, so it is put in a list too.
+    """
     if isinstance(A, StreamProduct):
         return [K if isinstance(K, StreamWorkload) else K.to_finite_set().points.T for K in A.parts]
     try:
@@ -433,7 +445,7 @@ def _listed(A: object) -> Sequence[object]:
 
 
 def _multiplied(bounds: list[float], side: int) -> float:
-    """Return the product of bounds, rounded down for lower bounds (side −1), up for upper (+1)."""
+    """Return the product of bounds, rounded up if ``side`` is +1, and down if ``side`` is −1."""
     if len(bounds) == 1 or 0 in bounds:
         return min(bounds)
     exponent = sum(math.frexp(bound)[1] for bound in bounds)
@@ -445,7 +457,10 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """Return the Kronecker product, up to a gigabyte; 1e200 ⊗ 1e−200 does not overflow."""
+    """Return the Kronecker product of the matrices; raise DomainTooLargeError above a gigabyte.
+
+    Sizes are multiplied apart, so that 1e200 ⊗ 1e−200 does not overflow.
+    """
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
@@ -465,7 +480,7 @@ def _kronecker(factors: Sequence[Array]) -> Array:
 
 
 def _exponent(array: Array) -> int:
-    """Return e with ``2^(e−1) <= max |array| < 2^e``; division by 2^e causes no rounding."""
+    """Return the integer e with ``2^(e−1) <= max |array| < 2^e``; dividing by 2^e is exact."""
     return math.frexp(float(np.abs(array).max(initial=0.0)))[1]
 
 
@@ -519,7 +534,10 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """Return the general solution: L of the optimal ``M = L L'``, and R with ``A = L R``."""
+    """Return the factorization A = L R for the optimal covariance ``M = L L'`` of the columns of A.
+
+    ``unit`` is A divided by 2^``exponent``. ``domain`` is the set of the columns, if it is known.
+    """
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize warns of the final gap
@@ -544,7 +562,10 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """Return ``U S^½`` and ``S^½ V'`` for A = U S V': optimal if all their norms are equal."""
+    """Return the factors ``U S^½`` and ``S^½ V'`` for the singular value decomposition A = U S V'.
+
+    They are optimal if all rows of the first have equal norms, and all columns of the second.
+    """
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()
@@ -562,7 +583,7 @@ def _at_uniform_weights(A: Array, p: float) -> _Part:
 
 
 def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
-    """Return the factors, scaled so that the columns of ``right`` have norms of at most one."""
+    """Return both factors, scaled so that no column of ``right`` is longer than one."""
     longest = np.linalg.norm(right, axis=0).max() * (1 + ROUNDING_MARGIN / 2)
     return left * longest, right / longest
 
@@ -570,10 +591,11 @@ def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
 def _attained(
     A: Array, left: Array, right: Array, p: float, precision: type = np.float64
 ) -> tuple[float, float]:
-    """Return an upper bound on γ_(p)(A) from stored factors, and the largest relative residual.
+    """Return an upper bound on γ_(p)(A) from the stored factors of A, and their relative residual.
 
     The residual E = A − L R is factorized as E·I: the norms of its rows, with a bound on their
-    rounding, are added to the error.
+    rounding, are added to the error. The relative residual is the largest entry of |E| over that of
+    |A|.
     """
     n = A.shape[1]
     wide = left.astype(precision)
@@ -589,10 +611,11 @@ def _attained(
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """Return the polar factors, computed by FFT, of ``A[g, h] = f(g − sign·h)`` on a group.
+    """Return the factorization of a matrix ``A[g, h] = f(g − sign·h)`` on a group, computed by FFT.
 
-    The group permutes rows and columns transitively, so uniform weights are optimal, and ``γ_(p) =
-    n^{1/p − 1} Σ|f̂|`` for the Fourier transform f̂.
+    The group has cyclic factors of the given ``orders``. It permutes rows and columns transitively,
+    so uniform weights are optimal, and ``γ_(p) = n^{1/p − 1} Σ|f̂|`` for the Fourier transform f̂
+    of the first column f.
     """
     n = len(A)
     spectrum = np.fft.fftn(A[:, 0].reshape(orders))

@@ -67,7 +67,7 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
 
 
 def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
-    """Return all parts of an answer: a header for JSON, and arrays."""
+    """Return all contents of an answer for a file: a header for JSON, and arrays."""
     header: dict[str, Any] = {name: getattr(noise, name) for name in _SCALARS}
     header["status"] = noise.status.name
     arrays: Arrays = {"center": noise.center}
@@ -94,7 +94,7 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
 
 
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":
-    """Return the answer that :func:`write` stored, verified."""
+    """Read an answer that :func:`write` stored, and verify it."""
     try:
         noise = verified(rebuilt(*read_arrays(path, _FORMAT, INTEGERS)))
     except (CertificateError, OutputError):
@@ -109,7 +109,7 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
 
 
 def verified(noise: "OptimalNoise") -> "OptimalNoise":
-    """Return the answer after it is verified; numbers that overflow fail verification."""
+    """Return the answer after its check; numbers that overflow fail the check."""
     with np.errstate(all="ignore"):
         noise.verify()
     return noise
@@ -139,7 +139,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         header["neighbors"] = ReplaceWithin(tuple(header["public"]))
         header["neighbors"].check("load", domain)
     problem = Problem(domain, header["p"], header["neighbors"], header["shifted"])
-    noise, proof = _kinds(domain, header, arrays)
+    noise, proof = _stored_classes(domain, header, arrays)
     covariance = noise.decode(domain, header, arrays)
     center = (
         np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
@@ -160,7 +160,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
 
 
 def _check_types(header: dict) -> None:
-    """Raise CertificateError unless every scalar in the header has its type."""
+    """Raise CertificateError unless every scalar in the file's header has the expected type."""
     numbers = [header[name] for name in ("p", "gamma", "gamma_lower", "sensitivity_squared")]
     numbers += [header["scale"]] if "scale" in header else []
     finite = numbers[1:]
@@ -177,10 +177,10 @@ def _check_types(header: dict) -> None:
         )
 
 
-def _kinds(
+def _stored_classes(
     domain: AbstractDomain, header: dict, arrays: dict
 ) -> tuple[type[AbstractCovariance], type[Certificate]]:
-    """Return the types of covariance and certificate that the file has for its domain."""
+    """Return the classes of the covariance and of the certificate that are stored in a file."""
     if isinstance(domain, Products) and "strategies" in header:
         return ProductCovariance, ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:

@@ -28,10 +28,10 @@ _KINDS: dict[str, type[AbstractCovariance]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class KroneckerCovariance(AbstractCovariance):
-    """A covariance ``M = M_1 ⊗ … ⊗ M_m``.
+    """A covariance ``M = M_1 ⊗ … ⊗ M_m``, a Kronecker product.
 
     Attributes:
-        parts: M_1, …, M_m.
+        parts: the covariances M_1, …, M_m of the factors.
     """
 
     parts: tuple[AbstractCovariance, ...]
@@ -52,7 +52,7 @@ class KroneckerCovariance(AbstractCovariance):
         return kronecker(factors)
 
     def written_out(self) -> FactorCovariance | None:
-        """Return the same covariance with one dense factor, or None if a part has none."""
+        """Return the same covariance with one dense factor; None if a part is stored otherwise."""
         known = [part for part in self.parts if isinstance(part, FactorCovariance)]
         if len(known) < len(self.parts):
             return None
@@ -98,7 +98,11 @@ def kronecker(arrays: Iterable[Array]) -> Array:
 
 
 def joined(name: str, stored: list[Stored]) -> Stored:
-    """Return the parts' headers in a list, and their arrays, named ``name@k`` for part k."""
+    """Return the headers and arrays of all parts as one header and one set of arrays.
+
+    The header lists the parts' headers under ``name``. The array ``key`` of part k is named
+    ``key@k``.
+    """
     arrays = {
         f"{key}@{k}": array
         for k, (_, numbers) in enumerate(stored)
@@ -108,6 +112,6 @@ def joined(name: str, stored: list[Stored]) -> Stored:
 
 
 def arrays_of_part(arrays: dict[str, NDArray[Any]], k: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of part k under their own names."""
+    """Return the arrays of part k of a Kronecker product, under the names without ``@k``."""
     end = f"@{k}"
     return {name.removesuffix(end): array for name, array in arrays.items() if name.endswith(end)}

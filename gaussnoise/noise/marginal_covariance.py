@@ -38,10 +38,10 @@ from .table_covariance import TableCovariance, variances_of
 class MarginalCovariance(TableCovariance, PickledByArguments):
     """The noise of marginal tables that agree on their common totals; M is never built as a matrix.
 
-    For each attribute set T, independent noise ``η_T ~ N(0, variances[T] · Π_T)`` on the cells of
-    T, where Π_T projects on tensors whose sums along every axis are zero. Table S gets the sum over
-    T ⊆ S of η_T spread evenly over the attributes of S∖T, so divided by their number of cells. The
-    coordinates of table S are its weight times that.
+    Every attribute set T has its own independent noise ``η_T ~ N(0, variances[T] · Π_T)`` on the
+    cells of its table, where Π_T projects on tensors whose sums along every axis are zero. The
+    table of a set S gets the sum over all T ⊆ S of η_T, spread evenly over the attributes of S∖T:
+    divided by the number of cells of S∖T. The coordinates of table S are its weight times that sum.
     """
 
     domain: AbstractTables
@@ -57,7 +57,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _products(self) -> ProductCovariance:
-        """The same noise as a covariance that answers all product queries."""
+        """The same noise as a covariance class that can answer all products of queries."""
         return ProductCovariance(self.domain, self.strategies, self.variances)
 
     def term_variance(self, term: Term) -> Array:
@@ -90,14 +90,21 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def by_type(self) -> ByType:
-        """The variances by type of set: exchanging alike attributes changes no variance."""
+        """The variances, stored once for each type of attribute set.
+
+        Sets have one type if an exchange of equivalent attributes maps one to the other.
+        """
         if isinstance(self.variances, ByType):
             return self.variances
         return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """By type of T: its term in a cell's variance for S ⊇ T, times (number of cells of S)²."""
+        """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` for each type of attribute set T.
+
+        Attribute i has n_i categories. A cell of a table S has the sum of these numbers over T ⊆ S
+        as its variance, divided by the squared number of cells of S.
+        """
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
             kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
@@ -106,7 +113,11 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table of each kind (equal variance and size), and the kind of each table."""
+        """One table for each kind of table, and the kind of every table, shape (tables,).
+
+        Tables of one kind have equal variances and sizes. A kind is an index into the list of
+        tables.
+        """
         subsets, attributes = self.domain.subsets, len(self.domain.sizes)
         classes = np.arange(attributes + 1)  # attributes in no class are alike to no other
         for members in self.by_type.orbits.classes:
@@ -155,7 +166,11 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
-        """Return columns ``values`` (cells of T, k), spread over the cells of S and weighted."""
+        """Return values on the cells of table T, spread evenly over the cells of table S.
+
+        ``values`` has shape (cells of T, k), and the result (cells of S, k). It is multiplied by
+        ``weight``, and zero unless T ⊆ S.
+        """
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
         lifted = extended(values, T, S, self.domain.sizes) * (
@@ -169,7 +184,10 @@ def covariance_of_cells(
     strategies: tuple[AbstractStrategy, ...],
     variances: Mapping[Subset, float],
 ) -> TableCovariance:
-    """Return the covariance of tables of counts, for any strategies of their attributes."""
+    """Return the covariance of tables of counts, where each attribute is measured by its strategy.
+
+    ``variances`` has the variance of the noise of each attribute set.
+    """
     if all(isinstance(own, IdentityStrategy) for own in strategies):
         return MarginalCovariance(tables, variances)
     return ProductCovariance(tables, strategies, variances)

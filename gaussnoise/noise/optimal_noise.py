@@ -69,7 +69,7 @@ class Status(enum.Enum):
 
 
 def gap_between(lower: float, upper: float) -> float:
-    """Return ``upper / lower − 1``, or zero when both are zero."""
+    """Return the relative gap ``upper / lower − 1`` between two bounds, or 0 if both are 0."""
     if upper == 0:
         return 0.0
     return upper / lower - 1 if lower > 0 else math.inf
@@ -86,15 +86,15 @@ class OptimalNoise:
 
     Attributes:
         domain: the set K.
-        p: the norm of the error ``‖sd‖_p``.
+        p: the order of the error's norm ``‖sd‖_p``, with sd the standard deviations.
         neighbors: relation that the mechanism protects: "replace", "add-remove" or a policy graph.
         shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set
             (``optimal_noise``).
         gamma: the upper bound on the least error: ``‖sd(M)‖_p`` of the stored covariance.
         gamma_lower: the lower bound on the least error, proved by ``certificate``.
-        covariance: M, an :class:`AbstractCovariance`.
-        center: v, shape (d,), zeros without shift.
-        certificate: the dual witness.
+        covariance: the covariance M of the noise, shape (d, d).
+        center: v, shape (d,), if M encloses K − v; otherwise zeros.
+        certificate: the proof of the lower bound ``gamma_lower``.
         sensitivity_squared: a proven upper bound on ``s' M⁺ s`` for all differences s of
             neighbours: 1 from ``optimal_noise``, up to 4 from ``gamma``.
         method: the method that found M, and the reason for it.
@@ -130,11 +130,14 @@ class OptimalNoise:
 
     @property
     def gap(self) -> float:
-        """The gap ``gamma / gamma_lower − 1``, a bound on any improvement; zero at zero."""
+        """The gap ``gamma / gamma_lower − 1``, a bound on any improvement; zero if both are 0."""
         return gap_between(self.gamma_lower, self.gamma)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state; a center of zeros, maybe of billions of cells, becomes a shape."""
+        """Return the state for pickling, where a center of zeros is replaced by its shape.
+
+        Such a center may stand for billions of cells.
+        """
         bare = not any(self.center.strides) and not self.center.flat[0]
         return self.__dict__ | ({"center": self.center.shape} if bare else {})
 

@@ -98,7 +98,10 @@ def own_noise(
     neighbors: Any,
     tol: float,
 ) -> OptimalNoise:
-    """Return the least multiple of ``covariance`` that covers a set, with the set's lower bound."""
+    """Return the least multiple of ``covariance`` that covers the set, as an answer.
+
+    The lower bound of the answer is that of the best noise for this set.
+    """
     if not isinstance(domain, AbstractDomain) or domain.dim != covariance.dim:
         raise ParameterError(
             f"{function}: expected a domain in R^{covariance.dim}, as the covariance is of "
@@ -131,7 +134,11 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return a bound on changes in factor coordinates, its unit, and parts outside its range."""
+    """Return a proven bound on the lengths of covered changes, in the coordinates of ``factor``.
+
+    Return also the unit of this bound; and for each axis, in the same unit, how far the covered
+    changes go beyond the factor's range, shape (d,).
+    """
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))
         size = power_of_two(np.abs(target.points).max())

@@ -53,7 +53,11 @@ def participation_noise(
     method: str,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return the covariance M for one coordinate; every coordinate has independent noise M.
+    """Return the best noise for people who add a vector at each of several ticks.
+
+    The covariance M of the answer is for one coordinate of the vectors; every coordinate has
+    independent noise of this covariance. A tick is one time of publication, and a pattern is a set
+    of ticks at which one person takes part.
 
     If patterns are disjoint, M is found by Newton's method on the dual. If they overlap, or
     Newton's method stops early, M is found by a barrier method for few patterns and ticks, and
@@ -98,7 +102,10 @@ def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> Opt
 def with_chain(
     noise: OptimalNoise, banded: OptimalNoise, domain: AbstractParticipations, tol: float
 ) -> OptimalNoise:
-    """Return ``noise``, scaled for numbers in [0, 1], with the chain certificate of ``banded``."""
+    """Return ``noise``, rescaled for numbers in [0, 1], with the lower bound of ``banded``.
+
+    Both are answers to one problem. A Markov chain proves that bound.
+    """
     size = power_of_two(np.abs(domain.matrix).max())
     method = f"{noise.method}; lower end: {banded.method}"
     factor = noise.covariance.factor() / size
@@ -110,7 +117,9 @@ def apart_noise(
 ) -> OptimalNoise:
     """Return the noise of the best banded strategy, with a Markov chain as its certificate.
 
-    If the gap exceeds ``tol``, that strategy is improved by steps that give up its band.
+    A strategy is a lower triangular matrix C: the values C x of a stream x get independent noise.
+    It is banded if it has few diagonals. If the gap exceeds ``tol``, the strategy is improved by
+    steps that give up its band.
     """
     n, k, A = domain.dim, who.most, domain.matrix
     unit = A / power_of_two(np.abs(A).max())
@@ -140,7 +149,10 @@ def _covered(
     optimum: Separated | Overlapping | Exchanged | None = None,
     trace: Sequence[Progress] = (),
 ) -> OptimalNoise:
-    """Return the answer for a factor that was computed for A / size, scaled to cover one person."""
+    """Return the answer for a factor, scaled so that it covers all changes by one person.
+
+    The factor was computed for the workload matrix A divided by a power of two.
+    """
     size = power_of_two(np.abs(domain.matrix).max())
     longest, outside = longest_move(domain, factor, size)
     margin = ROUNDING_MARGIN if domain.who.most == 1 else SOLVED_AGAIN
@@ -166,19 +178,19 @@ def _covered(
 def _searched(
     problem: Problem, domain: VectorParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the noise for listed sets of ticks, or by column generation if there are too many."""
+    """Return the noise for listed sets of ticks, or for too many sets by column generation."""
     who, A, p = domain.who, domain.matrix, problem.p
     size = power_of_two(np.abs(A).max())
-    sets, Z, optimum, note = _found(A / size, who, p, _SHARE * tol, watch.scaled(size))
+    sets, Z, optimum, note = _solved_sets(A / size, who, p, _SHARE * tol, watch.scaled(size))
     certificate = _certificate(domain, sets, optimum.weights, Z, optimum.coordinate_weights, p)
     method = f"{note} of at most {who.most} of {domain.dim} ticks"
     return _covered(problem, domain, optimum.factor, certificate, method, tol, optimum, watch.trace)
 
 
-def _found(
+def _solved_sets(
     A: Array, who: AbstractPatterns, p: float, tol: float, report: Report
 ) -> tuple[Indices, Array, Separated | Overlapping | Exchanged, str]:
-    """Return sets, their correlations, the solver's result, and the name of the solver."""
+    """Return sets of ticks, their correlations, the solver's result, and the name of the solver."""
     sets = who.maximal() if who.lists_few or who.are_disjoint else covering_sets(A, who, p)
     few = who.lists_few and affordable(len(A), len(sets), who.most)
     optimum: Separated | Overlapping | Exchanged
@@ -204,11 +216,11 @@ def _found(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Return correlations Z_π for every set π, shape (P, k, k), with ``Σ p_π Z_π`` near Λ.
+    """Return correlation matrices Z_π for every set π of ticks, with ``Σ p_π Z_π`` near Λ.
 
-    The sum equals Λ if patterns are disjoint. Every Z_π has a unit diagonal and is positive
-    semidefinite, so vectors of one person may have these correlations: the certificate is valid
-    even if the sum differs from Λ.
+    The shape is (P, k, k); p are ``weights``, and Λ is ``second_moment``. The sum equals Λ if the
+    sets are disjoint. Every Z_π has a unit diagonal and is positive semidefinite, so vectors of one
+    person may have these correlations: the certificate is valid even if the sum differs from Λ.
     """
     n = len(second_moment)
     shared = np.zeros((n + 1, n + 1))

@@ -66,7 +66,7 @@ def check_participation(function: str, participation: object) -> None:
 
 
 def dense(workload: Any) -> Array:
-    """Return the matrix of a workload, or of any object that can be converted to one."""
+    """Return the matrix of a workload, or of any object with ``toarray()``, as an array."""
     if isinstance(workload, FiniteSet):  # its points are the columns
         return workload.points.T
     return np.asarray(workload.toarray() if hasattr(workload, "toarray") else workload)

@@ -64,7 +64,7 @@ def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure
 
 
 def _draw_plane(axes: "Axes", scene: Scene) -> None:
-    """Draw two coordinates, at equal scales."""
+    """Draw the contents of the plot in two coordinates, at equal scales."""
     axes.fill(
         *scene.outline.T, facecolor=_SET, edgecolor="0.6", lw=1, label=scene.labels["set"], zorder=1
     )
@@ -100,7 +100,7 @@ def _draw_plane(axes: "Axes", scene: Scene) -> None:
 
 
 def _draw_line(axes: "Axes", scene: Scene) -> None:
-    """Draw one coordinate, as intervals one below the other."""
+    """Draw the contents of the plot in one coordinate, as intervals one below the other."""
     spans = {
         "set": (scene.outline, "0.6", 7),
         "noise": (scene.ellipse, OURS, 3),

@@ -54,7 +54,7 @@ _LARGEST_SIMPLEX = 2**26  # limit for n² d, twice the entries of all difference
 def point_noise(
     problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for listed points whose hull is the problem's domain."""
+    """Return the best noise for listed points whose convex hull is the problem's domain."""
     p, shifted = problem.p, problem.shifted
     _check_size(_largest(listed.points))
     target = covered(listed, problem, listed=method != "auto")
@@ -114,7 +114,7 @@ def point_noise(
 
 
 def _reason(listed: FiniteSet, target: Covered, method: str) -> str:
-    """Return the reason for this method, in words."""
+    """Return the reason for the choice of the method, in words."""
     count = listed.cardinality
     if method != "auto":
         return f"as asked: {len(target.points)} points"
@@ -139,7 +139,11 @@ def _check_size(largest: float) -> None:
 def _design(
     problem: Problem, unit: Array, rows: Rows | None, tol: float, method: str, report: Report
 ) -> tuple[Design, Rows, int]:
-    """Return the best design by ``method``, the rows of the domain that it uses, and the rank."""
+    """Return the best design by ``method``, the rows of the domain that it uses, and the rank.
+
+    A design is a covariance with dual weights. ``unit`` are the points to cover, divided by their
+    size; each of ``rows`` names one or two points of the domain.
+    """
     live = (unit != 0).any(axis=0)
     points = unit if live.all() else unit[:, live]
     basis = span(points)
@@ -174,7 +178,7 @@ def _design(
 
 
 def _are_few(points: Array, rank: int) -> bool:
-    """Return whether points are so few that all their pairs are solved for at once."""
+    """Return whether there are so few points that one solve takes all their pairs."""
     count = len(points)
     numbers = count * (count - 1) // 2 * points.shape[1]
     return count <= _AT_ONCE * rank and numbers <= _MOST_AT_ONCE
@@ -183,7 +187,10 @@ def _are_few(points: Array, rank: int) -> bool:
 def _of_all_pairs(
     problem: Problem, points: Array, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design for all differences at once, without those of almost no weight."""
+    """Return the design for all differences, solved at once, and the pairs that have weight.
+
+    Pairs of almost no weight are left out.
+    """
     fidelity = PairFidelity(points, problem.p, False, basis)
     design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     order = np.argsort(design.weights)
@@ -195,7 +202,10 @@ def _of_all_pairs(
 def _generated(
     problem: Problem, candidates: Candidates, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design by column generation, for problems too large to solve at once."""
+    """Return the design by column generation, for problems too large to solve at once.
+
+    Return also the rows of the points or pairs that have weight.
+    """
     return generated_design(
         candidates,
         problem.p,
@@ -208,7 +218,10 @@ def _generated(
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:
-    """Return the design for all ``b ⊗ c``, with b, c columns of the parts, from their designs."""
+    """Return the design for all points ``b ⊗ c``, b a column of one part, c of the other.
+
+    It is the Kronecker product of the designs for both parts.
+    """
     share = math.expm1(math.log1p(tol) / 2)
     one, other = (
         _design(problem, part.T, np.arange(part.shape[1])[:, None], share, "auto", _silent)[0]
@@ -238,7 +251,10 @@ def _silent(steps: int, lower: float, upper: float) -> None:
 def _symmetric(
     problem: Problem, points: Array, rows: Rows | None, rank: int
 ) -> tuple[Design, Rows] | None:
-    """Return the uniform measure and its rows (all pairs of a simplex), or None if not optimal."""
+    """Return the uniform measure's design and its rows, or None if that measure is not optimal.
+
+    If all differences of points are to be covered, only the vertices of a simplex are tried.
+    """
     if rows is None:
         if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
             return None
@@ -249,7 +265,7 @@ def _symmetric(
 
 
 def _reference(problem: Problem, points: Array, tol: float, method: str, report: Report) -> Design:
-    """Return the design by one of the slow, independent methods."""
+    """Return the design by one of the slow methods that are independent of the usual solver."""
     from ..solvers.reference.ellipsoid import ellipsoid
     from ..solvers.reference.sdp import sdp
 

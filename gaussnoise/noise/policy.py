@@ -47,7 +47,10 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any, points: Array, function: str) -> "PolicyGraph":
-        """Return the policy of a graph on row indices; refuse undeclared components."""
+        """Return the policy of a networkx graph whose nodes are row indices of ``points``.
+
+        Raise ParameterError if the graph has several components, unless it declares them public.
+        """
         count = len(points)
         if graph.is_directed():
             raise ParameterError(
@@ -74,7 +77,10 @@ class PolicyGraph:
 
     @classmethod
     def from_edges(cls, edges: "ArrayLike", points: Array) -> "PolicyGraph":
-        """Return the policy with these pairs of row indices as edges; merge equal points."""
+        """Return the policy with the given pairs of row indices as edges.
+
+        Equal points belong to one component.
+        """
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -109,7 +115,7 @@ class PolicyGraph:
         )
 
     def warn(self, function: str, stacklevel: int) -> None:
-        """Warn if there are several components."""
+        """Warn with PolicyWarning if the graph has several components."""
         if self.parts > 1:
             warnings.warn(
                 f"{function}: {self.unprotected}", PolicyWarning, stacklevel=stacklevel + 1

@@ -16,7 +16,9 @@ Relation = Literal["replace", "add-remove"] | PolicyGraph | ReplaceWithin | AddI
 @final
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The search for the least ``‖sd(M)‖_p`` over covariances M that cover a change of one record.
+    """The search for noise of least error ``‖sd(M)‖_p`` that protects a change of one record.
+
+    It is over covariances M that cover the changes of the answer; sd(M) are standard deviations.
 
     Attributes:
         domain: the set K.
@@ -33,7 +35,10 @@ class Problem:
 
     @property
     def protected(self) -> Protected | None:
-        """The kind of set that noise must cover; None for the differences along a policy graph."""
+        """The kind of set that the noise must cover; None for the differences along a policy graph.
+
+        It is "gamma" for K up to a shift, "add-remove" for K ∪ −K, and "replace" for K − K.
+        """
         if self.shifted:
             return "gamma"
         if isinstance(self.neighbors, ReplaceWithin):

@@ -31,7 +31,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
 
     Attributes:
         domain: the tables; each coordinate is one query.
-        strategies: one per attribute; they determine how it is measured.
+        strategies: for each attribute, the contrasts of its categories that are measured.
         variances: for each sorted tuple T of attributes, the variance of its noise.
     """
 
@@ -52,7 +52,10 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._variance(term, None)
 
     def _variance(self, term: Term, box: Box | None) -> Array:
-        """Return the variance of every query of a term, or of those in a box."""
+        """Return the variance of every query of a term, or only of the queries in ``box``.
+
+        A term is a product of sets of one-attribute queries; a box is a range in each set.
+        """
         box = box or tuple([slice(0, base.queries) for _, base in term])
         parts = [self._parts(i, base) for i, base in term]
         own, rest = (
@@ -65,7 +68,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return total
 
     def term_total(self, term: Term) -> float:
-        """Return the sum of :meth:`term_variance`, computed from the bases' Gram matrices."""
+        """Return the sum of the variances of all queries of a term, from Gram matrices."""
         return math.fsum(
             self.variances[T]
             * math.prod(
@@ -156,7 +159,11 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the effect on queries of noise on contrasts if ``measured``, else on totals."""
+        """Return the matrix from unit noise on measurements of attribute i to answers to ``base``.
+
+        If ``measured``, the noise is on the contrasts of categories, otherwise on the total (then
+        the matrix has one column).
+        """
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # a query that is constant over categories does not depend on contrasts: replace rounding
@@ -168,7 +175,11 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return each query's variance from noise on contrasts (covariance E), and on the total."""
+        """Return the variances of the queries of ``base`` from noise on contrasts and on totals.
+
+        The noise on the contrasts of attribute i has the covariance E of its strategy, and the
+        noise on the total has variance one.
+        """
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
@@ -181,7 +192,10 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the sums over all queries of the two variances that :meth:`_parts` returns."""
+        """Return the total variances of the queries of ``base`` from noise on contrasts and totals.
+
+        These are the sums of the variances that :meth:`_parts` returns for each query.
+        """
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]
@@ -197,7 +211,7 @@ def _attributes(term: Term) -> Subset:
 
 
 def constants(base: AbstractBase) -> Array:
-    """Return for each query its coefficient if that is equal for all categories, otherwise NaN."""
+    """Return the coefficient of each query if it is equal for all categories, otherwise NaN."""
     if base.is_identity:  # no matrix is built, since there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):

@@ -38,11 +38,14 @@ class AddInProportion:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The attribute positions of the numbers."""
+        """The positions of the numbers among the attributes."""
         return tuple([i for i, _ in self.scales])
 
     def check(self, function: str, domain: object) -> None:
-        """Raise ParameterError unless the domain has sums and counts of all these numbers."""
+        """Raise ParameterError unless the domain has tables of counts and sums of all numbers.
+
+        Errors name ``function``.
+        """
         asked = domain.terms if isinstance(domain, AbstractTables) else ()
         bases = [(i, base) for term in asked for i, base in term if i in self.numbers]
         if {i for i, _ in bases} != {*self.numbers} or not all(

@@ -63,7 +63,10 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
 
 
 def members(points: Array, rows: Rows) -> Array:
-    """Return for each row of indices its point (one index) or difference (two), shape (k, d)."""
+    """Return the points that ``rows`` names: one point, or the difference of two, for each row.
+
+    ``rows`` has shape (k, 1) or (k, 2), and the result has shape (k, d).
+    """
     first = points[rows[:, 0]]
     return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
 
@@ -83,18 +86,18 @@ class Covered:
     rows: Rows | None
 
     def longest(self, whitened: Whitened) -> float:
-        """Return a proven bound on the norms in the covered set, in the factor's coordinates."""
+        """Return a proven bound on the lengths of covered points, in the factor's coordinates."""
         if self.rows is not None:
             return float(whitened.lengths.max())
         return math.sqrt(largest_pair(whitened))
 
     def outside(self, whitened: Whitened) -> Array:
-        """Return, for each coordinate, how far the covered set goes beyond the factor's range."""
+        """Return how far the covered set goes beyond the factor's range, for each axis (d,)."""
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
 def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
-    """Return the set to cover: differences of neighbours, or K minus one of its points for γ_p(K).
+    """Return the set that noise must cover: differences of neighbours; for γ_p(K), K minus a point.
 
     Differences of many points are not computed unless they must be ``listed``; then
     DomainTooLargeError is raised if they do not fit in memory.
@@ -120,7 +123,10 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """Return one of each pair ±x, without zeros; a single zero if no other point is left."""
+    """Return the points or differences that ``rows`` names, without zeros: one of each pair ±x.
+
+    If only zeros are left, return a single zero.
+    """
     values = members(points, rows) + 0.0
     # choose the sign that makes the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
@@ -139,7 +145,10 @@ def _distinct(points: Array, rows: Rows) -> Covered:
 
 
 def largest_pair(whitened: Whitened) -> float:
-    """Return a proven bound on ``max_{i,j} ‖b_i − b_j‖²``; a rough one if there are many pairs."""
+    """Return a proven bound on ``max_{i,j} ‖b_i − b_j‖²`` for the coordinates b_i of all points.
+
+    If there are too many pairs, the bound is four times the largest squared length.
+    """
     b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:
@@ -160,13 +169,13 @@ def marginal_sensitivity(
     neighbors: Relation,
     claimed: float | None = None,
 ) -> float:
-    """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, for zero-sum noises.
+    """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, for marginals.
 
-    Let σ_T² be the variance of the noise for attribute set T, N_T its number of cells, and r_T its
-    rank. Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace, if the attributes in D differ: ``Σ_T 2
-    r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``. The bound is the largest over D; public
-    attributes are never in D. Where there are too many D, a search proves a bound, at least
-    ``claimed``.
+    M is the covariance. Let σ_T² be the variance of the noise for attribute set T, N_T its number
+    of cells, and r_T its rank. Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace, if the attributes in D
+    differ: ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``, where attribute i has n_i
+    categories. The bound is the largest over D; public attributes are never in D. Where there are
+    too many D, a search proves a bound, at least ``claimed``.
     """
     public = public_of(neighbors)
     shares = {
@@ -195,7 +204,12 @@ def marginal_sensitivity(
 def largest_move(
     workload: Workload, shares: Array, *, replaced: bool, claimed: float | None = None
 ) -> float:
-    """Return the largest squared change of measurements, rounded up; ``shares`` is 1/variance."""
+    """Return the largest sum of squared changes of all measurements by one record, rounded up.
+
+    A change is divided by the standard deviation of the noise of the measurement. ``shares`` are
+    the inverse variances of this noise, by type of attribute set. If ``replaced``, a record is
+    replaced, otherwise added or removed.
+    """
     # to subtract sums from a total of similar size loses digits
     margin = 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares) if replaced else 0.0
     proven = None if claimed is None else claimed - margin

@@ -44,11 +44,11 @@ class Scene:
     Attributes:
         outline: shape (m, k), points of the covered set that are farthest in m directions.
         members: shape (n, k), the listed points of the set if they are few; otherwise empty.
-        ellipse: shape (m, k), boundary points of center + E(M).
+        ellipse: shape (m, k), boundary points of the optimal ellipsoid, center + E(M).
         ball: shape (m, k), boundary points of the least ball, or empty if it is not known.
         witnesses: shape (q, k), the points of the certificate's measure, or empty if it lists none.
         masses: shape (q,), the weights of these points; points of tiny weight are left out.
-        center: shape (k,).
+        center: the center of the ellipsoid and of the ball, shape (k,).
         reach: the largest distance from the center of all that is drawn.
         names: the names of the k coordinates.
         labels: the legend's words for the set, members, noise, ball and certificate.
@@ -67,14 +67,14 @@ class Scene:
 
 
 def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
-    """Return all that plot_noise draws."""
+    """Return all that :func:`plot_noise` draws, in the coordinates ``shown``."""
     angles = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     circle = (
         np.column_stack([np.cos(angles), np.sin(angles)])
         if len(shown) == 2
         else np.array([[1.0], [-1.0]])
     )
-    outline, members = _shadow(noise, shown, circle)
+    outline, members = _projected_set(noise, shown, circle)
     center = noise.center[shown]
     ellipse = center + circle @ _root(noise, shown).T
     near = max(float(np.abs(part - center).max()) for part in (ellipse, outline))
@@ -111,7 +111,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
 
 
 def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
-    """Return the two coordinates to show, or the only one in one dimension."""
+    """Return the two coordinates to show, or the only coordinate of a domain of one dimension."""
     dim = noise.domain.dim
     try:
         pair = list(axes)
@@ -132,8 +132,11 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
     return [int(i) for i in pair]
 
 
-def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Return the farthest projected points in directions ``circle``, and all points if few."""
+def _projected_set(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
+    """Return the covered set's farthest points in each direction, and all points if few.
+
+    Points are projected on the coordinates ``shown``; ``circle`` has the directions, one per row.
+    """
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
         raise ParameterError("plot: no picture where some attributes of the records are public")
@@ -167,7 +170,7 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
 
 
 def _listed(domain: AbstractDomain, shown: list[int]) -> Array | None:
-    """Return the distinct projections of a finite domain's points; None for other domains."""
+    """Return the distinct projections of a finite domain's points, or None for other domains."""
     if isinstance(domain, Marginals):
         return marginal_points(domain, shown)
     return (
@@ -185,7 +188,7 @@ def _points(domain: AbstractDomain) -> Array:
 
 
 def marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """Return the projections of all records on one or two cells, each once."""
+    """Return the projections of all records on one or two cells of marginals, each once."""
     cells = [cell_of(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
@@ -205,14 +208,14 @@ def marginal_points(domain: Marginals, shown: list[int]) -> Array:
 
 
 def _lift(theta: Array, shown: list[int], dim: int) -> Array:
-    """Return a direction in the plot as a direction in R^dim."""
+    """Return a direction in the plot as a direction in R^dim, zero in coordinates not shown."""
     lifted = np.zeros(dim)
     lifted[shown] = theta
     return lifted
 
 
 def _support_points(points: Array, circle: Array) -> Array:
-    """Return for every direction the listed point that is farthest."""
+    """Return, for every direction in ``circle``, the point that is farthest in this direction."""
     return np.array([points[np.argmax(points @ theta)] for theta in circle])
 
 
@@ -221,12 +224,15 @@ def _distinct(points: Array) -> Array:
 
 
 def _few(points: Array) -> Array:
-    """Return the points, or none if they are too many to draw."""
+    """Return the points, or an empty array if they are too many to draw."""
     return points if len(points) <= _MOST_MEMBERS else points[:0]
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """Return F with F F' = M on the coordinates shown, computed without squares."""
+    """Return a matrix F with F F' = M, where M is the covariance of the coordinates shown.
+
+    No standard deviation is squared, so that nothing over- or underflows.
+    """
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -239,7 +245,10 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """Return bounds on the largest norm in the covered set, or None if they take too long."""
+    """Return lower and upper bounds on the largest norm in the covered set.
+
+    Return None if these bounds take too long.
+    """
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
@@ -283,7 +292,10 @@ def _diameter(points: Array) -> float:
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """Return the largest norm in closed form: a record has one cell in each table."""
+    """Return the largest norm of a covered point for marginals, in closed form.
+
+    A record is in one cell of each table.
+    """
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:
@@ -296,7 +308,10 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """Return the certificate's measure, projected; points with equal projections are merged."""
+    """Return the points of the certificate's measure, projected, and their weights.
+
+    Points with equal projections are merged, and points of tiny weight are left out.
+    """
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()

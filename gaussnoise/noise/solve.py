@@ -61,10 +61,12 @@ def optimal_noise(
     In contrast, :func:`plan` and the command line by default protect a record that is added or
     removed; for that, pass ``neighbors="add-remove"``.
 
-    M has the least ``‖sd(M)‖_p`` such that ``s' M⁺ s <= 1`` for all s in the sensitivity set: K − K
-    when a record is replaced, K ∪ −K when one is added or removed, the differences along the edges
-    of a policy graph. Noise of covariance ``M/(2ρ)`` on the sum of records is ρ-zCDP, and no less.
-    Ctrl-C during the solver's steps returns the best certified answer so far.
+    The covariance M has the least ``‖sd(M)‖_p``, the norm of the standard deviations, such that
+    ``s' M⁺ s <= 1`` for all s in the sensitivity set. For the domain K this set is K − K when a
+    record is replaced, K ∪ −K when a record is added or removed, and the differences along the
+    edges of a policy graph. Noise of covariance ``M/(2ρ)`` on the sum of records is ρ-zCDP, and no
+    smaller multiple of M is. Ctrl-C during the solver's steps returns the best certified answer so
+    far.
 
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
@@ -141,8 +143,10 @@ def gamma(
 ) -> OptimalNoise:
     """Return the paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
 
-    Its M covers K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the
-    mechanism scales its noise accordingly.
+    K is the domain, E(M) the ellipsoid of all x with ``x' M⁺ x <= 1``, and sd(M) the vector of
+    standard deviations. The covariance M of the answer covers K − v, not K − K:
+    ``sensitivity_squared`` is up to 4 under replacement, and the mechanism scales its noise
+    accordingly.
 
     Args:
         domain: any domain.
@@ -175,7 +179,7 @@ def gamma(
 
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise without a warning for products, whose callers show the gap.
+    """Return optimal noise; for products there is no warning about the gap, which callers show.
 
     The last 16 problems of small tables are kept with their answers, since loading a folder, trying
     a release again and comparing budgets solve the same problem again.
@@ -196,7 +200,7 @@ def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) 
 @final
 @dataclass(frozen=True)
 class _Tables:
-    """Tables that are equal if nothing that noise depends on differs."""
+    """A key for stored answers: tables are equal if they agree in all that noise depends on."""
 
     content: tuple[object, ...]
     domain: AbstractTables = field(compare=False)
@@ -217,7 +221,7 @@ def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) ->
 def _answered(
     function: str, problem: Problem, tol: float, method: str, progress: bool | Watcher | None
 ) -> OptimalNoise:
-    """Return the answer by the first method that can solve the problem."""
+    """Return the answer to the problem, by the first method that can solve it."""
     domain = problem.domain
     with watching(progress, tol) as watch:
         if isinstance(problem.neighbors, AddInProportion):
@@ -255,10 +259,11 @@ def _part_by_part(
     tol: float,
     progress: bool | Watcher | None,
 ) -> OptimalNoise:
-    """Return the Kronecker product of the parts' optimal noises, each solved to a part of ``tol``.
+    """Return the Kronecker product of the parts' optimal noises, for a product of domains.
 
-    ``±(K ⊗ L) = (±K) ⊗ (±L)`` for all sets, so that add-remove is solved part by part. This does
-    not hold for replacement: ``K ⊗ L − K ⊗ L`` is not a product.
+    Each part is solved to a share of ``tol``. ``±(K ⊗ L) = (±K) ⊗ (±L)`` for all sets, so that
+    add-remove is solved part by part. This does not hold for replacement: ``K ⊗ L − K ⊗ L`` is not
+    a product.
     """
     if problem.p > 2 and any(isinstance(part, Products) for part in parts):
         raise ParameterError(
@@ -291,7 +296,10 @@ def _part_by_part(
 def _count_noise(
     function: str, problem: Problem, domain: CountParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return noise for numbers in [0, 1] if sets are not listed, also from noise for vectors."""
+    """Return noise for people who add numbers in [0, 1] at sets of ticks that are not listed.
+
+    The result is the better of noise for this set and rescaled noise for vectors.
+    """
     who = domain.who
     if isinstance(who, Apart) and not who.are_disjoint:
         noise = apart_noise(problem, domain, who, tol)
@@ -333,7 +341,7 @@ def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, m
 
 
 def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | None:
-    """Return the points whose hull is the domain, or None if it is to be solved by oracles."""
+    """Return the points whose convex hull is the domain, or None if oracles are to solve it."""
     if method == "oracle":
         return None
     listed = domain._listed()

@@ -23,10 +23,12 @@ from .covariance import AbstractCovariance, Stored
 class StreamCovariance(AbstractCovariance):
     """The covariance ``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``, defined by its weights alone.
 
+    A is the workload matrix, Λ the diagonal matrix of λ, and W that of w.
+
     Attributes:
-        workload: A.
-        weights: λ, shape (n,), positive.
-        coordinate_weights: w, shape (n,), positive.
+        workload: the workload over time, with the matrix A, shape (n, n).
+        weights: the weights λ of the columns of A, shape (n,), positive.
+        coordinate_weights: the weights w of the answers, shape (n,), positive.
         scale: the factor by which standard deviations exceed those that the weights define.
     """
 
@@ -41,14 +43,18 @@ class StreamCovariance(AbstractCovariance):
 
     @cached_property
     def evaluation(self) -> Evaluation:
-        """The proven bounds on leverages and variances, for scale 1."""
+        """The proven bounds on leverages and variances, for ``scale`` 1.
+
+        Leverages are the squared lengths of the columns of A in the coordinates of the covariance.
+        """
         return evaluate(self.workload.bands, self.weights, self.coordinate_weights)
 
     def standard_deviation(self) -> Array:
-        """Return upper bounds on the standard deviations.
+        """Return upper bounds on the standard deviations of the answers, shape (n,).
 
-        If A⁻¹ has one subdiagonal, they exceed the exact ones by at most a relative 1e-9 for a
-        million ticks; if it has several, by a proven bound on the rounding.
+        Let A be the workload matrix. If A⁻¹ has one subdiagonal, they exceed the exact ones by at
+        most a relative 1e-9 for a million ticks; if it has several, by a proven bound on the
+        rounding.
         """
         return self.scale * np.sqrt(self.evaluation.variances)
 
@@ -63,7 +69,7 @@ class StreamCovariance(AbstractCovariance):
         return self._multiply(np.eye(self.dim))
 
     def _multiply(self, x: Array) -> Array:
-        """Return M x as a sum of rational terms, each of which solves a banded system."""
+        """Return M @ x as a sum of rational terms; each term solves a banded linear system."""
         root = self.evaluation.root
         precision = _precision_bands(self.workload.bands, self.weights)
         for m in range(1, len(precision)):  # LAPACK stores bands by columns
@@ -92,7 +98,9 @@ class StreamCovariance(AbstractCovariance):
 
 
 def _precision_bands(bands: Array, weights: Array) -> Array:
-    """Return the bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n).
+    """Return the bands of the matrix ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n), with Λ = diag ``weights``.
+
+    ``bands`` are the diagonal and the b subdiagonals of A⁻¹.
 
     Entry (t, t − m) is in row m, column t; it is zero where t < m.
     """

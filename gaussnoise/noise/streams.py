@@ -27,7 +27,7 @@ _WRITTEN_OUT = 1024  # most ticks for which the covariance is stored as a matrix
 
 
 def linear_workload(problem: Problem) -> StreamWorkload | None:
-    """Return the workload over time if the linear-time method can solve the problem, else None."""
+    """Return the problem's workload over time, if the linear-time method can solve it, or None."""
     domain = problem.domain
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
@@ -38,14 +38,14 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
 
 
 def is_written_out(workload: StreamWorkload) -> bool:
-    """Return whether the covariance is stored as a matrix, and checked like any list of points."""
+    """Return whether the covariance is stored as a matrix, and checked as for listed points."""
     return workload.ticks <= _WRITTEN_OUT
 
 
 def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
-    """Return the optimal design of a workload over time, with its factor as a matrix."""
+    """Return the optimal covariance of a workload over time as a matrix, with dual weights."""
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
-    w = _inside(optimum.coordinate_weights, p)
+    w = _into_dual_ball(optimum.coordinate_weights, p)
     root = np.sqrt(w)
     U, sizes, _ = np.linalg.svd(
         root[:, None] * workload.toarray() * np.sqrt(optimum.weights), full_matrices=False
@@ -65,12 +65,12 @@ def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) 
 def stream_noise(
     problem: Problem, workload: StreamWorkload, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the optimal noise of a workload over time, stored as weights."""
+    """Return the optimal noise of a workload over time, its covariance stored as weights."""
     p = problem.p
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     weights, w = (
         optimum.weights / optimum.weights.sum() * (1 - ROUNDING_MARGIN),
-        _inside(optimum.coordinate_weights, p),
+        _into_dual_ball(optimum.coordinate_weights, p),
     )
     certificate = StreamCertificate(workload, weights, w)
     unit = StreamCovariance(workload, weights, w, 1.0)
@@ -94,8 +94,11 @@ def stream_noise(
     )
 
 
-def _inside(w: Array, p: float) -> Array:
-    """Return the weights scaled to dual norm at most one, rounding included."""
+def _into_dual_ball(w: Array, p: float) -> Array:
+    """Return the answers' weights w, scaled to a dual norm of at most one despite rounding.
+
+    The dual norm is that of order p/(p − 2).
+    """
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 

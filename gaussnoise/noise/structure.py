@@ -13,7 +13,11 @@ from domains.floats import Array
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is not factored further, and the group it is circulant over, if any."""
+    """A matrix that is not factored further, with the group over which it is circulant, if any.
+
+    The group is the product of cyclic groups of the ``orders``, which are empty without a group.
+    Then ``matrix[g, h] = f(g − sign·h)`` for elements g, h and a function f.
+    """
 
     matrix: Array
     orders: tuple[int, ...] = ()
@@ -21,7 +25,10 @@ class Piece:
 
 
 def pieces(A: Array) -> list[Piece]:
-    """Return Kronecker factors of A: group-circulants, and matrices that have no such factors."""
+    """Return Kronecker factors of A, which are not factored further.
+
+    Each is circulant over a group, or has no Kronecker factors that :func:`halves` finds.
+    """
     known = _group(A)
     if known:
         return [known]
@@ -30,12 +37,15 @@ def pieces(A: Array) -> list[Piece]:
 
 
 def runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return pairs of an order and how many times it is repeated in a row."""
+    """Return each order with the number of times that it is repeated in a row, as pairs."""
     return [(m, len(list(run))) for m, run in itertools.groupby(orders)]
 
 
 def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
-    """Return the index of ``g − sign·h`` in C order, for all elements g (rows), h (columns)."""
+    """Return the index of the element ``g − sign·h``, for all group elements g (rows), h (columns).
+
+    The elements of the product of cyclic groups are numbered in C order.
+    """
     table = np.zeros((1, 1), dtype=np.intp)
     for m in orders:
         digit = (np.arange(m)[:, None] - sign * np.arange(m)) % m
@@ -44,7 +54,7 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """Return A with orders and a sign for which ``A[g, h] = f(g − sign·h)`` exactly, or None.
+    """Return A as circulant over a group, ``A[g, h] = f(g − sign·h)`` exactly, or None.
 
     Orders are found from the last to the first: for each cyclic group with unit e, column e of A
     must be f shifted by one in that coordinate.
@@ -64,7 +74,11 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield orders that contain ``split`` and agree with the units' and the last column."""
+    """Yield orders of cyclic groups, ending with ``split``, over whose product A may be circulant.
+
+    Only a few columns of A are compared with shifts of its first column: the last column, and the
+    column of the unit of each new group.
+    """
     n, stride = len(A), math.prod(split)
     if stride == n:
         f = A[:, 0].reshape(split)
@@ -78,7 +92,10 @@ def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def halves(A: Array) -> tuple[Array, Array] | None:
-    """Return B, C with ``A = B ⊗ C`` exactly, B smallest, for entries 0 and ±c; or None."""
+    """Return matrices B, C with ``A = B ⊗ C`` exactly, and B as small as possible, or None.
+
+    Only matrices A whose entries are 0 and ±c for one c are factored.
+    """
     size = np.abs(A).max()
     if not size or not ((size == np.abs(A)) | (A == 0)).all():
         return None

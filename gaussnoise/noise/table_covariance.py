@@ -21,13 +21,13 @@ from .covariance import AbstractCovariance, Stored
 class TableCovariance(AbstractCovariance):
     """The covariance of answers from tables, never built as one matrix.
 
-    For each attribute set T, independent noise ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)``. The
-    cells of table S get ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for the
+    Every attribute set T has its own independent noise ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)``.
+    The cells of table S get ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for the
     matrix E_i and the vector v_i of attribute i.
 
     Attributes:
         domain: the tables; each coordinate is one of their answers.
-        strategies: how each attribute is measured.
+        strategies: for each attribute, the contrasts of its categories that are measured.
         variances: for each sorted tuple T of attributes, the variance of its noise.
     """
 
@@ -37,32 +37,45 @@ class TableCovariance(AbstractCovariance):
 
     @abc.abstractmethod
     def table_variance(self, subset: Subset, box: Box | None = None) -> Array | float:
-        """Return the variance of every cell of an unweighted table, or the one that all cells have.
+        """Return the variance of every cell of a table, or one number if all variances are equal.
 
-        With a box, return those of its cells alone.
+        The table of the attributes ``subset`` is not multiplied by its weight. With a box, only the
+        variances of the cells in this box are returned.
         """
 
     @abc.abstractmethod
     def mean_variance(self, subset: Subset) -> float:
-        """Return the mean of :meth:`table_variance`."""
+        """Return the mean variance of the cells of a table, not multiplied by its weight."""
 
     @abc.abstractmethod
     def term_variance(self, term: Term) -> Array:
-        """Return the variance of every unweighted query of a term, one axis per base."""
+        """Return the variance of every query of a term, not multiplied by the term's weight.
+
+        A term is a product of sets of one-attribute queries; the array has one axis per set.
+        """
 
     @property
     @abc.abstractmethod
     def deviations(self) -> Array:
-        """The root mean square of the standard deviations of each term's unweighted queries."""
+        """The root mean square of the standard deviations of each term's queries, shape (terms,).
+
+        A term is a product of sets of one-attribute queries. Queries are not multiplied by weights.
+        """
 
     @property
     @abc.abstractmethod
     def largest_deviations(self) -> Array:
-        """The largest standard deviation of each term's unweighted queries."""
+        """The largest standard deviation of each term's queries, not weighted, shape (terms,).
+
+        A term is a product of sets of one-attribute queries.
+        """
 
     @cached_property
     def queries(self) -> Array:
-        """The number of queries of each term."""
+        """The number of queries of each term, shape (terms,).
+
+        A term is a product of sets of one-attribute queries.
+        """
         return np.array([float(self.domain.queries(term)) for term in self.domain.terms])
 
     @property
@@ -70,14 +83,17 @@ class TableCovariance(AbstractCovariance):
         return self.domain.dim
 
     def error(self, p: float) -> float:
-        """Return the p-norm over all queries, each with its term's root mean square deviation."""
+        """Return the p-norm over queries, each with the root mean square deviation of its term.
+
+        A term is a product of sets of one-attribute queries.
+        """
         return group_norm(np.array(self.domain.weights) * self.deviations, self.queries, p)
 
     def encode(self) -> Stored:
         return {"variances": [[T, variance] for T, variance in self.variances.items()]}, {}
 
     def _inside(self, S: Subset) -> list[Subset]:
-        """Return the subsets T of S that have noise."""
+        """Return the subsets T of S that have noise of their own."""
         return [T for T in subsets_of(S) if T in self.variances]
 
 
@@ -87,7 +103,7 @@ def variances_of(header: dict[str, Any]) -> dict[Subset, float]:
 
 
 def covariance_of_tables(covariance: AbstractCovariance) -> TableCovariance:
-    """Return the covariance, or raise ParameterError if it is not one of tables."""
+    """Return ``covariance``, or raise ParameterError if it is not the covariance of tables."""
     if not isinstance(covariance, TableCovariance):
         raise ParameterError("Plan: expected noise of tables")
     return covariance

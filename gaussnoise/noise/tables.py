@@ -51,7 +51,7 @@ def tables_optimum(
 def marginal_optimum(
     problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for marginals, for which only the variances are to be found."""
+    """Return the best noise for marginals; only the variances of attribute sets are sought."""
     p, replaced, shifted = problem.p, protected == "replace", problem.shifted
     if shifted and domain.dim > MOST_NUMBERS:
         raise DomainTooLargeError(
@@ -80,7 +80,9 @@ def marginal_optimum(
         center = np.repeat(np.asarray(domain.weights) / cells, cells)
     unsolved = Status.INTERRUPTED if optimum.interrupted else Status.ROUNDING
     iterated = len(optimum.pattern_weights) > 1 or (p > 2 and len(optimum.shares) > 1)
-    method = f"{'interior-point method' if iterated else 'closed form'} over {_kinds(workload)}"
+    method = (
+        f"{'interior-point method' if iterated else 'closed form'} over {_counted_types(workload)}"
+    )
     if optimum.unproven:
         method = f"{method}; patterns of differing attributes are bounded, too many to look at"
         unsolved = Status.PATTERNS
@@ -103,7 +105,11 @@ def marginal_optimum(
 def product_optimum(
     problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise with one strategy per attribute, and a lower bound for all noises."""
+    """Return the best noise with one strategy for each attribute, and a bound for all noise.
+
+    A strategy lists the contrasts of the categories that are measured; the lower bound also holds
+    for noise without strategies.
+    """
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
@@ -122,7 +128,7 @@ def _answer(
     optimum: ProductNoise,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return feasible noise from a solver's result, with lower and upper bounds."""
+    """Return noise that covers the set, from a solver's result, with lower and upper bounds."""
     p, replaced = problem.p, protected == "replace"
     workload, tables = optimum.workload, optimum.noise
     enclosed = largest_move(workload, 1 / tables.noise, replaced=replaced)
@@ -166,7 +172,7 @@ def _answer(
         upper=upper,
         lower=lower,
         sensitivity_squared=1.0,
-        method=f"{how} over {_kinds(workload)}",
+        method=f"{how} over {_counted_types(workload)}",
         unsolved=unsolved,
         steps=optimum.rounds,
         trace=watch.trace,
@@ -175,11 +181,12 @@ def _answer(
 
 
 def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[ProductCertificate]:
-    """Yield certificates with other distributions of pairs of records.
+    """Yield certificates like ``first``, with other distributions of pairs of records.
 
-    The first certificate has the patterns that are worst for the noise. Pairs that differ in all
-    attributes mostly prove more. Two parts of an attribute's categories prove much more; if tables
-    have several such attributes, a mixture of both kinds of patterns is best.
+    The first certificate has the patterns (sets of differing attributes) that are worst for the
+    noise. Pairs that differ in all attributes mostly prove more. Two parts of an attribute's
+    categories prove much more; if tables have several such attributes, a mixture of both kinds of
+    patterns is best.
     """
     if not any(isinstance(strategy, SolvedStrategy) for strategy in workload.strategies):
         return
@@ -204,10 +211,10 @@ def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[Produc
 
 
 def _by_type(workload: Workload, noise: Array) -> ByType:
-    """Return the variances by type of attribute set, from ``noise`` in the workload's units."""
+    """Return the variance of each type of attribute set, from ``noise`` in workload units."""
     variances = (noise * workload.units).tolist()
     return ByType(workload.moving, dict(zip(workload.residuals, variances, strict=True)))
 
 
-def _kinds(workload: Workload) -> str:
+def _counted_types(workload: Workload) -> str:
     return f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"

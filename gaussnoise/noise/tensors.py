@@ -19,7 +19,10 @@ _FAR = 1e-3  # with a larger error, the general method finds better noise for th
 
 
 def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
-    """Return the optimal noise at p = 2 for c · T + v, T a tensor power; None for other domains."""
+    """Return the optimal noise at p = 2 for a domain c · T + v, where T is a tensor power.
+
+    Return None for other domains, and if the sum c · T + v loses digits of the center.
+    """
     domain, kind = problem.domain, problem.protected
     power, scale, shift = stripped(domain)
     if power is None or kind is None or (kind == "add-remove" and shift.any()):
@@ -49,7 +52,9 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
 
 
 def axes_noise(problem: Problem, tol: float) -> OptimalNoise | None:
-    """Return the optimal noise at p = ∞ for c · T + v, T a power of even order; None for others.
+    """Return the optimal noise at p = ∞ for a domain c · T + v, T a tensor power of even order.
+
+    Return None for other domains.
 
     It returns None if a record is added or removed: then another closed form, the ball of symmetric
     tensors, is optimal.

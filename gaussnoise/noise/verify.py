@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def verify(noise: "OptimalNoise") -> Verification:
-    """Return recomputed bounds; raise CertificateError if ``noise`` claims better ones."""
+    """Return recomputed bounds; raise CertificateError if ``noise`` claims better bounds."""
     numbers = [_in_memory(noise.center)]
     if isinstance(noise.covariance, FactorCovariance):
         numbers.append(noise.covariance.unit_factor)
@@ -82,5 +82,5 @@ def verify(noise: "OptimalNoise") -> Verification:
 
 
 def _in_memory(array: Array) -> Array:
-    """Return the numbers that are in memory: only one if all are the same zero."""
+    """Return the array, or its first entry alone if one zero in memory stands for all entries."""
     return array if any(array.strides) else array[:1]

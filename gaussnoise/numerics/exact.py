@@ -8,16 +8,19 @@ _MOST_OPERATIONS = 4000  # number of operations that take about a tenth of a sec
 
 
 def is_small(factor: Array, points: Array) -> bool:
-    """Return whether :func:`longest_square` takes little time."""
+    """Return whether exact rational arithmetic on these arrays takes at most a tenth of a second.
+
+    ``factor`` has shape (d, r), ``points`` shape (N, d).
+    """
     d, r = factor.shape
     return (d + len(points) + r) * r**2 <= _MOST_OPERATIONS
 
 
 def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
-    """Return the largest ``(x − v)' M⁺ (x − v)`` over rows x of ``points``, exactly; M = L L'.
+    """Return exactly the largest ``(x − v)' M⁺ (x − v)`` over the rows x of ``points``.
 
-    L is ``factor``, v ``center``. L must have independent columns. If rounding moves x − v out of
-    the range of L, it is projected there, in coordinates multiplied by ``weights``.
+    Here M = L L', L is ``factor`` with independent columns, and v is ``center``. If rounding moves
+    x − v out of the range of L, it is projected there, in coordinates multiplied by ``weights``.
     """
     scales = [Fraction(weight) for weight in weights.tolist()]
     L = [
@@ -45,7 +48,10 @@ def longest_square(factor: Array, points: Array, center: Array, weights: Array) 
 
 
 def _solve(matrix: list[list[Fraction]], right: list[list[Fraction]]) -> list[list[Fraction]]:
-    """Return the solution of a positive definite system, by Gauss–Jordan elimination."""
+    """Return the matrix X with ``matrix @ X = right`` in exact fractions, as a list of rows.
+
+    ``matrix`` is positive definite; the method is Gauss–Jordan elimination.
+    """
     rows = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
     for i, pivot in enumerate(rows):
         rows[i] = pivot = [value / pivot[i] for value in pivot]

@@ -16,17 +16,17 @@ from .precision import precision_for
 # rounding; gamma is enlarged by the same fraction. Releases do not depend on it: their sensitivity
 # is computed on the integers of the lattice.
 RANGE_TOLERANCE = 1e-11
-_LARGE = 200  # with more columns, a faster bound is tried first
+_LARGE = 200  # with more columns, a faster bound on the least singular value is tried first
 _CHUNK = 2**13  # points processed together: few enough for the cache
 _LONG_OPERATIONS = 2**20  # products in extended precision (without BLAS) in ten milliseconds
 
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """Coordinates b_i with ``L b_i = point_i``, and proven bounds on their lengths.
+    """Coordinates b_i with ``L b_i = point_i`` for a factor L, and proven bounds on their lengths.
 
     Attributes:
-        coordinates: shape (N, r).
+        coordinates: the b_i as rows, shape (N, r).
         lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included. If
             rounding moves a point out of range(L), the bound holds for its projection, in
             coordinates weighted by :func:`row_weights`.
@@ -39,10 +39,11 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Return the coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r).
+    """Return coordinates b with ``L b = x`` for each row x of ``points``, and bounds on lengths.
 
-    They are computed by QR and refined once. Residuals are accumulated in ``precision``; the
-    default is extended precision if that takes almost no time.
+    L is ``factor``, shape (d, r); ``points`` has shape (N, d). The coordinates are computed by QR
+    and refined once. Residuals are accumulated in ``precision``; the default is extended precision
+    if that takes almost no time.
 
     Raises:
         CovarianceError: the factor is too nearly singular for a bound.
@@ -109,7 +110,11 @@ def row_weights(factor: Array) -> Array:
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Return a lower bound on the smallest singular value; from the inverse if that is enough."""
+    """Return the smallest singular value of the triangular matrix R, or a lower bound on it.
+
+    ``inverse`` is the computed inverse of R, transposed. For a large R, the bound
+    ``1/(2 ‖inverse‖)`` is returned if it is far above ``backward``, the bound on rounding errors.
+    """
     # the computed inverse has a relative error of backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
     if len(R) > _LARGE and smallest > 1e3 * backward:
@@ -118,12 +123,18 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
-    """Return along which axes points leave the factor's range; ``sizes`` (d,) bounds them."""
+    """Return for each coordinate axis whether points leave the factor's range along it.
+
+    ``sizes``, shape (d,), are bounds on the absolute coordinates of the points.
+    """
     return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN counts as outside
 
 
 def check_range(whitened: Whitened, sizes: Array) -> None:
-    """Raise CovarianceError if points have a direction without noise."""
+    """Raise CovarianceError if points leave the range of the factor, where the noise is zero.
+
+    ``sizes``, shape (d,), are bounds on the absolute coordinates of the points.
+    """
     excess = sticks_out(whitened, sizes)
     if excess.any():
         worst = int(np.argmax(np.where(excess, whitened.outside, 0.0)))

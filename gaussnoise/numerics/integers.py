@@ -9,7 +9,9 @@ MOST_SUM = 2**62  # limit of sums in 64 bits: half of the range
 
 
 def exact_type(bound: int) -> type:
-    """Return the 64-bit type if it holds numbers up to ``bound``, otherwise Python's integers.
+    """Return numpy's 64-bit integer type if it holds numbers up to ``bound``, otherwise ``object``.
+
+    Arrays of type ``object`` hold Python's integers, which have no limit.
 
     >>> exact_type(1000).__name__, exact_type(2**62).__name__
     ('int64', 'object')

@@ -48,7 +48,11 @@ def quantile(level: float, count: int = 1) -> float:
 def confidence_interval(
     estimate: Array, sd: Array, level: float, simultaneous: bool
 ) -> ConfidenceInterval:
-    """Return the intervals ``estimate ∓ quantile · sd``."""
+    """Return the intervals ``estimate ∓ quantile · sd`` of Gaussian estimates, each at ``level``.
+
+    If ``simultaneous``, the probability that all intervals contain their true values is at least
+    ``level``.
+    """
     half = quantile(level, np.size(estimate) if simultaneous else 1) * sd
     return ConfidenceInterval(estimate - half, estimate + half)
 
@@ -62,10 +66,11 @@ def ratio_interval(
     squared: float,
     ends: tuple[float, float],
 ) -> ConfidenceInterval:
-    """Return intervals for ``E x / E g`` of pairs of Gaussians (Fieller 1954), within ``ends``.
+    """Return intervals for the ratios ``E x / E g`` of the means of Gaussians (Fieller 1954).
 
-    They contain every p for which ``x − p g`` is at most ``√squared`` of its standard deviations
-    from zero. If g is not clearly positive, the interval is all of ``ends``.
+    An interval contains every p within ``ends`` for which ``x − p g`` is at most ``√squared`` of
+    its standard deviations from zero. If g is not clearly positive, the interval is all of
+    ``ends``.
 
     Args:
         x: the numerator.
@@ -91,7 +96,7 @@ def ratio_interval(
 
 
 class Contrast(NamedTuple):
-    """A released linear combination with its exact standard deviation.
+    """A linear combination of released numbers, with the exact standard deviation of its noise.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -115,7 +120,11 @@ class Contrast(NamedTuple):
 
 
 class Contrasts(NamedTuple):
-    """Released linear combinations, shape (k,), with the exact covariance of their noise, (k, k).
+    """Linear combinations of released numbers, with the exact covariance of their noise.
+
+    The shapes are (k,) and (k, k).
+
+    The covariance has shape (k, k).
 
     >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
     >>> pair.standard_deviation.tolist()
@@ -136,10 +145,10 @@ class Contrasts(NamedTuple):
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals that contain the truth with probability ``level``, each or all.
+        """Return an interval for each combination, with its true value at probability ``level``.
 
-        If ``simultaneous``, the probability that all of them do is at least ``level``, for any
-        correlations (Šidák 1967).
+        If ``simultaneous``, the probability that all intervals contain their true values is at
+        least ``level``, for any correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays of shape (k,).

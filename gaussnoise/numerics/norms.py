@@ -18,27 +18,34 @@ def norm(values: Array, order: float) -> float:
 
 
 def group_norm(sizes: Array, counts: Array, p: float) -> float:
-    """Return ``‖sd‖_p`` if each group has ``counts`` numbers with root mean square ``sizes``."""
+    """Return ``‖x‖_p`` of a vector x that has ``counts[k]`` entries ``sizes[k]`` for each k."""
     return norm(sizes * counts ** (1 / p), p)
 
 
 def row_lengths(factor: Array) -> Array:
-    """Return the standard deviations of ``L Lᵀ``, L the factor, summed in extended precision."""
+    """Return the row norms of a factor L: the standard deviations of noise of covariance ``L L'``.
+
+    Squares are summed in extended precision.
+    """
     return np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
 
 
 def error_of(variances: Array, p: float, stretch: float = 1.0) -> float:
-    """Return ``‖sd‖_p`` for these variances, all multiplied by ``stretch``."""
+    """Return the error ``‖sd‖_p`` of noise whose variances are ``variances`` times ``stretch``."""
     return math.sqrt(stretch * norm(variances, p / 2))
 
 
 def error_of_factor(factor: Array, p: float, stretch: float = 1.0) -> float:
-    """Return :func:`error_of` for the covariance ``L Lᵀ`` of a factor L, shape (d, r)."""
+    """Return the error ``‖sd‖_p`` of noise of covariance ``stretch · L L'``, L of shape (d, r)."""
     return error_of(np.square(factor).sum(axis=1), p, stretch)
 
 
 def dual_power(p: float) -> float:
-    """Return ``1/s* = 1 − 2/p``; for shares ω with sum one, w = ω^(1/s*) has ``‖w‖_{s*} = 1``."""
+    """Return the exponent ``1/s* = 1 − 2/p``, which turns shares into weights of dual norm one.
+
+    For shares ω >= 0 of sum one, the weights ``w = ω^(1/s*)`` have ``‖w‖_{s*} = 1``, where s* is
+    ``p/(p − 2)``.
+    """
     return 1 - 2 / p
 
 
@@ -51,26 +58,35 @@ def check_order(function: str, p: float) -> None:
 
 
 def dual_order(p: float) -> float:
-    """Return ``s* = p/(p − 2)``, which is ∞ for p = 2 and 1 for p = ∞."""
+    """Return ``s* = p/(p − 2)``, the order of the norm of a certificate's coordinate weights.
+
+    It is ∞ for p = 2, and 1 for p = ∞.
+    """
     return math.inf if p == 2 else 1 / dual_power(p)
 
 
 def dual_ball_norm(weights: Array, p: float) -> float:
-    """Return ``‖w‖_{s*}``; a certificate needs weights for which this is at most one."""
+    """Return the norm ``‖w‖_{s*}`` of coordinate weights w, where s* = p/(p − 2).
+
+    Weights prove a lower bound on the error if this norm is at most one.
+    """
     return norm(weights, dual_order(p))
 
 
 def even_weights(count: int, p: float) -> Array:
-    """Return ``count`` equal weights with ``‖w‖_{s*} = 1``; for p = 2 they are ones."""
+    """Return ``count`` equal weights w with ``‖w‖_{s*} = 1``, where ``s* = p/(p − 2)``.
+
+    For p = 2 they are ones.
+    """
     return np.full(count, float(count) ** -dual_power(p))
 
 
 def nuclear_norm_below(G: NDArray[np.floating]) -> tuple[float, float]:
-    """Return a lower bound on ``‖G‖_*``, and its relative reduction for rounding.
+    """Return a lower bound on the nuclear norm ``‖G‖_*``, and the fraction subtracted for rounding.
 
-    Since ``<Q, G> <= ‖Q‖ ‖G‖_*``, the bound is the inner product with the computed polar factor Q,
-    divided by a bound on ‖Q‖. The reduction covers the worst case of rounding in the precision of
-    G.
+    The nuclear norm is the sum of the singular values. Since ``<Q, G> <= ‖Q‖ ‖G‖_*``, the bound is
+    the inner product with the computed polar factor Q, divided by a bound on ‖Q‖. The fraction
+    covers the worst case of rounding in the precision of G.
     """
     precision = G.dtype.type
     left, singular, right = np.linalg.svd(G.astype(np.float64), full_matrices=False)

@@ -1,4 +1,7 @@
-"""The quadratic oracle of K − K for listed points: it finds far pairs without listing all pairs."""
+"""Pairs of listed points that are far apart, found without a list of all pairs.
+
+This is the quadratic oracle of K − K for listed points.
+"""
 
 from dataclasses import dataclass
 
@@ -12,16 +15,16 @@ Rows = NDArray[np.intp]
 
 _TILE = 2**9  # rows of a block: the distances between two blocks fit into the cache
 _MOST_OPERATIONS = 2**41  # number of operations that take about a minute
-_SAMPLE = 32  # rows farthest from the middle; their farthest pair excludes many others
+_SAMPLE = 32  # rows farthest from the middle; with their farthest pair, many pairs need no check
 
 
 @dataclass(frozen=True, eq=False)
 class FarPairs:
-    """Pairs of rows that are far apart.
+    """Pairs of points that are far apart.
 
     Attributes:
-        rows: shape (k, 2), two indices, the smaller one first.
-        squares: shape (k,), their squared distances.
+        rows: shape (k, 2), the row indices of the two points of each pair, the smaller one first.
+        squares: shape (k,), the squared distance of each pair.
         largest: the largest squared distance of all pairs, up to rounding.
     """
 
@@ -31,7 +34,7 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) -> FarPairs:
-    """Return the pair of each row of ``points`` (N, r) and its farthest partner, if far enough.
+    """Return pairs of rows of ``points`` (N, r): each row with the row that is farthest from it.
 
     Only pairs with a squared distance above ``beyond`` are returned. If ``most`` is given, only
     about that number of farthest pairs is guaranteed. Distances are first computed in single
@@ -45,7 +48,7 @@ def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) ->
         return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), 0.0)
     known = _partners(points, squares, np.argsort(squares)[-_SAMPLE:], np.arange(len(points)))[1]
     reaches, margin, tiles = _reaches(points, squares, float(known.max()), beyond)
-    least = min(beyond, reaches.max())  # the farthest pair of all is always returned
+    least = min(beyond, reaches.max())  # the largest distance of all is always found
     if most is not None and 2 * most < len(points):  # two rows may have the same pair
         least = max(least, np.partition(reaches, -2 * most)[-2 * most])
     wanted = reaches >= least - margin
@@ -65,7 +68,10 @@ def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) ->
 
 
 def all_far_pairs(points: Array, beyond: float) -> FarPairs:
-    """Return all pairs of ``points`` (N, r) with squared distance above ``beyond``; N is small."""
+    """Return all pairs of rows of ``points`` (N, r) with a squared distance above ``beyond``.
+
+    All N² distances are computed, so N must be small.
+    """
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     lengths = np.einsum("ij,ij->i", points, points)
     squares = points @ (-2 * points.T)
@@ -78,13 +84,13 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 def _reaches(
     points: Array, squares: Array, known: float, beyond: float
 ) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
-    """Return each row's largest squared distance in single precision, a margin, and block pairs.
+    """Return each row's largest squared distance to another row, a margin, and pairs of blocks.
 
-    The block pairs are those that were computed, each with its largest squared distance. The errors
-    are less than half the margin, which generously bounds the rounding of coordinates, products and
-    sums. A distance may be missing if it is below ``beyond``, and below the largest by more than
-    the margin, since blocks that are near each other are not compared. ``known`` is the squared
-    distance of some pair.
+    Distances are computed in single precision, for all pairs of blocks of rows that may be far
+    apart; these pairs are returned, each with its largest squared distance. The errors are less
+    than half the margin, which generously bounds the rounding of coordinates, products and sums. A
+    distance may be missing if it is below ``beyond``, and below the largest by more than the
+    margin. ``known`` is the squared distance of some pair of rows.
     """
     radii = np.sqrt(squares)
     size = float(radii.max())  # scaled: single precision has no large numbers
@@ -123,7 +129,10 @@ def _reaches(
 
 
 def _boxes(points: Array, rows: Rows) -> list[Rows]:
-    """Return blocks of at most a tile of rows, split at the median of their widest coordinate."""
+    """Return ``rows`` in blocks of at most ``_TILE`` rows whose points are near each other.
+
+    A block is halved at the median of the coordinate that varies most in it.
+    """
     if len(rows) <= _TILE:
         return [rows]
     column = points[rows, np.argmax(np.ptp(points[rows], axis=0))]
@@ -133,7 +142,12 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return far pairs of blocks, with bounds on squares, farthest first, up to a limit."""
+    """Return pairs of blocks that may hold two points at a squared distance of ``least`` or more.
+
+    Return the indices of the two blocks, shape (k, 2), and an upper bound on the squared distances
+    between them, shape (k,), largest first. Once there are more pairs than :func:`_most_pairs`, the
+    list is left incomplete. ``radii`` are the lengths of all points.
+    """
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
     outer = np.array([radii[block].max() for block in blocks])
@@ -152,12 +166,15 @@ def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tup
 
 
 def _most_pairs(blocks: list[Rows], dimension: int) -> int:
-    """Return the number of pairs of blocks that can be computed."""
+    """Return the number of pairs of blocks that ``_MOST_OPERATIONS`` operations can compare."""
     return _MOST_OPERATIONS // (2 * max(map(len, blocks)) ** 2 * dimension)
 
 
 def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:
-    """Return, for each of ``rows``, the farthest of ``others``, and its squared distance."""
+    """Return for each of ``rows`` the farthest row among ``others``, and its squared distance.
+
+    ``squares`` are the squared lengths of all points.
+    """
     products = points[rows] @ (-2 * points[others].T)
     products += squares[others]
     best = products.argmax(axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from domains.floats import Array
 
-Monomial = tuple[int, ...]  # the variables in order; one with power p occurs p times
+Monomial = tuple[int, ...]  # indices of variables in order; a variable with power p occurs p times
 Terms = Mapping[Monomial, float]
 
 _MOST_TERMS = 2 * 10**5  # as in a polynomial of degree two in 600 variables
@@ -20,7 +20,7 @@ class NotAlgebraicError(ArithmeticError):
 
 
 class Quadratic(NamedTuple):
-    """The function ``x' square x + linear · x + constant``."""
+    """The function ``x' square x + linear · x + constant`` of a vector x."""
 
     square: Array
     linear: Array
@@ -28,22 +28,25 @@ class Quadratic(NamedTuple):
 
     @classmethod
     def one(cls, count: int) -> "Quadratic":
-        """Return the function 1, of ``count`` variables."""
+        """Return the constant function 1 of ``count`` variables."""
         return cls(np.zeros((count, count)), np.zeros(count), 1.0)
 
     def value(self, x: Array) -> float:
-        """Return the value at a point."""
+        """Return the value of the function at the point x."""
         return float(x @ self.square @ x + self.linear @ x + self.constant)
 
     def less(self, r: float, other: "Quadratic") -> "Quadratic":
-        """Return this function minus r times another one."""
+        """Return this function minus r times another function."""
         square = self.square - r * other.square
         linear = self.linear - r * other.linear
         return Quadratic(square, linear, self.constant - r * other.constant)
 
 
 def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -> Callable:
-    """Return an operation that also accepts numbers; for arrays, numpy applies it to each entry."""
+    """Return an operation on two ratios of polynomials whose second operand may also be a number.
+
+    For an array it returns NotImplemented, so that numpy applies it to each entry.
+    """
 
     def of(self: "Rational", other: object) -> Any:
         if isinstance(other, np.ndarray):
@@ -55,10 +58,10 @@ def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -
 
 @final
 class Rational:
-    """A ratio of two polynomials; closed under sums, products, quotients and integer powers.
+    """A ratio of two polynomials; sums, products, quotients and integer powers are ratios again.
 
-    The denominator is kept as a power of a polynomial, so that ratios with the same one add up
-    without products of denominators.
+    The denominator is kept as a power of a polynomial, so that ratios with the same
+    denominator add up without products of denominators.
     """
 
     __slots__ = "_base", "_power", "top"
@@ -70,7 +73,7 @@ class Rational:
 
     @property
     def bottom(self) -> Terms:
-        """The denominator."""
+        """The denominator, as a polynomial."""
         return _power(self._base, self._power)
 
     @_between_ratios
@@ -127,7 +130,7 @@ class Rational:
 
 
 def algebraic(f: Callable[[Array], object], x: Array) -> Rational | None:
-    """Return f as a ratio of polynomials in the entries of x; None if f is not one."""
+    """Return f as a ratio of polynomials in the entries of x, or None if f is not such a ratio."""
     variables = np.array([Rational({(j,): 1.0}) for j in range(x.size)], dtype=object)
     try:
         found = f(variables.reshape(x.shape))
@@ -141,7 +144,10 @@ def algebraic(f: Callable[[Array], object], x: Array) -> Rational | None:
 
 
 def quadratic(terms: Terms, count: int) -> Quadratic | None:
-    """Return a polynomial as a quadratic function of ``count`` variables; None above degree two."""
+    """Return a polynomial as a quadratic function of ``count`` variables.
+
+    Return None if its degree is above two.
+    """
     square, linear, constant = np.zeros((count, count)), np.zeros(count), 0.0
     for m, c in terms.items():
         if len(m) > 2:
@@ -157,14 +163,14 @@ def quadratic(terms: Terms, count: int) -> Quadratic | None:
 
 
 def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
-    """Return the unbiased estimate of a polynomial of a Gaussian's mean, observed at x.
+    """Return the unbiased estimate of a polynomial at a Gaussian's mean, from the observed value x.
 
     A product of variables becomes a Hermite polynomial in several variables.
 
     Args:
         terms: the polynomial, of k variables.
         x: the observed Gaussian, shape (k,), or several draws of it, shape (k, draws).
-        covariance: of the Gaussian, shape (k, k).
+        covariance: the covariance of the Gaussian, shape (k, k).
     """
 
     @cache
@@ -181,7 +187,10 @@ def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
 
 
 def _rational(value: object) -> Rational:
-    """Return a finite number or a ratio as a ratio; raise NotAlgebraicError for other values."""
+    """Return a finite number or a ratio of polynomials as a ratio.
+
+    Raise NotAlgebraicError for other values.
+    """
     if isinstance(value, Rational):
         return value
     if isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value):

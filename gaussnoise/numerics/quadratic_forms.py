@@ -23,14 +23,17 @@ _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle poin
 
 
 class Curved(NamedTuple):
-    """Eigenvalues and eigenvectors of the square part of a function, in independent coordinates."""
+    """Eigenvalues and eigenvectors of the square part of a quadratic function, in new coordinates.
+
+    The function is of x = root·m, and m are the new coordinates, in which noise is independent.
+    """
 
     eigenvalues: Array
     axes: Array
 
     @classmethod
     def of(cls, function: Quadratic, root: Array) -> "Curved":
-        """Return the values and vectors for the function of m whose argument is ``root·m``."""
+        """Return the eigenvalues and eigenvectors of ``root' Q root``, Q the function's square."""
         form = root.T @ function.square @ root
         eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
         largest = float(np.abs(eigenvalues).max(initial=0.0))
@@ -39,7 +42,7 @@ class Curved(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """A quadratic function of the mean of a Gaussian, in coordinates in which it is a sum.
+    """A quadratic function of a Gaussian's mean, in coordinates in which it has no mixed terms.
 
     The function is ``Σ_j λ_j m_j² + β_j m_j + constant``. m is the mean of a Gaussian with unit
     covariance, which was observed at ``u``. λ are ``eigenvalues``, β ``slopes``.
@@ -52,25 +55,32 @@ class Law:
 
     @classmethod
     def of(cls, function: Quadratic, y: Array, root: Array, x: Array, curved: "Curved") -> "Law":
-        """Return the law of a function of ``y + root·(m − x)``, where m was observed at x."""
+        """Return ``function`` in coordinates without mixed terms, for a Gaussian observed at y.
+
+        The mean of the Gaussian is ``y + root·(m − x)``. Here m is the mean of a Gaussian of unit
+        covariance that was observed at x. ``curved`` has the eigenvalues of the function of m.
+        """
         known = y - root @ x  # the part without noise
         slopes = curved.axes.T @ (root.T @ (function.linear + 2 * function.square @ known))
         return cls(curved.eigenvalues, slopes, function.value(known), curved.axes.T @ x)
 
     @cached_property
     def estimate(self) -> float:
-        """The unbiased estimate of the function."""
+        """The unbiased estimate of the function's value at the mean."""
         return self._value(self.u) - float(self.eigenvalues.sum())
 
     @cached_property
     def variance(self) -> float:
-        """The unbiased estimate of the variance of :attr:`estimate`, raised to its least value."""
+        """The unbiased estimate of the variance of :attr:`estimate`, but at least its least value.
+
+        The variance is least if the derivatives of the function at the mean are zero.
+        """
         least = 2 * float(self.eigenvalues @ self.eigenvalues)
         return max(float(self._squared_slopes(self.u).sum()) + least, least)
 
     @property
     def has_zero(self) -> bool:
-        """Whether the function is zero at some m."""
+        """Whether the function is zero for some mean m."""
         curved = self.eigenvalues != 0
         if self.slopes[~curved].any():
             return True
@@ -85,10 +95,11 @@ class Law:
         return signs[0] * turn <= 0
 
     def tail(self) -> float:
-        """Return the probability of an estimate at most the observed one, if the function were 0.
+        """Return the probability of an estimate at most the observed one if the function is zero.
 
-        This probability depends on m. As m is unknown, it is replaced by the nearest m at which the
-        estimate would be 0, with unbiased squares of slopes.
+        The estimate is that from a new observation. Its probability depends on m. As m is unknown,
+        it is replaced by the nearest m at which the estimate would be 0, with unbiased squares of
+        slopes.
         """
         own = self._squared_slopes(self._nearest(float(self.eigenvalues.sum())))
         total, positive = float(own.sum()), np.maximum(own, 0)
@@ -99,7 +110,7 @@ class Law:
         return float((self.eigenvalues * m * m + self.slopes * m).sum()) + self.constant
 
     def _squared_slopes(self, m: Array) -> Array:
-        """Return unbiased estimates of the squared slopes at the mean, observed at m."""
+        """Return unbiased estimates of the squared derivatives at the mean, observed at m."""
         return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
 
     def _nearest(self, value: float) -> Array:
@@ -119,7 +130,10 @@ class Law:
 
 
 def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
-    """Return a root of a covariance, with independent columns, and y in its coordinates."""
+    """Return a matrix R with ``R R' = covariance`` and independent columns, and x with ``R x ≈ y``.
+
+    So x is the observed Gaussian y in coordinates in which its covariance is the identity.
+    """
     own = np.sqrt(np.diagonal(covariance))
     own = np.where(own > 0, own, 1.0)  # counts and sums of squares have very different sizes
     values, axes = np.linalg.eigh(covariance / np.multiply.outer(own, own))
@@ -129,7 +143,9 @@ def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
 
 
 def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic, float]:
-    """Return a quadratic function of x near f(root x), and a bound on most of their differences.
+    """Return a quadratic function of x near ``f(root x)``, and a bound on most differences.
+
+    The bound is on the differences between the two functions.
 
     Its coefficients are differences of f at unit vectors, at their negatives, and at sums of two.
     It is compared with f at two units along the steepest direction, and at points that are spread
@@ -164,13 +180,20 @@ def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic,
 
 
 def _poles(eigenvalues: Array) -> tuple[float, float]:
-    """Return the interval around zero in which every ``1 − λ t`` is positive."""
+    """Return the ends of the interval around zero of all t with ``1 − λ t > 0`` for every λ.
+
+    The λ are ``eigenvalues``.
+    """
     least, most = eigenvalues.min(initial=0.0), eigenvalues.max(initial=0.0)
     return 1 / least if least < 0 else -math.inf, 1 / most if most > 0 else math.inf
 
 
 def _root(f: Callable[[float], float], side: float, limit: float, step: float) -> float:
-    """Return the root of a monotone function on one side of zero, within ``limit``."""
+    """Return t with f(t) = 0 for a monotone function f, where t has the sign ``side`` (1 or −1).
+
+    The search begins at distance ``step`` from zero and stays within ``limit``. If f does not
+    change its sign there, the farthest t that was tried is returned.
+    """
     start, far = f(0.0), min(limit / 2, step)
     for _ in range(_DOUBLINGS):
         if f(side * far) * start <= 0:
@@ -182,7 +205,11 @@ def _root(f: Callable[[float], float], side: float, limit: float, step: float) -
 
 
 def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
-    """Return P(form of mean zero <= x) by a saddle point (Lugannani & Rice 1980)."""
+    """Return the probability that ``Σ_j λ_j (z_j² − 1) + b_j z_j <= x`` for standard Gaussians z_j.
+
+    λ are ``eigenvalues``, b_j² are ``squared_slopes``, and the z_j are independent. The probability
+    is approximated by a saddle point (Lugannani & Rice 1980).
+    """
 
     def cumulants(s: float) -> tuple[float, float, float]:
         """Return the cumulant generating function and its first two derivatives."""
@@ -210,7 +237,7 @@ def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
 
 @dataclass(frozen=True)
 class QuadraticRatio:
-    """A ratio of two quadratic functions of the mean of an observed Gaussian.
+    """A ratio of two quadratic functions of a Gaussian's mean, estimated from its observed value.
 
     Attributes:
         top: the numerator.
@@ -237,7 +264,7 @@ class QuadraticRatio:
         return Law.of(function, self.y, *self._standard, curved)
 
     def _less(self, r: float) -> Law:
-        """Return the law of the numerator minus r times the denominator."""
+        """Return the function "numerator minus r times denominator", without mixed terms."""
         own = None if self.bottom.square.any() else self._of_top  # independent of r
         return self._law(self.top.less(r, self.bottom), own)
 
@@ -248,7 +275,7 @@ class QuadraticRatio:
 
     @property
     def estimate(self) -> float:
-        """The ratio of the unbiased estimates; NaN if that of the denominator is zero."""
+        """The estimate of the numerator over that of the denominator; NaN if the latter is zero."""
         top, bottom = self._parts
         return top / bottom if bottom else math.nan
 
@@ -262,9 +289,9 @@ class QuadraticRatio:
         return math.sqrt(law.variance) / abs(bottom)
 
     def at_most(self, r: float) -> float:
-        """Return the probability of an estimate at most the observed one, if the ratio were r.
+        """Return the probability of an estimate at most the observed one if the true ratio is r.
 
-        Return NaN if the ratio cannot be r.
+        The estimate is that from a new observation. Return NaN if the ratio cannot be r.
         """
         law = self._less(r)
         if not law.has_zero:
@@ -272,7 +299,7 @@ class QuadraticRatio:
         return law.tail() if self._parts[1] > 0 else 1 - law.tail()
 
     def _may_vanish(self, alpha: float) -> bool:
-        """Return whether a one-sided test does not reject that the denominator is zero."""
+        """Return whether a one-sided test at level ``alpha`` accepts a denominator of zero."""
         law = self._law(self.bottom)
         if not law.has_zero:
             return False
@@ -280,7 +307,10 @@ class QuadraticRatio:
         return alpha < (1 - tail if self._parts[1] > 0 else tail)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of the interval of r that neither of two one-sided tests rejects."""
+        """Return the ends of a confidence interval: of all r that neither of two tests rejects.
+
+        The tests are one-sided, each at level (1 − ``level``)/2. Ends may be infinite.
+        """
         step = self.standard_deviation
         if not math.isfinite(step):
             return -math.inf, math.inf
@@ -319,7 +349,10 @@ class QuadraticRatio:
 
 
 def _boundary(accepted: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return the accepted number nearest to ``outside``, on the way there from ``inside``."""
+    """Return the accepted number nearest to ``outside`` by bisection, starting at ``inside``.
+
+    ``inside`` is accepted, and ``outside`` is not.
+    """
     digits = _DIGITS * abs(outside - inside)
     while abs(outside - inside) > digits:
         middle = (inside + outside) / 2

@@ -7,7 +7,7 @@ from fractions import Fraction
 # thousands of times the rounding error of the sums in them, and a millionth of the usual tolerance.
 ROUNDING_MARGIN = 2.0**-40
 SAFE_SIDE = 1 + 2.0**-30  # factor that enlarges numbers on which privacy guarantees depend
-CANCELLATION = 2.0**-45  # far above the error of 1 − Π, and above the relative error of sums
+CANCELLATION = 2.0**-45  # far above the error of 1 − Π for a product Π, and that of sums
 
 
 def rounded_up(value: Fraction) -> float:

@@ -9,7 +9,10 @@ from domains.floats import EPS, Array
 
 
 def span(points: Array) -> Array | None:
-    """Return orthonormal columns that span ``points`` (entries near one); None if they span R^d."""
+    """Return orthonormal columns, shape (d, r), that span the rows of ``points``, up to rounding.
+
+    Return None if they span all of R^d. The largest entries of ``points`` are about one.
+    """
     # in directions of smaller size, there are only rounding errors
     noise = 4 * EPS * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:
@@ -32,7 +35,7 @@ def _is_definite(squares: Array, share: float) -> bool:
 
 
 def placed(values: Array, live: NDArray[np.bool_]) -> Array:
-    """Return the values at the ``live`` coordinates, with zeros at the others."""
+    """Return an array with the rows of ``values`` where ``live`` is true, and zeros elsewhere."""
     full = np.zeros((len(live), *values.shape[1:]))
     full[live] = values
     return full

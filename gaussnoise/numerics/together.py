@@ -12,7 +12,10 @@ _CLOSE = 1e-9  # relative tolerance: sums may be computed in another order
 
 
 def _entrywise(operation: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable:
-    """Return an operation on the values of two variables, or of a variable and a constant."""
+    """Return a method for ``operation`` on the values of two variables, or of one and a number.
+
+    If ``swapped``, the operands are exchanged, as for ``2 − x``.
+    """
 
     def of(self: "_Values", other: object) -> Any:
         if not isinstance(other, _Values | int | float | np.integer | np.floating):

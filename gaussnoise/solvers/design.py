@@ -19,18 +19,20 @@ MAX_STEPS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A solver's dual solution and its ellipsoid, not yet scaled to cover the points.
+    """A solver's optimal ellipsoid and dual weights, not yet scaled to cover the points.
 
     Attributes:
-        weights: shape (N,), a probability measure λ on the points.
-        coordinate_weights: shape (d,), w >= 0 with ``‖w‖_{s*} <= 1``; ones at p = 2.
-        factor: shape (d, r), of full column rank.
+        weights: shape (N,), the dual weights λ of the points, a probability measure.
+        coordinate_weights: shape (d,), the dual weights w >= 0 of the coordinates, with ``‖w‖_{s*}
+            <= 1``, where 1/s* = 1 − 2/p; ones at p = 2.
+        factor: shape (d, r), of full column rank: L of the covariance L L' that defines the
+            ellipsoid.
         center: shape (d,), the ellipsoid's center; zeros if it may not be shifted.
         gap: upper/lower − 1 as the solver computed it.
         steps: iterations spent.
         note: one phrase that names the method, and the reason for it.
         interrupted: whether Ctrl-C ended the solve.
-        inexact: whether the remaining gap is due to an oracle's imprecise upper bound.
+        inexact: whether the remaining gap is due to an upper bound of an oracle that is not exact.
     """
 
     weights: Array
@@ -47,12 +49,15 @@ class Design:
     def closed(
         cls, weights: Array, w: Array, factor: Array, note: str, center: Array | None = None
     ) -> Self:
-        """Return a design in closed form, with no gap and no steps; its center is 0 by default."""
+        """Return a design from a closed form: no gap and no steps; its center is 0 by default."""
         center = np.zeros(len(factor)) if center is None else center
         return cls(weights, w, factor, center, 0.0, 0, note)
 
     def on_all(self, live: NDArray[np.bool_], p: float) -> Self:
-        """Return a design on all coordinates from this one, which has only the ``live`` ones."""
+        """Extend this design to all coordinates; it has only those for which ``live`` is True.
+
+        The factor and center are zero on the other coordinates.
+        """
         w = np.ones(len(live))
         if p > 2:  # only weights inside the dual ball prove a lower bound
             w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """The certified lower and upper bound so far.
+    """The number of steps so far, and the certified lower and upper bound on the error γ.
 
     Attributes:
         steps: iterations spent.
-        lower: lower bound on γ.
+        lower: lower bound on γ, the least error that any noise can have.
         upper: upper bound on γ: the error of the noise that a solve stopped now would return.
 
     >>> brackets = []
@@ -46,13 +46,16 @@ Watcher = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Watch:
-    """A list of all reports so far; each new report is also passed to ``show``."""
+    """The receiver of a solver's reports: it lists them, and passes each one to ``show``."""
 
     show: Watcher | None
     trace: list[Progress] = field(default_factory=list)
 
     def scaled(self, size: float) -> Callable[[int, float, float], None]:
-        """Return the report function of a solver whose points are ``size`` times smaller."""
+        """Return a function report(steps, lower, upper) that multiplies bounds by ``size``.
+
+        It is for a solver that works on points divided by ``size``.
+        """
 
         def report(steps: int, lower: float, upper: float) -> None:
             self.trace.append(Progress(steps, size * lower, size * upper))
@@ -74,7 +77,10 @@ _told = ContextVar("told", default=False)
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Draw no bar by default within this block: the caller reports progress, or wants no report."""
+    """Draw no progress bar by default within this block.
+
+    The caller reports progress by itself, or wants no reports.
+    """
     before = _told.set(True)
     try:
         yield
@@ -84,7 +90,7 @@ def told() -> Iterator[None]:
 
 @contextmanager
 def drawn_late(bar: "Bar") -> Iterator[None]:
-    """Draw the bar after two seconds."""
+    """Draw the bar two seconds after the block begins, if it runs that long."""
     timer = threading.Timer(_AFTER, bar.start)
     timer.daemon = True
     timer.start()
@@ -98,7 +104,7 @@ def drawn_late(bar: "Bar") -> Iterator[None]:
 
 @contextmanager
 def _drawn(bar: "Bar", asked: bool) -> Iterator[None]:
-    """Draw a bar: at once if the user asked for it, otherwise after two seconds."""
+    """Draw the bar during the block: at once if the user asked for it, else after two seconds."""
     with told(), bar if asked else drawn_late(bar):
         yield
 
@@ -112,10 +118,11 @@ def _is_silent(progress: object) -> bool:
 
 @contextmanager
 def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
-    """Yield the object that takes a solver's reports.
+    """Yield the object that receives a solver's reports.
 
-    It passes them to ``progress`` if that is a function; with True, to a progress bar; with None,
-    to a bar that is drawn after two seconds if standard error is a terminal; with False, to none.
+    If ``progress`` is a function, each report is passed to it. With True, reports are shown by a
+    progress bar; with None, by a bar that is drawn after two seconds if standard error is a
+    terminal; with False, they are not shown. ``tol`` is the gap at which the bar is full.
     """
     check_progress(progress)
     if _is_silent(progress):
@@ -207,7 +214,11 @@ Counted = Callable[[int, int], object]  # called with the amount done, and the t
 
 @contextmanager
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
-    """Yield the function that takes a task's reports; ``progress`` as in :func:`watching`."""
+    """Yield a function (done, total) that takes the reports of a task of ``total`` units.
+
+    Reports go to ``progress`` if it is a function. Otherwise they go to a progress bar: with True
+    at once, with None after two seconds on a terminal, with False never.
+    """
     check_progress(progress)
     if _is_silent(progress):
         with told():

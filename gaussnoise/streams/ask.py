@@ -73,7 +73,10 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
 
 
 def _answer(tables: "StreamTables", asked: Question, question: str, level: float) -> Answer:
-    """Return the answer to a parsed question; ``question`` is its text."""
+    """Return the answer to a question that the parser turned into ``asked``.
+
+    ``question`` is the user's text, for messages; ``level`` is the level of the intervals.
+    """
     done = len(tables)
     if isinstance(asked, Trend):
         if done < _FEWEST:

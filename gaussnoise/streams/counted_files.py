@@ -21,7 +21,7 @@ _File = tuple[str, int, int, int]  # path, inode, size, nanoseconds of the last 
 
 
 def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
-    """Return {path: tick} for the files of a table that an earlier tick counted.
+    """Return {path: tick} for the files of a table that an earlier tick (release) counted.
 
     Args:
         private: the folder of the note.
@@ -29,14 +29,14 @@ def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
         table: the new rows; rows that do not come from files are never recognised.
     """
     before = {t: files for t, files in _read(private / _NOTE).items() if t < tick}
-    seen = {name: t for t, files in before.items() for file in files for name in _names(file)}
+    seen = {name: t for t, files in before.items() for file in files for name in _keys_of(file)}
     return {
-        file[0]: seen[name] for file in _files_of(table) for name in _names(file) if name in seen
+        file[0]: seen[name] for file in _files_of(table) for name in _keys_of(file) if name in seen
     }
 
 
 def noted(private: Path, tick: int, table: object) -> None:
-    """Note the files that hold a tick's table.
+    """Add the files that a tick's table is read from to the note of counted files.
 
     Raises:
         OSError: the note cannot be written.
@@ -47,14 +47,19 @@ def noted(private: Path, tick: int, table: object) -> None:
         _write(note, {**before, tick: files})
 
 
-def _names(file: _File) -> list[tuple[str | int, ...]]:
-    """Return two keys of a file: moving it keeps one, and a new inode number keeps the other."""
+def _keys_of(file: _File) -> list[tuple[str | int, ...]]:
+    """Return two keys by which a file is recognised: by its path, and by its inode number.
+
+    A moved file keeps its inode number; a file that is copied and put back keeps its path.
+    """
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
 
 
 def _files_of(table: object) -> list[_File]:
-    """Return path, inode, size and time of change of a table's files, as they are now."""
+    """Return (path, inode, size, time of the last change) of every file that a table is
+    read from.
+    """
     found = []
     with contextlib.suppress(OSError, DataError):  # reported when the rows are read
         for path in table_files(table) if is_path(table) else ():
@@ -65,7 +70,10 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Return {tick: files}; empty if the note is missing or damaged, since it is only a help."""
+    """Return {tick number: files that this tick (release) counted} from the note.
+
+    It is empty if the note is missing or damaged.
+    """
     try:
         content = read_json(note, _MOST_BYTES)
         return {int(t): [(str(path), *map(int, of)) for path, *of in content[t]] for t in content}
@@ -74,7 +82,7 @@ def _read(note: Path) -> dict[int, list[Any]]:
 
 
 def _write(note: Path, content: Mapping[int, Sequence[_File]]) -> None:
-    """Replace the note in one step; only its owner can read it."""
+    """Replace the note of counted files in one step, by a file that only its owner can read."""
     scratch = note.with_suffix(".partial")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "w", encoding="utf-8") as file:

@@ -47,7 +47,11 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
-    """Return the content of ``stream.json``, all that later ticks need, with "format" unset."""
+    """Return the content of ``stream.json``: everything that later ticks (releases) need.
+
+    ``key`` is the random name of the stream, and ``format`` that of its table files. The entry
+    "format" is None; the caller sets it.
+    """
     query = drawn_query(plan.query)
     return {
         "format": None,
@@ -85,7 +89,12 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
 
 
 def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrategy:
-    """Return the time strategy that ``stream.json`` holds, with these ticks and norm p."""
+    """Return the time strategy, the matrix of the weights of ticks in measurements, from
+    ``stream.json``.
+
+    A tick is a release of the stream. ``record`` is the content of the file; ``over`` are the ticks
+    of the stream, and p is the error norm.
+    """
     matrix = np.zeros((over.n, over.n), dtype=np.int64)
     for t, row in enumerate(record["time_matrix"]):
         matrix[t, : t + 1] = [int(x) for x in row.split(" ")]
@@ -93,7 +102,11 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
 
 
 def multipliers_in(record: Mapping[str, Any], tables: Plan) -> dict[Type, int]:
-    """Return the multipliers that ``stream.json`` holds, by type of residual."""
+    """Return {type: integer by which measured residuals are multiplied}, from ``stream.json``.
+
+    A residual is the part of a table that no smaller table determines. Residuals of attribute sets
+    of the same type have the same multiplier.
+    """
     known, at = tables.query.multipliers.orbits, tables.schema.names.index
     return {
         known.type_of(tuple(map(at, of["attributes"]))): int(of["multiplier"])
@@ -111,9 +124,11 @@ def tick_record(
     on_outside: OnOutside,
     digests: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """Return the content of ``release.json`` of one tick; its other files must be written before.
+    """Return the content of ``release.json`` of one tick (release); its other files must be written
+    before.
 
-    ``written``: the tables "period" and "cumulative"; ``digests``: known sha256 values of files.
+    ``written`` maps "period" (the tick alone) and "cumulative" (all ticks so far) to the written
+    tables; ``digests`` are sha256 values of files, where they are known already.
     """
     names = plan.schema.names
     deviations = {
@@ -152,20 +167,25 @@ def tick_record(
 
 
 def write_record(record: Mapping[str, object], folder: Path) -> None:
-    """Write ``release.json``: the last file of a tick, so that it marks the tick as complete."""
+    """Write ``release.json`` into the folder of a tick (release). It is written last, so that it
+    marks the tick as complete.
+    """
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
 def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
-    """Return the function from a table's attributes to the standard deviations of its cells."""
+    """Return a function from a table, given by its attributes' positions, to the standard
+    deviations of its cells.
+    """
     return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
 
 
 def places_in(record: Mapping[str, Any], what: str, plan: StreamPlan) -> dict[Subset, Place]:
-    """Return the file, first row and shape of each table of a tick: the planned ones.
+    """Return {table: its file, first row and shape} for every planned table of a tick (release).
 
-    Only the record knows the rows of files that hold many tables, in the order of their writing.
+    ``record`` is ``release.json``, ``what`` is "period" or "cumulative". If files hold many tables,
+    only the record says at which row each one begins.
     """
     listed, places = record[what], dict[Subset, Place]()
     few = len(plan.tables.subsets) <= MOST_FILES
@@ -202,7 +222,9 @@ def _guarantee(plan: StreamPlan) -> dict[str, object]:
 
 
 def disclaimers(plan: StreamPlan) -> list[str]:
-    """Return the sentences on the scope of the guarantee."""
+    """Return sentences that say whom the privacy guarantee protects, against whom, and what it
+    assumes.
+    """
     whom, enforced = participation_text(plan), plan.over.enforced
     return _text.disclaimers(
         f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is "
@@ -213,7 +235,9 @@ def disclaimers(plan: StreamPlan) -> list[str]:
 
 
 def rules_of(over: Ticks) -> list[str]:
-    """Return sentences on empty ticks, late rows, corrections, and persons in several ticks."""
+    """Return sentences for users: what happens with empty ticks (releases), late rows, corrections,
+    and persons in several ticks.
+    """
     when = "Rows belong to the tick in which they arrive."
     if over.period is not None:
         late = "are counted in the tick they come in" if over.late == "carry" else "are refused"
@@ -247,7 +271,9 @@ def _corrections_of(over: Ticks) -> str:
 
 
 def tick_statement(plan: StreamPlan, tick: int) -> Notes:
-    """Return the method statement of one tick."""
+    """Return the method statement of one tick (release): the notes that are published with its
+    tables.
+    """
     return _statement(
         plan,
         f"Tick {tick} of {plan.over.n}: tables of its own rows (period), and of the rows of "
@@ -257,14 +283,16 @@ def tick_statement(plan: StreamPlan, tick: int) -> Notes:
 
 
 def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
-    """Return {name: content} of the text files of one tick."""
+    """Return {file name: content} of the text files that are published with one tick (release)."""
     one, notes = plan.one_tick, tick_statement(plan, tick)
     described = texts_of(attributes_of(one), notes, one.about)
     return {"summary.txt": summary_text(plan, tick) + "\n", **described}
 
 
 def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> Notes:
-    """Return the method statement of one table over time, from tick ``first`` to ``last``."""
+    """Return the method statement, the notes that are saved with a table over time, for the ticks
+    (releases) from ``first`` to ``last``.
+    """
     return _statement(
         plan,
         f"Ticks {first} to {last} of {plan.over.n}: for each, the rows of that tick (period), and "
@@ -288,7 +316,9 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
 
 
 def summary_text(plan: StreamPlan, tick: int) -> str:
-    """Return ``summary.txt`` of one tick."""
+    """Return the content of ``summary.txt`` of one tick (release): the budget, and the error of
+    every table.
+    """
     width = max(len("table"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [
         f"Tick {tick} of {plan.over.n}: {_text.number_of(len(plan.marginals), 'table')}, of its "

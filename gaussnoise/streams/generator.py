@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """A generator of correlated noise for the contributions of a stream, tick by tick.
+    """A generator of correlated noise for the contributions of a stream, tick (time step) by tick.
 
     Let ``clip`` bound the norm of a contribution, and let σ be the noise multiplier. Add ``σ ·
     clip`` times :meth:`next` to the contribution of each tick (in training: to the sum of clipped
@@ -78,12 +78,14 @@ class NoiseGenerator:
 
     @property
     def factor(self) -> float:
-        """The error divided by its certified lower bound."""
+        """An upper bound on the error divided by the least possible error: ``error / lower``."""
         return self.error / self.lower
 
     @property
     def buffers(self) -> int:
-        """The number of arrays kept between ticks."""
+        """The number of arrays, each of the shape of one contribution, that are kept between ticks
+        (time steps).
+        """
         return self._recursion.buffers
 
     def __repr__(self) -> str:
@@ -95,7 +97,8 @@ class NoiseGenerator:
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
-        """Return noise for the contribution of the next tick, at σ = 1.
+        """Return noise for the contribution of the next tick (time step), for the noise multiplier
+        σ = 1.
 
         Its randomness comes from the operating system.
 
@@ -142,11 +145,15 @@ class NoiseGenerator:
         return noise
 
     def toarray(self) -> Array:
-        """Return the strategy C, shape (n, n), lower triangular, as :func:`certify` takes it."""
+        """Return the strategy C, a lower triangular matrix of shape (n, n).
+
+        The noise of all ticks is C⁻¹ times independent standard normal numbers.
+        """
         return self._recursion.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that changes from tick to tick.
+        """Return everything that is needed to continue from this tick (time step) with
+        :meth:`load_state_dict`.
 
         Keep saved states of a training run as private as its noise.
         """

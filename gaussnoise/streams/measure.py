@@ -84,7 +84,10 @@ def counted(
 
 
 def check_period(over: Ticks, tick: int, rows: Counts) -> None:
-    """Refuse rows of other ticks; ``rows`` counts the table's rows by the tick they name."""
+    """Raise DataError if the table has rows of ticks (releases) that may not be counted now.
+
+    ``rows[t - 1]`` is the number of rows whose column names tick t.
+    """
     if rows[tick:].any():
         raise DataError(
             f"column {over.period!r}: expected rows of tick {tick} or before, got later ones; "
@@ -98,7 +101,11 @@ def check_period(over: Ticks, tick: int, rows: Counts) -> None:
 
 
 def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
-    """Refuse a table with rows of other ticks among those that the schema admits."""
+    """Raise DataError if the table has rows of other ticks (releases), in their column of tick
+    numbers.
+
+    Rows that the schema leaves out are not looked for. Without such a column, nothing is checked.
+    """
     used = plan.asked.used
     attributes = [*(plan.schema.attributes[i] for i in used), *over.columns]
     table, when = written_in(table, plan.schema.file), (len(used),)
@@ -109,7 +116,11 @@ def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
 
 
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
-    """Return every measured residual, with the first planned marginal that contains it."""
+    """Return {T: S} for all attribute sets T whose residual is measured.
+
+    A residual is the part of table T that no smaller table determines. It is computed from the
+    counts of S, the first planned marginal that contains T.
+    """
     parts: dict[Subset, Subset] = {}
     for S in plan.tables.subsets:
         for T in measured_parts(S, plan.query):
@@ -120,7 +131,12 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
 def measured(
     plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
 ) -> dict[Subset, list[int]]:
-    """Return the measurements of every residual at the last of these ticks, with fresh noise."""
+    """Return {T: noisy integers} for every attribute set T whose residual is measured, at the last
+    tick.
+
+    A residual is the part of table T that no smaller table determines. ``ticks`` has the exact
+    counts of all ticks (releases) so far; ``noise`` gives fresh noise.
+    """
     rows = max(int(np.abs(counts).sum()) for tables in ticks for counts in tables.values())
     noisy: dict[Subset, list[int]] = {}
     for T, S in parts_of(plan).items():
@@ -131,9 +147,10 @@ def measured(
 
 
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
-    """Return the exact counts of these ticks, weighted by the last tick's row of the strategy.
+    """Return ``Σ_i C_ti · counts_i`` over the ticks i so far, in exact integers.
 
-    ``rows``: upper bound on the sum of the absolute values of one tick's counts.
+    C is the time strategy, the lower triangular matrix of weights, and t is the last tick
+    (release). ``rows`` is an upper bound on the sum of the absolute values of one tick's counts.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     exact = exact_type(sum(map(abs, row)) * max(rows, 1))
@@ -144,9 +161,10 @@ def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> I
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
-    """Return unbiased tables of the rows of the last tick alone, from the measurements so far.
+    """Return {S: unbiased estimate of table S, counting the rows of the last tick alone}.
 
-    ``rows`` is the number of these rows; it is used only where that number is public.
+    ``ticks`` has the noisy measurements of all ticks (releases) so far. ``rows`` is the number of
+    the last tick's rows; it is used only where that number is public.
     """
     inverse = plan.strategy.row_of_inverse(len(ticks) - 1)
     residuals = {
@@ -162,9 +180,11 @@ def own_residual(
     inverse: tuple[list[int], int],
     ticks: Sequence[Sequence[int] | Integers],
 ) -> Array:
-    """Return residual T of the rows of the last tick alone, from the measurements of T so far.
+    """Return the estimated residual of table T for the rows of the last tick (release) alone.
 
-    ``inverse``: that tick's row of C⁻¹ as integers, and the unit by which they are divided.
+    A residual is the part of table T that no smaller table determines. ``ticks`` has its noisy
+    measurements at all ticks so far. ``inverse`` is the last tick's row of C⁻¹ (C is the time
+    strategy): integers, and the unit that divides them.
     """
     weights, unit = inverse
     count = query.rows(T)
@@ -183,6 +203,10 @@ def own_residual(
 def own_table(
     query: ResidualQuery, S: Subset, residuals: Mapping[Subset, Array], rows: int
 ) -> Array:
-    """Return a table of the rows of the last tick alone; ``rows`` as for :func:`estimated`."""
+    """Return table S for the rows of the last tick (release) alone: the sum of its residuals.
+
+    A residual is the part of a table that no smaller table determines. ``rows`` is the number of
+    these rows; it is used only where that number is public.
+    """
     exact = np.array(0.0 if () in query.multipliers else float(rows))
     return table_of(S, exact, {T: residuals[T] for T in measured_parts(S, query)}, query)

@@ -1,4 +1,7 @@
-"""The public function that makes a noise generator of few states for a workload over time."""
+"""The public function that makes noise generators for workloads over time.
+
+A generator keeps few arrays, called states, between ticks.
+"""
 
 import math
 import warnings
@@ -32,7 +35,8 @@ def noise(
     error: Literal["mean", "max"] = "mean",
     participation: AbstractPatterns | None = None,
 ) -> NoiseGenerator:
-    """Return a generator of correlated noise that keeps few arrays, called states, between ticks.
+    """Return a generator of correlated noise that keeps few arrays, called states, between ticks
+    (time steps).
 
     Its ``factor`` is a proven bound on its error relative to the best possible noise. If people may
     take part more than once, all coefficients are chosen for that, tick by tick, and the

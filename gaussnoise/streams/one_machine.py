@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 @final
 @dataclass(frozen=True, eq=False)
 class Commit(AbstractCommit):
-    """The committed counts and measurements of one tick.
+    """The exact counts and noisy measurements of one tick (release), as they are on disk.
 
     Attributes:
         counts: exact counts of every planned marginal.
@@ -43,7 +43,7 @@ class Commit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of all noisy measurements, one residual after another."""
+        """The sha256 of all noisy measurements of the tick (release), as a JSON list."""
         values = [list(values) for values in self.noisy.values()]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -51,7 +51,8 @@ class Commit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class OneMachine(AbstractMaker[Commit]):
-    """The maker that counts rows, adds noise and writes tables of ticks on this machine.
+    """The object that counts rows, adds noise and writes the tables of ticks (releases), on this
+    machine alone.
 
     Attributes:
         plan: the plan of the stream.
@@ -69,11 +70,17 @@ class OneMachine(AbstractMaker[Commit]):
 
     @property
     def most_bytes(self) -> int:
-        """The largest size in bytes of a commit: all counts and measurements of a tick."""
+        """An upper bound on the size in bytes of the file that holds the counts and measurements of
+        a tick (release).
+        """
         return 2**20 + 32 * self.plan.tables.dim + 256 * self.plan.query.count
 
     def read(self, content: Any, sha256: str) -> Commit:
-        """Return a commit; its tables must have all cells and sum to the same number of rows."""
+        """Return the counts and measurements of a tick (release) from ``content``, the parsed file.
+
+        Raise ValueError unless every table has all cells, and all tables count the same number of
+        rows.
+        """
         plan = self.plan
         subsets, parts = plan.tables.subsets, list(parts_of(plan))
         shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]
@@ -91,7 +98,10 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, content.get("registry"), counts, noisy)
 
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
-        """Count, draw and commit a tick; noisy integers are on disk before they are returned."""
+        """Count the rows of a tick (release), draw noise, and return counts and measurements.
+
+        They are on disk before this method returns. ``commits`` are those of all earlier ticks.
+        """
         plan, private = self.plan, self.state.private
         turn = turn_of(private, plan.over, [commit.registry for commit in commits])
         counts = counted(plan.one_tick, plan.over, tick, self.table, self.on_outside, turn)
@@ -111,7 +121,9 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, registry.get("registry"), counts, noisy)
 
     def write(self, folder: Path, commits: list[Commit]) -> None:
-        """Write the tables of the last committed tick, one after another, and its other files."""
+        """Write the tables, texts and record of the last committed tick (release) into
+        ``folder``.
+        """
         plan, tick = self.plan, len(commits)
         folder.mkdir(exist_ok=True)
         own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
@@ -140,4 +152,6 @@ class OneMachine(AbstractMaker[Commit]):
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
 
     def tidy(self, commits: list[Commit]) -> None:
-        """Delete nothing: a tick is committed as one file, so no partial work is left."""
+        """Do nothing: a tick (release) is committed as one file, so no partial work is left to
+        delete.
+        """

@@ -114,22 +114,27 @@ class StreamPlan(AbstractPlan):
 
     @property
     def rho(self) -> float:
-        """The ρ of zero-concentrated differential privacy, for all ticks together."""
+        """The ρ (zero-concentrated differential privacy) that all ticks (releases) together may
+        cost.
+        """
         return self.one_tick.rho
 
     @property
     def integers(self) -> int:
-        """The number of noisy integers drawn in all ticks together."""
+        """The number of noisy integers that all ticks (releases) together draw."""
         return self.over.n * self.one_tick.query.count
 
     @property
     def needs_executors(self) -> bool:
-        """Whether the stream is too large for one machine: see ``start(…, executors=True)``."""
+        """Whether the stream is too large for one machine, and so needs ``start(…,
+        executors=True)``.
+        """
         return max(self.integers, self.tables.dim) > MOST_HERE
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """The approximate hours of one executor core for each table, in all ticks together.
+        """The approximate hours of one executor core for each table, in all ticks (releases)
+        together.
 
         The keys are names of attributes; counting is not included. Every tick reads the counts and
         measurements of all earlier ticks.
@@ -143,7 +148,9 @@ class StreamPlan(AbstractPlan):
 
     @property
     def privacy_unit(self) -> str:
-        """The unit that the budget protects, in words."""
+        """The unit that the budget protects, as text, for example a person's rows in at most k
+        ticks (releases).
+        """
         k, b, rows = self.over.most_reports, self.over.apart, self.rows_per_person
         if self.person is not None:
             one = f"{self.one_tick.privacy_unit} in each of at most {k} ticks"
@@ -157,7 +164,9 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def query(self) -> ResidualQuery:
-        """The integer query of one tick's tables, with the scale of the noise of every tick."""
+        """The integer query that is measured on the tables of each tick (release), with the noise
+        scale of the stream.
+        """
         one = self.one_tick.query
         if self.multipliers is not None:
             one = one.with_multipliers(self.multipliers, self.neighbors)
@@ -166,12 +175,14 @@ class StreamPlan(AbstractPlan):
 
     @property
     def scale(self) -> float:
-        """The standard deviation of the noise on every integer."""
+        """The standard deviation of the noise on every measured integer."""
         return drawn_query(self.query).scale
 
     @cached_property
     def rho_charged(self) -> float:
-        """The ρ of all ticks' noise for one person's reports, by OpenDP's privacy map."""
+        """The ρ that all ticks (releases) together cost for one person, as OpenDP's privacy map
+        computes it.
+        """
         query = drawn_query(self.query)
         if query.scale < TABLE_STEPS:
             raise GaussNoiseError(
@@ -185,7 +196,7 @@ class StreamPlan(AbstractPlan):
         return charged
 
     def spent(self, ticks: int) -> float:
-        """Return the ρ of one person's rows in any window of this many successive ticks.
+        """Return the ρ that one person's rows cost in any ``ticks`` successive ticks (releases).
 
         For example, 12 monthly, 52 weekly or 365 daily ticks give the cost of a person's rows of
         one year. If participation is enforced, the result is the ρ of all rows: without the rows of
@@ -214,18 +225,21 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """The complete request as plain data: the same on any machine."""
+        """All arguments of the plan as plain data; a ledger of budgets stores and compares them."""
         return self.one_tick.request | {"ticks": self.over.as_dict()}
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts about the stream that its texts and tables state."""
+        """The facts about the stream (guarantee, noise, error) from which its texts and tables are
+        written.
+        """
         from .text import facts_of_stream
 
         return facts_of_stream(self)
 
     def covariance(self, weights: "ArrayLike") -> TableCovariance:
-        """Return the noise covariance of a weighted sum of ticks, over the cells of all tables.
+        """Return the noise covariance of a weighted sum of ticks (releases), over the cells of all
+        tables.
 
         Args:
             weights: the weights of ticks 1, 2, …: at most n numbers.
@@ -241,12 +255,15 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def _counts(self) -> Marginals:
-        """The planned marginals as counts of all cells, even if other queries are planned."""
+        """The planned marginals with all of their cells, also if other queries of them are
+        planned.
+        """
         return Marginals(self.schema.sizes, self.tables.subsets)
 
     @cached_property
     def time_covariance(self) -> Array:
-        """The covariance of one cell's estimates between all pairs of ticks, shape (n, n).
+        """The covariance of one cell's estimates between all pairs of ticks (releases), shape (n,
+        n).
 
         It is in units of the cell's variance at tick 1. The covariance of any two cells at two
         ticks s and t is their covariance at tick 1 times entry (s, t).
@@ -255,7 +272,8 @@ class StreamPlan(AbstractPlan):
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
 
     def standard_deviation(self, *names: str, ticks: tuple[int, int]) -> float:
-        """Return the standard deviation of a cell's count over the ticks from first to last.
+        """Return the standard deviation of a cell that counts the rows of the ticks (releases) from
+        first to last.
 
         The cell is one of the table of these attributes. If other queries than cells are planned,
         the deviations of cells differ, and this is their root mean square.
@@ -268,11 +286,15 @@ class StreamPlan(AbstractPlan):
         return math.sqrt(self.covariance(self.window(*ticks)).mean_variance(S))
 
     def half_width(self, *names: str, ticks: tuple[int, int], level: float = 0.95) -> float:
-        """Return half the length of a confidence interval for the cells of this table and ticks."""
+        """Return half the length of the confidence intervals for the cells of one table.
+
+        ``names`` are the attributes of the table, which counts the rows of the ticks from first to
+        last.
+        """
         return quantile(level) * self.standard_deviation(*names, ticks=ticks)
 
     def window(self, first: int, last: int) -> Array:
-        """Return the weights of a sum over ticks: 1 from first to last, 0 before.
+        """Return the weights of a sum over ticks (releases): 1 from first to last, 0 before.
 
         Raises:
             ParameterError: there are no such ticks.
@@ -285,7 +307,9 @@ class StreamPlan(AbstractPlan):
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
     def weights(self, given: "ArrayLike") -> Array:
-        """Return the weights of ticks as an array, after checking them."""
+        """Return the user's weights of ticks (releases) as an array; raise ParameterError if they
+        are not valid.
+        """
         try:
             weights = np.array(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -304,12 +328,14 @@ class StreamPlan(AbstractPlan):
 
     @property
     def error(self) -> float:
-        """The p-norm of the deviations of all (weighted) cells in all answers over time."""
+        """The p-norm of the standard deviations of all (weighted) cells of all answers over
+        time.
+        """
         return self.one_tick.error * self.strategy.error
 
     @property
     def gap(self) -> float:
-        """The relative gap: an upper bound on the excess over the least possible error.
+        """The relative gap: an upper bound on ``error / least possible error − 1``.
 
         It combines the gaps of the tables and of the time strategy. In every p-norm, the optimum of
         a Kronecker product of workloads is the product of the optima: the product of two
@@ -373,7 +399,8 @@ class StreamPlan(AbstractPlan):
         )
 
     def check(self, table: object, number: int | None = None) -> "CheckResult":
-        """Return how many rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
+        """Return how many rows of a tick (release) would be left out: see :meth:`Plan.check`. NOT
+        private.
 
         The rule ``on_outside`` does not apply to rows of other ticks: :class:`Ticks` says whether
         they are refused or carried.
@@ -408,7 +435,8 @@ class StreamPlan(AbstractPlan):
         *,
         on_outside: OnOutside = "refuse",
     ) -> "StreamTables":
-        """Return the first ticks with floating-point noise from ``rng``: for studies, NOT private.
+        """Return the first ticks (releases) with floating-point noise from ``rng``: for studies,
+        NOT private.
 
         Args:
             tables: the rows of ticks 1, 2, …
@@ -430,7 +458,9 @@ class StreamPlan(AbstractPlan):
         return simulated(self, tables, draw, on_outside=on_outside)
 
     def dp_event(self) -> "DpEvent":
-        """Return the cost of the stream as an event of ``dp-accounting``, which composes it."""
+        """Return the cost of the whole stream as an event that the package dp-accounting can
+        compose.
+        """
         return dp_event(self.rho_charged)
 
     def __str__(self) -> str:
@@ -440,7 +470,10 @@ class StreamPlan(AbstractPlan):
 
 
 def drawn_query(query: ResidualQuery) -> IntegerQuery:
-    """Return the query whose integers get noise; refuse plans of tables that no row can change."""
+    """Return the integer query to which noise is added.
+
+    Raise ParameterError if there is none, because no row can change the planned tables.
+    """
     if query.query is None:
         raise ParameterError(
             "plan: a stream needs tables that rows can change; hint: release these once, they are "
@@ -455,7 +488,9 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """Return the plan of a stream with these tables at every tick, and the best known strategy.
+    """Return the plan of a stream that publishes these tables at every tick (release).
+
+    Without ``strategy``, the best known time strategy is chosen.
 
     A stream that is read from disk gives the strategy and multipliers with which it was begun.
 
@@ -504,7 +539,12 @@ def continual(
 
 
 def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, int]]:
-    """Return the tables' query on a lattice coarse enough to leave bits for the time strategy."""
+    """Return the query of one tick's tables, and its integer multipliers, rounded to a coarser
+    lattice.
+
+    The integers of the time strategy multiply its integers too, and all noise must fit into 64
+    bits.
+    """
     query = tables.query
     drawn_query(query)
     known = {kind: int(s) for kind, s in query.multipliers.values_by_type.items()}
@@ -522,7 +562,10 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return the bits of the norm of C's longest column: as many as 64-bit noise allows."""
+    """Return how many binary digits the norms of the columns of C, the time strategy, may have.
+
+    With more digits, the noise would not fit into 64-bit integers.
+    """
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
     )

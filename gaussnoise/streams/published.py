@@ -19,7 +19,10 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def stored(
     state: State, plan: StreamPlan, on_outside: OnOutside, what: str, tick: int
 ) -> StoredTables:
-    """Return the published tables of one tick; ``what`` is "cumulative" or "period".
+    """Return the published tables of one tick (release).
+
+    ``what`` is "period" for the tables of the tick's own rows, "cumulative" for those of all rows
+    so far.
 
     Raises:
         StreamError: files are missing, changed, or do not follow from the plan.
@@ -67,7 +70,9 @@ def _disagreement(
     written: Mapping[str, StoredTables],
     record: Mapping[str, Any],
 ) -> str | None:
-    """Describe how a tick's record or text files differ from the plan; None if they agree."""
+    """Return text that says how a tick's record or text files differ from those that the plan
+    gives; None if they agree.
+    """
     folder, measured = state.tick_folder(tick), record["measurements_sha256"]
     if not _SHA256.fullmatch(measured):
         raise ValueError

@@ -47,7 +47,8 @@ Records = NDArray[np.void]
 @final
 @dataclass(frozen=True, eq=False)
 class Registry:
-    """Records of all persons who were counted so far.
+    """The persons who were counted so far: for each, the number of ticks (releases) and the last
+    tick.
 
     Attributes:
         key: the key of the hashes.
@@ -61,16 +62,25 @@ class Registry:
 
     @classmethod
     def new(cls) -> "Registry":
-        """Return an empty registry, with a new key."""
+        """Return a registry without persons, with a new random key for the hashes."""
         return cls(secrets.token_bytes(KEY_BYTES), None, np.zeros(0, dtype=_RECORD))
 
     def blocks(self) -> Iterator[Records]:
-        """Yield all records in order, in blocks; at least one block, which may be empty."""
+        """Yield the records of all persons, in the order of their hashes, in blocks of bounded
+        size.
+
+        There is at least one block, which may be empty.
+        """
         for start in range(0, max(len(self.records), 1), _AT_ONCE):
             yield np.array(self.records[start : start + _AT_ONCE])
 
     def beside(self, digests: Digests) -> Iterator[tuple[Records, Digests]]:
-        """Yield every block of records, with the sorted hashes that fall into its range."""
+        """Yield (block of records, the part of ``digests`` in the block's range of hashes), for all
+        blocks.
+
+        ``digests`` are sorted hashes of persons. A record is that of one person: a hash, the number
+        of ticks (releases) that counted rows, and the last of them.
+        """
         begin = 0
         for start, block in enumerate(self.blocks(), 1):
             following = self.records["digest"][start * _AT_ONCE : start * _AT_ONCE + 1]
@@ -82,7 +92,7 @@ class Registry:
 @final
 @dataclass(eq=False)
 class Turn(AbstractAdmission):
-    """The rule that decides which persons one tick counts; it remembers whom it admitted.
+    """The rule that decides which persons one tick (release) counts; it remembers whom it admitted.
 
     Attributes:
         registry: the registry after the tick before.
@@ -100,11 +110,14 @@ class Turn(AbstractAdmission):
 
     @property
     def key(self) -> bytes:
-        """The secret key of the hashes."""
+        """The secret key with which persons' names are hashed."""
         return self.registry.key
 
     def check_kind(self, kind: str) -> None:
-        """Refuse another type of person ids than at earlier ticks: no one would be recognised."""
+        """Raise DataError if persons' ids have another type than at earlier ticks (releases).
+
+        The hashes of ids of another type differ, so the registry would recognise no person.
+        """
         if self.registry.kind not in (None, kind):
             raise DataError(
                 f"persons: expected {self.registry.kind}, as at the first tick, got {kind}: the "
@@ -114,7 +127,11 @@ class Turn(AbstractAdmission):
         self.kind = kind
 
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return, for each of these persons, whether this tick may count their rows."""
+        """Return, for each person, given by a hash, whether this tick (release) may count the
+        person's rows.
+
+        Remember those whom it may count.
+        """
         order = np.argsort(digests, kind="stable")
         ordered, found = digests[order], np.empty(len(digests), dtype=bool)
         blocks = self.registry.beside(ordered)
@@ -132,7 +149,10 @@ class Turn(AbstractAdmission):
         return allowed
 
     def blocks(self) -> Iterator[Records]:
-        """Yield the records after this tick, in order of hashes."""
+        """Yield the records of the registry of persons after this tick (release), in blocks.
+
+        They are in the order of their hashes.
+        """
         for block, digests in self.registry.beside(self.counted):
             known, places = _places(block, digests)
             block["ticks"][places[known]] += 1
@@ -142,12 +162,14 @@ class Turn(AbstractAdmission):
             yield np.insert(block, places[~known], new)
 
     def after(self) -> Registry:
-        """Return the registry after this tick, in memory."""
+        """Return the registry of persons after this tick (release); its records are in memory, not
+        in a file.
+        """
         return Registry(self.key, self.kind, np.concatenate([*self.blocks()]))
 
 
 def _distinct(parts: Sequence[Digests]) -> Digests:
-    """Return the distinct hashes of several sorted arrays, sorted."""
+    """Return the hashes of several sorted arrays as one sorted array, each hash once."""
     every = np.concatenate(parts)
     every.sort(kind="stable")  # quick where parts are sorted
     first = np.ones(len(every), dtype=bool)
@@ -156,7 +178,11 @@ def _distinct(parts: Sequence[Digests]) -> Digests:
 
 
 def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return which of the sorted hashes a block has, and the index of each in the block."""
+    """Return, for each of the sorted hashes, whether the block of records has it, and the index
+    there.
+
+    For a hash that is missing, the index is where its record would be inserted.
+    """
     own = np.ascontiguousarray(block["digest"])
     places = np.searchsorted(own, digests)
     known = np.zeros(len(digests), dtype=bool)
@@ -169,14 +195,19 @@ def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArra
 
 
 def begun(private: Path) -> None:
-    """Write an empty registry for a new stream; replace one that a killed start left."""
+    """Write the file of an empty registry of persons for a new stream.
+
+    If a start of the stream was interrupted, replace the file that it left.
+    """
     forgotten(private)
     registry = Registry.new()
     _write(_file(private, 0), registry, registry.blocks())
 
 
 def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | None:
-    """Return the rule of the next tick; None if the stream does not enforce participation.
+    """Return the rule that decides which persons the next tick (release) counts.
+
+    None if the stream does not enforce limits on participation.
 
     Args:
         private: the private folder of the stream.
@@ -214,7 +245,10 @@ def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | 
 
 
 def written(private: Path, turn: Turn | None) -> dict[str, str]:
-    """Write the registry after a tick; return the entry that the tick's commit must hold."""
+    """Write the file of the registry of persons after a tick (release).
+
+    Return {"registry": sha256 of the file}; without a registry (``turn`` is None), return {}.
+    """
     if turn is None:
         return {}
     file = _file(private, turn.tick)
@@ -223,14 +257,17 @@ def written(private: Path, turn: Turn | None) -> dict[str, str]:
 
 
 def tidied(private: Path, over: Ticks, done: int) -> None:
-    """Delete all registry files but that of the last tick done; after tick n, delete all."""
+    """Delete the files of the registry of persons, except the one after tick number ``done``.
+
+    After the last tick (release) of the stream, delete all.
+    """
     for file in _files(private):
         if done == over.n or file != _file(private, done):
             remove(file)
 
 
 def forgotten(private: Path) -> None:
-    """Delete the registry, with its key.
+    """Delete all files of the registry of persons, with the key of its hashes.
 
     Raises:
         OSError: a file cannot be deleted.
@@ -248,7 +285,10 @@ def _files(private: Path) -> list[Path]:
 
 
 def _write(file: Path, registry: Registry, blocks: Iterator[Records]) -> str:
-    """Write a registry file that only its owner can read, in one step; return its sha256."""
+    """Write a registry of persons to a file, in one step, and return the file's sha256.
+
+    Only its owner can read the file.
+    """
     header = {
         "format": _FORMAT,
         "warning": _WARNING,

@@ -20,7 +20,8 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks
+    (time steps), for the matrix X = ``gram``.
 
     Any two ticks of a set are at least ``apart`` ticks apart.
 
@@ -51,19 +52,22 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
     k, own = who.most, np.diagonal(sizes)
     between = sizes * who.meet()
     if k == 1 or not between.any():
-        return _most(own[None, :], k, apart)[0]
+        return _largest_sums(own[None, :], k, apart)[0]
     if k == 2:
         pairs = (own[:, None] + own + 2 * between)[who.meet()]
         return max(int(own.max()), int(pairs.max()))
     if who.count * k**2 <= _MOST_PAIRS:
         return _largest_of_all(sizes, _sets(who))
     shares = between, 2 * np.tril(between), 2 * np.triu(between)
-    rows = (own + np.array(_most(part, k - 1, apart), dtype=sizes.dtype) for part in shares)
-    return min(_most(row[None, :], k, apart)[0] for row in rows)
+    rows = (own + np.array(_largest_sums(part, k - 1, apart), dtype=sizes.dtype) for part in shares)
+    return min(_largest_sums(row[None, :], k, apart)[0] for row in rows)
 
 
-def _most(weights: Integers, k: int, apart: int) -> list[int]:
-    """Return every row's largest sum of at most k weights >= 0 that are ``apart`` columns apart."""
+def _largest_sums(weights: Integers, k: int, apart: int) -> list[int]:
+    """Return for every row the largest sum of at most k of its entries, which are not negative.
+
+    The chosen entries are at least ``apart`` columns apart.
+    """
     rows, n = weights.shape
     before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j columns
     for _ in range(k):
@@ -80,7 +84,11 @@ def _sets(who: Apart) -> NDArray[np.intp]:
 
 
 def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
-    """Return the largest sum of ``sizes`` over pairs of one set, where sets are padded with n."""
+    """Return the largest sum, over all sets, of ``sizes[i, j]`` over all pairs i, j of members of
+    one set.
+
+    Each row of ``sets`` has the ticks of one set, filled up with n, which adds nothing.
+    """
     padded = np.zeros((len(sizes) + 1,) * 2, dtype=sizes.dtype)
     padded[:-1, :-1] = sizes
     totals = sum(padded[i, j] for i in sets.T for j in sets.T)
@@ -90,7 +98,10 @@ def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
 def worst_reports(
     gram: Array, reports: int, apart: int, signed: bool
 ) -> dict[tuple[float, ...], float]:
-    """Return vectors of reports (0, 1, or −1 if signed, per tick) with their squared changes.
+    """Return {vector: squared change of all measurements} for vectors of reports.
+
+    A report is a person's rows in one tick. A vector has 1, or −1 if ``signed``, at the ticks in
+    which a person reports, and 0 elsewhere.
 
     They change measurements much, but not provably most: each starts from one tick, and adds the
     report that increases the change most, again and again. A search for strategies uses them.

@@ -45,7 +45,15 @@ from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
 from .series import SeriesTable
-from .state import MOST_BYTES, AbstractMaker, C, State, made, unmade, write_private
+from .state import (
+    MOST_BYTES,
+    AbstractMaker,
+    C,
+    State,
+    create_folders,
+    delete_empty_folders,
+    write_private,
+)
 from .tables import StreamTables, combined, what_of, window
 from .ticks import Ticks
 
@@ -65,7 +73,8 @@ _LEDGER = "ledger.json"  # a file of the private folder that holds the ledger's 
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A release of tables over time, in a folder.
+    """A stream in a folder: at every tick (release), new rows are counted, and tables are
+    published.
 
     ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
     counts of every tick, which later ticks need; only its owner may read it. Keep it as
@@ -140,7 +149,8 @@ class Stream:
     def tick(
         self, table: object, *, number: int | None = None, same_file: bool = False
     ) -> TableRelease:
-        """Count the new rows of one tick, and publish the tables of the tick and of all so far.
+        """Count the new rows of one tick (release), and publish the tables of the tick and of all
+        so far.
 
         Args:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
@@ -254,7 +264,9 @@ class Stream:
             registry.forgotten(self.state.private)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
-        """Return the maker of ticks that counts these rows: on this machine or by executors."""
+        """Return the object that counts these rows, draws noise and writes ticks (releases): on
+        this machine or by Spark's executors.
+        """
         if self.layout_sha256 is None:
             from .one_machine import OneMachine
 
@@ -268,7 +280,10 @@ class Stream:
     def _publish(
         self, tick: int, commits: list[C], maker: AbstractMaker[C], ledger: Ledger | None
     ) -> None:
-        """Draw a tick unless it is committed already, and publish its folder."""
+        """Publish the folder of a tick (release), from measurements that are on disk.
+
+        If there are none yet, first count the rows, draw noise and write both to disk.
+        """
         target = self.state.tick_folder(tick)
 
         def write(folder: Path) -> None:
@@ -291,9 +306,10 @@ class Stream:
             )
 
     def _charged_to(self) -> Ledger | None:
-        """Return the stream's ledger, with the purpose and approval of its charge as a note.
+        """Return the ledger to which the stream was charged; None if there is none.
 
-        A note that the ledger object has already is kept. Refuse a stream that was not charged.
+        The entries of ticks get the purpose and approval of that charge as a note, unless the
+        ledger object has a note already. Raise LedgerError if the stream was not charged.
         """
         if self.id is None:
             return None
@@ -317,7 +333,7 @@ class Stream:
         return self.ledger if self.ledger.note.lines else self.ledger.noted(**Note(*note).lines)
 
     def __len__(self) -> int:
-        """Return the number of published ticks."""
+        """Return the number of published ticks (releases) of the stream."""
         return self.state.published()
 
     @property
@@ -335,43 +351,63 @@ class Stream:
         return StreamTables(self.plan, True, periods, backend, self.on_outside)
 
     def _total(self, tick: int, backend: "EagerAllowed") -> TableRelease:
-        return self._of_one(tick, "cumulative", 1, backend)
+        return self._from_folder(tick, "cumulative", 1, backend)
 
-    def _of_one(
+    def _from_folder(
         self, tick: int, which: str, first: int, backend: "EagerAllowed" = "pyarrow"
     ) -> TableRelease:
-        """Return tables from the folder of ``tick``: rows of ticks ``first`` to ``tick``."""
+        """Return the tables of the rows of ticks (releases) ``first`` to ``tick``, from the folder
+        of ``tick``.
+
+        ``which`` is "period" or "cumulative", the part of the folder to read.
+        """
         weights = window(self.plan, first, tick, len(self))
         tables = stored(self.state, self.plan, self.on_outside, which, tick)
         found = tables if self.plan.needs_executors else dict(tables)
         return combined(self.plan, weights, found, what_of(first, tick), backend, self.on_outside)
 
     def period(self, tick: int) -> TableRelease:
-        """Return :meth:`StreamTables.period`, after the files of that tick are checked."""
-        return self._of_one(tick, "period", tick)
+        """Return the counts of the rows of one tick (release), after its files are checked."""
+        return self._from_folder(tick, "period", tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """Return :meth:`StreamTables.total`, after the files of that tick are checked."""
+        """Return the counts of all rows up to a tick (release), by default the last one, after its
+        files are checked.
+        """
         return self._total(len(self) if tick is None else tick, "pyarrow")
 
     def difference(self, later: int, earlier: int) -> TableRelease:
-        """Return :meth:`StreamTables.difference`."""
+        """Return the counts of the rows of ticks ``earlier + 1`` to ``later``."""
         return self.tables.difference(later, earlier)
 
     def combined(self, weights: "ArrayLike") -> TableRelease:
-        """Return :meth:`StreamTables.combined`."""
+        """Return ``Σ_t weights[t] · (counts of tick t)``, as :meth:`StreamTables.combined`
+        describes.
+        """
         return self.tables.combined(weights)
 
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
-        """Return :meth:`StreamTables.contrast`."""
+        """Return a linear combination of cells of several ticks (releases), with its exact standard
+        deviation.
+
+        See :meth:`StreamTables.contrast`.
+        """
         return self.tables.contrast(weights)
 
     def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
-        """Return :meth:`StreamTables.contrasts`."""
+        """Return several linear combinations of cells of several ticks (releases), with their exact
+        covariance.
+
+        See :meth:`StreamTables.contrasts`.
+        """
         return self.tables.contrasts(combinations)
 
     def series(self, asked: "Names | Callable[[TableRelease], AbstractEstimates]") -> SeriesTable:
-        """Return :meth:`StreamTables.series`."""
+        """Return one table, or a function of tables, for each tick (release) so far, with the tick
+        as first axis.
+
+        See :meth:`StreamTables.series`.
+        """
         return self.tables.series(asked)
 
     def __repr__(self) -> str:
@@ -388,7 +424,10 @@ def started(
     on_outside: OnOutside,
     executors: bool,
 ) -> Stream:
-    """Begin a stream as :meth:`StreamPlan.start` describes."""
+    """Create the folder of a stream, charge the ledger, and return the stream.
+
+    The arguments are those of :meth:`StreamPlan.start`.
+    """
     from ..tables.release.publish import check_outside
 
     plan.schema.check_confirmed("start")
@@ -422,7 +461,7 @@ def started(
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
     _planned(json.loads(text), folder)  # a stream that could not be opened is not charged
-    made(folder)
+    create_folders(folder)
     try:
         if plan.over.enforced and not os.path.lexists(folder / "stream.json"):
             registry.begun(folder / "private")
@@ -450,12 +489,16 @@ def started(
         if not os.path.lexists(folder / "stream.json"):
             (folder / "private" / _LEDGER).unlink(missing_ok=True)
             registry.forgotten(folder / "private")
-            unmade(folder)
+            delete_empty_folders(folder)
         raise
 
 
 def checked(plan: StreamPlan, table: object, number: int | None) -> "CheckResult":
-    """Return the rows that a tick would leave out, as :meth:`StreamPlan.check` describes."""
+    """Return how many rows of ``table`` a tick (release) would leave out; ``number`` is that of the
+    tick, if known.
+
+    See :meth:`StreamPlan.check`.
+    """
     from ..tables.release import publish
     from .measure import check_ticks
 
@@ -472,7 +515,10 @@ def simulated(
     *,
     on_outside: OnOutside,
 ) -> StreamTables:
-    """Return tables of ticks with ``count`` noise values from ``draw(count)``: NOT private."""
+    """Return the tables of the first ticks (releases) with simulated noise: NOT private.
+
+    ``tables`` has the rows of every tick; ``draw(count)`` returns that many noise values.
+    """
     from ..tables.reading.frames import frame_backend
     from ..tables.release.publish import check_outside
     from .measure import counted, estimated, measured
@@ -498,7 +544,7 @@ def simulated(
 
 
 def _opened(folder: Path, ledger: Ledger | None) -> Stream:
-    """Return the stream in a folder."""
+    """Return the stream that a folder holds; ``ledger`` is needed only if its path has changed."""
     try:
         record = read_json(folder / "stream.json", MOST_BYTES)
     except (OSError, ValueError) as error:
@@ -517,7 +563,10 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
-    """Return the plan, key, file format and ``on_outside`` rule that ``stream.json`` holds."""
+    """Return the plan, key, file format and ``on_outside`` rule that are stored in ``stream.json``.
+
+    Raise OutputError if the plan, made again from the record, does not give the same record.
+    """
     try:
         if record["format"] != FORMAT:
             raise another_format("open", FORMAT, folder)
@@ -579,7 +628,10 @@ def check_size(function: str, plan: StreamPlan) -> None:
 
 
 def _protected(plan: StreamPlan) -> Protected:
-    """Return what a stream's budget protects; limits on reports only where they restrict it."""
+    """Return the unit that the stream's budget protects, as a ledger records it.
+
+    Limits on the ticks of a person are part of it only where they restrict a person.
+    """
     reports, rows, person = plan.over.most_reports, plan.rows_per_person, plan.person
     always = reports == plan.over.n or plan.over.enforced
     if always if person is not None else (reports == rows == 1):

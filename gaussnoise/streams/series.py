@@ -42,7 +42,10 @@ _SPAN, _PERIOD, _CUMULATIVE = "span", "period", "cumulative"
 @final
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """The stream and question of a series; None after unpickling, as in :class:`CellForms`."""
+    """The stream, and the question asked of it, from which a series of tables was made.
+
+    Both are None after unpickling: a pickled series does not hold its stream.
+    """
 
     tables: "StreamTables | None"
     asked: Callable[[TableRelease], AbstractEstimates] | None
@@ -57,7 +60,8 @@ class _Source:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesTable(AbstractEstimates):
-    """A table at every tick of a stream: the tick is its first attribute.
+    """The tables of all ticks (time steps) of a stream as one table, whose first attribute is the
+    tick.
 
     All methods of tables also compare ticks, with the exact covariance of the noise: ``contrast``,
     ``difference("tick", 7, 3)``, ``ratio``, ``to_frame``, ``top``, ``plot``.
@@ -117,7 +121,9 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def counted(self) -> str:
-        """The rows or persons that each table of the series counts, in words."""
+        """The rows or persons that each table of the series counts, as text, such as "rows of each
+        tick".
+        """
         lengths, noun = {last - first + 1 for first, last in self.windows}, self.noun
         if lengths == {1}:
             return f"{noun} of each tick"
@@ -132,7 +138,7 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def which(self) -> str:
-        """The first and last tick of the series, in words."""
+        """The first and last tick (time step) of the series as text, such as "ticks 1 to 6"."""
         first, last = self.labels[0][0], self.labels[0][-1]
         return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
@@ -143,7 +149,7 @@ class SeriesTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for every number.
+        """Return a confidence interval for every number of the series.
 
         Each holds at this level alone, or all ticks and cells together if ``simultaneous`` (Šidák).
         Intervals of shares and means are cut to the possible values. They contain the estimate if
@@ -185,15 +191,18 @@ class SeriesTable(AbstractEstimates):
         return _stacked([part.part(axis - 1, k) for part in self.parts], self.windows, source)
 
     def cumsum(self) -> "SeriesTable":
-        """Return the series of all rows up to each tick.
+        """Return the series in which the table at each tick (time step) counts all rows up to this
+        tick.
 
         Counts and sums add up; means and shares are those of all rows so far.
         """
         start = self.windows[0][0]
-        return self._again([(start, last) for _, last in self.windows])
+        return self._with_windows([(start, last) for _, last in self.windows])
 
     def rolling(self, window: int) -> "SeriesTable":
-        """Return the series of all windows of this many successive ticks, each under its last tick.
+        """Return the series of all windows of ``window`` successive ticks (time steps).
+
+        The table of a window counts the rows of all its ticks, and is labelled by its last tick.
 
         Raises:
             ParameterError: ``window`` is no integer from 1 to the number of ticks of the series.
@@ -203,10 +212,10 @@ class SeriesTable(AbstractEstimates):
             raise ParameterError(
                 f"rolling: expected a window of 1 to {len(ends)} ticks, got {window!r:.50}"
             )
-        return self._again([(last - window + 1, last) for last in ends[window - 1 :]])
+        return self._with_windows([(last - window + 1, last) for last in ends[window - 1 :]])
 
     def between(self, first: int, last: int) -> "SeriesTable":
-        """Return the series of the ticks from first to last.
+        """Return the series of the ticks (time steps) from first to last.
 
         Raises:
             ParameterError: there are no such ticks.
@@ -221,7 +230,8 @@ class SeriesTable(AbstractEstimates):
         return _stacked(self.parts[own], self.windows[own], self._source)
 
     def covariance(self, **labels: Category) -> Array:
-        """Return the covariance of all numbers that have these labels, over ticks and cells.
+        """Return the covariance of all numbers that have these labels, over ticks (time steps) and
+        cells.
 
         ``series.covariance(sex="F")`` has the covariances of women's counts between all pairs of
         ticks; without labels, also those between cells. It is exact for counts, sums and answers,
@@ -249,7 +259,7 @@ class SeriesTable(AbstractEstimates):
         return self.at(places_of(np.flatnonzero(chosen), chosen.shape)).joint().covariance
 
     def trend(self) -> TrendTable:
-        """Return the slope per tick of every cell, and a test of no change.
+        """Return the slope per tick (time step) of every cell, and a test of no change.
 
         A straight line is fitted to the numbers of single ticks by generalised least squares, with
         the exact covariance of the noise. The χ² test has the hypothesis that the true number is
@@ -266,7 +276,8 @@ class SeriesTable(AbstractEstimates):
         return trend_of(self, self._between_ticks() if self.is_linear else None)
 
     def step(self, at: int) -> ComparisonTable:
-        """Return the average per tick from tick ``at`` on, minus the average per tick before.
+        """Return the average per tick (time step) from tick ``at`` on, minus the average per tick
+        before.
 
         Means and shares are those of all rows from ``at`` on, and of all rows before. ``pvalue``
         tests that there is no difference. If you chose ``at`` from the series itself, intervals
@@ -289,7 +300,7 @@ class SeriesTable(AbstractEstimates):
                 "the first tick after the step"
             )
         spans = [(at, known[-1]), (known[0], at - 1)]
-        parts = self._again(spans).parts
+        parts = self._with_windows(spans).parts
         after, before = (
             _per_tick(part, last - first + 1)
             for part, (first, last) in zip(parts, spans, strict=True)
@@ -299,7 +310,8 @@ class SeriesTable(AbstractEstimates):
         return compared("difference", (names[0], names[1]), after, before, covariance)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one tidy table: for every tick, the rows of that tick, and all rows up to it.
+        """Write one table in tidy form: for every tick (time step), the numbers of that tick's
+        rows, and the numbers of all rows up to it.
 
         The column ``span`` is "period" or "cumulative"; the others are those of :meth:`to_frame`.
 
@@ -341,13 +353,15 @@ class SeriesTable(AbstractEstimates):
             raise OutputError(f"save: cannot write {file} ({type(error).__name__})") from None
 
     def _tidy(self) -> Any:
-        """Return the rows of the spans "period" and "cumulative", for :meth:`save`."""
+        """Return the rows that :meth:`save` writes: those of single ticks, then those of all rows
+        so far.
+        """
         import pyarrow as pa
 
         both = []
         for span, own in ((_PERIOD, self), (_CUMULATIVE, self.cumsum())):
             rows = own.to_arrow()
-            name = _name(_SPAN, self.attributes)
+            name = _free_name(_SPAN, self.attributes)
             both.append(rows.add_column(0, name, [pa.array([span] * rows.num_rows)]))
         return pa.concat_tables(both)
 
@@ -371,14 +385,20 @@ class SeriesTable(AbstractEstimates):
         return plot_series(self, level, simultaneous)
 
     def _between_ticks(self) -> Array:
-        """Return the covariance between the ticks, which every cell has up to a factor."""
+        """Return the covariance of one cell's estimates between all pairs of ticks (releases),
+        shape (ticks, ticks).
+
+        It is relative: the covariance of any cell is a multiple of it.
+        """
         ticks = [last - 1 for _, last in self.windows]
         return self._tables("trend").plan.time_covariance[np.ix_(ticks, ticks)]
 
-    def _again(self, windows: Sequence[Window]) -> "SeriesTable":
-        """Return the series of the same question about other windows of ticks."""
+    def _with_windows(self, windows: Sequence[Window]) -> "SeriesTable":
+        """Return the series of the same table for other windows, pairs of a first and a last tick
+        (release).
+        """
         tables = self._tables("series")
-        parts = [_part(tables, self._source.asked, window) for window in windows]
+        parts = [_table_of_window(tables, self._source.asked, window) for window in windows]
         return _stacked(parts, windows, self._source)
 
     def _tables(self, function: str) -> "StreamTables":
@@ -423,29 +443,38 @@ class SeriesTable(AbstractEstimates):
 def series_of(
     tables: "StreamTables", asked: Names | Callable[[TableRelease], AbstractEstimates]
 ) -> SeriesTable:
-    """Return the series of the rows of single ticks, as :meth:`StreamTables.series` describes."""
+    """Return the series of a table, or a function of tables, over the rows of single ticks (time
+    steps).
+
+    The arguments are those of :meth:`StreamTables.series`.
+    """
     if not len(tables):
         raise ParameterError("series: expected a stream with ticks, got none so far")
     kept = tables.kept()
     names: Any = asked
     source = _Source(kept, asked if callable(asked) else lambda release: release[names])
     windows = [(tick, tick) for tick in range(1, len(tables) + 1)]
-    one = _part(kept, source.asked, windows[0])
+    one = _table_of_window(kept, source.asked, windows[0])
     if one.estimate.size * len(windows) > _MOST_NUMBERS:
         raise ParameterError(
             f"series: expected at most {_MOST_NUMBERS} numbers, got {one.estimate.size} cells in "
             f"{len(windows)} ticks; hint: fewer attributes"
         )
-    rest = [_part(kept, source.asked, window) for window in windows[1:]]
+    rest = [_table_of_window(kept, source.asked, window) for window in windows[1:]]
     return _stacked([one, *rest], windows, source)
 
 
-def _part(
+def _table_of_window(
     tables: "StreamTables",
     asked: Callable[[TableRelease], AbstractEstimates] | None,
     window: Window,
 ) -> AbstractEstimates:
-    """Return the table of a window, whose cells are linear forms of the whole stream's tables."""
+    """Return the table that counts the rows of one window, a pair of a first and a last tick
+    (release).
+
+    Its cells are stored as linear functions of the tables of the whole stream, so that covariances
+    between windows can be computed.
+    """
     found: object = asked(tables.read(*window)) if asked is not None else None
     known = isinstance(found, ComparisonTable) or getattr(found, "forms", None) is not None
     if not isinstance(found, AbstractEstimates) or not known:
@@ -460,7 +489,11 @@ def _part(
 def _over_stream(
     table: AbstractEstimates, source: "StreamTables", ticks: tuple[int, ...]
 ) -> AbstractEstimates:
-    """Return a table of some ticks with its cells as linear forms of all tables of a stream."""
+    """Return the table with its cells stored as linear functions of all tables of the stream
+    ``source``.
+
+    ``ticks`` are the ticks whose rows the table counts.
+    """
     own: dict[str, Any] = {}
     for one in fields(table):
         value = getattr(table, one.name)
@@ -474,10 +507,14 @@ def _over_stream(
 def _stacked(
     parts: Sequence[AbstractEstimates], windows: Sequence[Window], source: _Source
 ) -> SeriesTable:
-    """Return one table of the tables of some windows, each labelled by its window's last tick."""
+    """Return a series made of the tables of several windows, pairs of a first and a last tick
+    (release).
+
+    Each table is labelled by the last tick of its window.
+    """
     one = parts[-1]
     return SeriesTable(
-        attributes=(_name("tick", one.attributes), *one.attributes),
+        attributes=(_free_name("tick", one.attributes), *one.attributes),
         labels=(tuple(last for _, last in windows), *one.labels),
         estimate=read_only(np.stack([part.estimate for part in parts])),
         standard_deviation=read_only(np.stack([part.standard_deviation for part in parts])),
@@ -489,15 +526,20 @@ def _stacked(
     )
 
 
-def _name(wanted: str, taken: Sequence[str]) -> str:
-    """Return the wanted column name, with underscores added until no attribute has it."""
+def _free_name(wanted: str, taken: Sequence[str]) -> str:
+    """Return the wanted column name, with underscores appended until it is none of the ``taken``
+    names.
+    """
     while wanted in taken:
         wanted += "_"
     return wanted
 
 
 def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:
-    """Return counts, sums or answers divided by ``ticks``; means and shares unchanged."""
+    """Return the table with counts, sums or answers divided by the number of ticks (time steps).
+
+    Means and shares stay unchanged.
+    """
     if not table.is_linear:
         return table
     if isinstance(table, ComparisonTable):

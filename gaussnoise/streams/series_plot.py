@@ -26,7 +26,9 @@ _POINTS = 40  # most ticks that have a dot
 
 
 def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Figure":
-    """Return the figure of :meth:`SeriesTable.plot`."""
+    """Return a figure with a line and a band of intervals for each cell of a series, over the ticks
+    (time steps).
+    """
     ticks = np.array(series.labels[0])
     flat = [values.reshape(len(ticks), -1) for values in
             (series.estimate, *series.confidence_interval(level, simultaneous))]  # fmt: skip
@@ -75,7 +77,9 @@ def _draw(
     colour: str,
     name: str,
 ) -> None:
-    """Draw one cell: its line, its band, and a dot for each tick if there are few ticks."""
+    """Draw one cell of a series: its line, the band of its intervals, and, if there are few ticks
+    (time steps), a dot for each.
+    """
     from matplotlib.ticker import MaxNLocator
 
     estimate, low, high = numbers
@@ -89,7 +93,9 @@ def _draw(
 
 
 def _what(table: AbstractEstimates) -> str:
-    """Return, in words, what the numbers of a table are."""
+    """Return, as text, the kind of numbers in a table: "share", the counted units, or
+    "estimate".
+    """
     if isinstance(table, ProportionTable):
         return "share"
     return counted_text(table) if hasattr(table, "nonnegative") else "estimate"

@@ -44,7 +44,7 @@ _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the row
 
 
 class AbstractCommit(abc.ABC):
-    """One tick on disk: its counts and measurements.
+    """The exact counts and noisy measurements of one tick (release), as they are on disk.
 
     Attributes:
         rows: the number of rows, public under replacement only.
@@ -59,20 +59,28 @@ class AbstractCommit(abc.ABC):
     @property
     @abc.abstractmethod
     def measurements_sha256(self) -> str:
-        """The sha256 of the noisy measurements: public, unlike any digest of exact counts."""
+        """The sha256 of the noisy measurements. It may be public; a sha256 of the exact counts may
+        not.
+        """
 
 
 class AbstractMaker(abc.ABC, Generic[C]):
-    """The interface for counting, drawing and writing ticks, on one machine or by executors."""
+    """The interface of objects that count the rows of ticks (releases), draw noise, and write
+    tables.
+    """
 
     @property
     @abc.abstractmethod
     def most_bytes(self) -> int:
-        """The largest size in bytes of a file that commits a tick."""
+        """An upper bound on the size in bytes of the file that holds the counts and measurements of
+        a tick (release).
+        """
 
     @abc.abstractmethod
     def read(self, content: Any, sha256: str) -> C:
-        """Return a commit, from the content of its file.
+        """Return the counts and measurements of a tick (release) from ``content``, the parsed file.
+
+        ``sha256`` is that of the file.
 
         Raises:
             ValueError, LookupError, TypeError: the content is not a commit.
@@ -80,20 +88,28 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def drawn(self, tick: int, commits: list[C]) -> C:
-        """Count, draw and commit a tick: the noisy integers are on disk before any is public."""
+        """Count the rows of a tick (release), draw noise, and return counts and measurements.
+
+        They are on disk before this method returns, and nothing is published before. ``commits``
+        are those of all earlier ticks.
+        """
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:
-        """Write the folder of the last of these ticks, from the committed measurements."""
+        """Write the folder that publishes the last tick (release) in ``commits``, from its
+        measurements.
+        """
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete files that these published ticks no longer need, or that killed programs left."""
+        """Delete files that are no longer needed once these ticks (releases) are published, and
+        files that interrupted programs left.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The folder of a stream.
+    """The folder of a stream, and the files in it that commit ticks (releases).
 
     Attributes:
         path: the folder of the stream.
@@ -105,15 +121,15 @@ class State:
 
     @property
     def private(self) -> Path:
-        """The folder of exact counts."""
+        """The folder that holds the exact counts, which are not public."""
         return self.path / "private"
 
     def tick_folder(self, tick: int) -> Path:
-        """Return the folder in which a tick is published."""
+        """Return the path of the folder in which tick number ``tick`` is published."""
         return self.path / "ticks" / f"{tick:04d}"
 
     def published(self) -> int:
-        """Return the number of published ticks.
+        """Return the number of published ticks (releases).
 
         Raises:
             StreamError: the folder cannot be read, or a tick is missing.
@@ -133,7 +149,9 @@ class State:
         return len(there)
 
     def commits(self, most: int, maker: AbstractMaker[C]) -> list[C]:
-        """Return all committed ticks, after checking that they and the publications agree.
+        """Return the counts and measurements of all ticks (releases) on disk.
+
+        Raise an error unless they agree with the published records.
 
         Args:
             most: the largest number of ticks, by the plan.
@@ -189,7 +207,10 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """Return sha256 values that chain a commit to the previous commit and publication."""
+        """Return the sha256 values of the previous tick's private file and of its published record.
+
+        Each tick's private file stores them, so that no earlier file can be changed unnoticed.
+        """
         try:
             if not before:
                 return {"previous": file_digest(self.path / "stream.json"), "published": ""}
@@ -237,7 +258,10 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Delete half-written files of dead programs, except what a ledger may still publish."""
+        """Delete half-written files that interrupted programs left.
+
+        The names of files that a ledger may still publish have another form, so these stay.
+        """
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # the next call tries again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
@@ -270,7 +294,7 @@ class State:
             ) from None
 
 
-def made(path: Path) -> None:
+def create_folders(path: Path) -> None:
     """Create the folders of a stream; those that an interrupted start left are used.
 
     Raises:
@@ -314,7 +338,10 @@ def check_private(who: str, path: Path) -> None:
 
 
 def _check_owner(who: str, path: Path) -> int:
-    """Return the mode of the private folder; refuse a link, or a folder of another user."""
+    """Return the permission bits and type (``st_mode``) of the private folder.
+
+    Raise StreamError if it is a link, or a folder of another user.
+    """
     private = path / "private"
     try:
         status, parent = os.lstat(private), path.stat()
@@ -333,8 +360,8 @@ def _check_owner(who: str, path: Path) -> int:
     return status.st_mode
 
 
-def unmade(path: Path) -> None:
-    """Delete the empty folders of a stream whose start failed."""
+def delete_empty_folders(path: Path) -> None:
+    """Delete the folders of a stream whose start failed, if they are empty."""
     for folder in (path / "private", path / "ticks", path):
         with contextlib.suppress(OSError):  # not empty, or missing
             folder.rmdir()

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamTables(PickledByArguments):
-    """All tables of a stream up to some tick. Safe to publish if ``private`` is true.
+    """All tables of a stream up to some tick (release). Safe to publish if ``private`` is true.
 
     Attributes:
         plan: the plan of the stream.
@@ -70,17 +70,19 @@ class StreamTables(PickledByArguments):
         return len(self.periods)
 
     def period(self, tick: int) -> TableRelease:
-        """Return the counts of the rows of one tick."""
+        """Return the tables that count the rows of one tick (release)."""
         return self._window(tick, tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """Return the counts of all rows up to a tick; the last tick by default."""
+        """Return the tables that count all rows up to a tick (release); without an argument, up to
+        the last tick.
+        """
         return self._window(1, len(self) if tick is None else tick)
 
     def difference(self, later: int, earlier: int) -> TableRelease:
-        """Return ``total(later)`` minus ``total(earlier)``.
+        """Return the tables that count the rows of ticks ``earlier + 1`` to ``later``.
 
-        It counts the rows of ticks ``earlier + 1`` to ``later``.
+        These are ``total(later)`` minus ``total(earlier)``.
         """
         if type(earlier) is not int or type(later) is not int or not 0 <= earlier < later:
             raise ParameterError(
@@ -115,7 +117,8 @@ class StreamTables(PickledByArguments):
         return self._combined(checked, "a combination of ticks")
 
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
-        """Return a linear combination of cells of several ticks, with its exact standard deviation.
+        """Return a linear combination of cells of several ticks (releases), with its exact standard
+        deviation.
 
         Each cell counts the rows of one tick alone.
 
@@ -129,7 +132,8 @@ class StreamTables(PickledByArguments):
         return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
     def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
-        """Return several linear combinations, as of :meth:`contrast`, with their covariance.
+        """Return several linear combinations of cells of ticks (releases), with the covariance
+        between them.
 
         Args:
             combinations: k mappings like the argument of :meth:`contrast`.
@@ -171,7 +175,8 @@ class StreamTables(PickledByArguments):
         return Contrasts(estimate, (covariance + covariance.T) / 2)
 
     def series(self, asked: Names | Callable[[TableRelease], AbstractEstimates]) -> SeriesTable:
-        """Return one table with the tick as its first axis, of the rows of each tick so far.
+        """Return one table, or a function of tables, for each tick (release) so far, with the tick
+        as first axis.
 
         Args:
             asked: names of attributes, as in ``release["sex", "age"]``; or a function from a
@@ -188,11 +193,15 @@ class StreamTables(PickledByArguments):
         return series_of(self, asked)
 
     def kept(self) -> Self:
-        """Return the same tables, which keep what they have read: every file is read once."""
+        """Return equal tables that keep in memory what they have read, so that no file is read
+        twice.
+        """
         return replace(self, periods=[KeptTables(period) for period in self.periods])
 
     def read(self, first: int, last: int) -> TableRelease:
-        """Return the counts of the rows of ticks first to last, each table computed on access."""
+        """Return the tables that count the rows of ticks ``first`` to ``last``; each is computed
+        when it is first used.
+        """
         weights = window(self.plan, first, last, len(self))
         return self._release(
             weights, what_of(first, last), _Combined(self.plan, weights, self.periods)
@@ -222,7 +231,9 @@ class StreamTables(PickledByArguments):
 @final
 @dataclass(frozen=True, eq=False)
 class _Combined(Mapping[Subset, Array]):
-    """Weighted sums of tables of ticks, each computed on access."""
+    """A mapping from attributes to a table: the weighted sum of this table over ticks (releases),
+    computed at each access.
+    """
 
     plan: StreamPlan
     weights: Array
@@ -244,7 +255,9 @@ class _Combined(Mapping[Subset, Array]):
 
 
 def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
-    """Return the distinct weights of cells, and for each listed item its index among them."""
+    """Return the listed weights of cells without repetitions, and for each listed item its index
+    there.
+    """
     known: dict[object, int] = {}
     found: list[Weights] = []
     seen: dict[int, int] = {}  # by identity: quicker than comparing weights
@@ -266,7 +279,7 @@ def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
 
 
 def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
-    """Return weights that sum ticks first to last, after checking that ``last`` is published.
+    """Return the weights of a sum over ticks (releases): 1 from ``first`` to ``last``, 0 before.
 
     Raises:
         ParameterError: there are no such ticks, or not all are published.
@@ -278,7 +291,9 @@ def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
 
 
 def what_of(first: int, last: int) -> str:
-    """Return the name of the ticks first to last, in words."""
+    """Return text that names the ticks (releases) from ``first`` to ``last``, such as "ticks 2 to
+    5".
+    """
     return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
 
@@ -292,7 +307,11 @@ def combined(
     *,
     private: bool = True,
 ) -> TableRelease:
-    """Return the tables of a combination of ticks as a release, with their covariance."""
+    """Return the weighted sum of the tables of ticks as a release, with the covariance of its
+    noise.
+
+    ``tables`` are the sums; ``what`` names the combination for users.
+    """
     taken = np.flatnonzero(weights)
     is_tick = len(taken) == 1 and weights[taken[0]] == 1
     return TableRelease(

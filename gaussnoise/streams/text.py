@@ -30,7 +30,7 @@ YEARS = 12, 52, 365  # ticks of a year
 
 
 def participation_text(plan: "StreamPlan") -> str:
-    """Return the unit that is protected over time, in words."""
+    """Return text that says which change of the data, over all ticks (releases), is protected."""
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
     person = plan.person
     own = "one row" if rows == 1 else f"at most {rows} rows"
@@ -49,7 +49,9 @@ def participation_text(plan: "StreamPlan") -> str:
 
 
 def head_text(plan: "StreamPlan") -> list[str]:
-    """Return the first lines of the texts of plans and ticks: subject, protection, cost, rows."""
+    """Return the first lines of the texts of plans and ticks (releases): tables, protection, cost
+    and number of rows.
+    """
     facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return head_lines(
@@ -95,7 +97,9 @@ def plan_text(plan: "StreamPlan") -> str:
 
 
 def errors_text(plan: "StreamPlan") -> str:
-    """Return a sentence on the columns of errors: what they are, and in which unit."""
+    """Return a sentence that explains the columns "sd" of a table of errors, and the unit of its
+    numbers.
+    """
     noun = noun_of(plan, once=plan.over.most_reports == 1)
     return (
         f"sd: the standard deviation of the error of a number, in {noun}; 95 of 100 errors are "
@@ -104,7 +108,9 @@ def errors_text(plan: "StreamPlan") -> str:
 
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:
-    """Return the facts about a stream that its texts and records state."""
+    """Return the facts about a stream (guarantee, noise, error) from which texts and records are
+    written.
+    """
     return Facts(
         whole="stream",
         relation=f"{plan.neighbors} ({participation_text(plan)})",
@@ -132,7 +138,9 @@ def _counted_text(plan: "StreamPlan") -> str:
 
 
 def _spent_text(plan: "StreamPlan") -> str:
-    """Return in words the ρ of one person's rows in all ticks, in one tick, and in a year."""
+    """Return text on the ρ that one person's rows cost: in all ticks (releases), in one tick, and
+    in a year.
+    """
     n, whole = plan.over.n, plan.spent(plan.over.n)
     everything = f"spends rho = {whole:.4g} at most in all {n} ticks together"
     everything += holds_text(plan.privacy.scales)
@@ -153,16 +161,19 @@ def _late_text(late: str) -> str:
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:
-    """Return lines that compare the strategy with fresh noise at every tick, and state the gap."""
+    """Return lines that compare the plan's error with that of independent noise at every tick
+    (release), and with the least possible error.
+    """
     ours = plan.strategy.error
     matrix = plan.over.matrix
     reports, answers = plan.over.most_reports, np.linalg.norm(matrix, axis=1)
     p = plan.strategy.p
     # separate noise on the tables of each tick: reports in k ticks change k of these tables
     fresh = float(np.linalg.norm(answers, ord=p)) * math.sqrt(reports)
+    ratio = f"{fresh / ours:.3g}"
     lines = [
-        f"error {fresh / ours:.3g} times less than with noise of its own for every tick's rows, "
-        "added up"
+        "noise of its own for every tick's rows, added up, would have "
+        + ("the same error" if ratio == "1" else f"{ratio} times the error")
     ]
     lines.append(gap_text(plan.gap, "answers over time", plan.gap < CLOSED))
     return lines

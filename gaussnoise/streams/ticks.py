@@ -141,23 +141,32 @@ class Ticks(PickledByArguments):
 
     @property
     def matrix(self) -> Array:
-        """The workload over time, (answers, n): the weight of each tick's counts in each answer."""
+        """The workload over time, shape (answers, n): the weight of tick t's counts in each
+        answer.
+        """
         return _NAMED[self.workload](self.n) if isinstance(self.workload, str) else self.workload
 
     @property
     def most_reports(self) -> int:
-        """The most ticks, out of the n, in which one person can have rows, given ``apart``."""
+        """The largest number of the n ticks (releases) in which one person can have rows.
+
+        It follows from the limits ``reports`` and ``apart``.
+        """
         return min(self.reports or 1, (self.n - 1) // self.apart + 1)
 
     @property
     def columns(self) -> list[Attribute]:
-        """The columns that hold the tick and the sign of each row, if any, as attributes."""
+        """The columns that say to which tick (release) a row belongs, and whether it counts as 1 or
+        −1, as attributes.
+
+        The list is empty if there are no such columns.
+        """
         ticks, signs = range(1, self.n + 1), SIGNS
         named = ((self.period, ticks), (self.corrections, signs))
         return [Attribute(name, categories=own) for name, own in named if name is not None]
 
     def check_number(self, function: str, number: object) -> None:
-        """Raise ParameterError unless ``number`` is that of a tick."""
+        """Raise ParameterError unless ``number`` is an integer from 1 to n."""
         if not (type(number) is int and 1 <= number <= self.n):
             raise ParameterError(
                 f"{function}: expected a number from 1 to {self.n}, the number of ticks, got "
@@ -165,7 +174,7 @@ class Ticks(PickledByArguments):
             )
 
     def as_dict(self) -> dict[str, object]:
-        """Return the arguments as plain data."""
+        """Return the arguments of the constructor as plain data, for records in JSON."""
         workload = self.workload if isinstance(self.workload, str) else self.workload.tolist()
         return {
             "n": self.n,

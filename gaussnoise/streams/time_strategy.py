@@ -1,4 +1,6 @@
-"""The time strategy: the integer matrix C that combines ticks in measurements, of least error."""
+"""The time strategy: the integer matrix C of the weights of ticks in measurements, of least
+error.
+"""
 
 import math
 import warnings
@@ -42,9 +44,10 @@ _FRACTION = 320  # binary digits after the point in a row of C⁻¹
 @final
 @dataclass(frozen=True, eq=False)
 class TimeStrategy(PickledByArguments):
-    """A lower triangular integer matrix C that combines ticks in measurements.
+    """The weights of a stream's measurements: a lower triangular integer matrix C.
 
-    At tick t, ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
+    The measurement at tick (release) t is ``Σ_{i<=t} C_ti · (answers on tick i's rows)``, with
+    fresh noise.
 
     Attributes:
         matrix: C, shape (n, n), int64, with a positive diagonal.
@@ -90,38 +93,51 @@ class TimeStrategy(PickledByArguments):
 
     @cached_property
     def sensitivity_squared(self) -> int:
-        """The largest squared change of all measurements by one person's reports.
+        """An upper bound on the squared ℓ₂ change of all measurements by all rows of one person.
 
-        Its unit is the largest squared change of a tick's answers by one report.
+        Its unit is the largest squared change of the answers of a single tick by one person.
         """
         return self.change_by(self.ticks.most_reports)
 
     def change_by(self, reports: int) -> int:
-        """Return an upper bound on the squared change by at most ``reports`` reports."""
+        """Return an upper bound on the squared ℓ₂ change of all measurements by a person with rows
+        in at most ``reports`` ticks (time steps).
+
+        Its unit is the largest squared change of the answers of a single tick by one person.
+        """
         return largest_change(gram(self.matrix), reports, self.ticks.apart)
 
     @cached_property
     def inverse(self) -> Array:
-        """The floating-point inverse C⁻¹: row t computes tick t's counts from measurements."""
+        """The inverse of the matrix C in floating point, shape (n, n).
+
+        Row t, applied to the measurements, estimates the counts of tick (time step) t.
+        """
         size = 2.0 ** math.ceil(math.log2(float(np.abs(self.matrix).max())))
         return np.asarray(np.tril(np.linalg.inv(self.matrix / size)) / size, dtype=np.float64)
 
     @property
     def error(self) -> float:
-        """An upper bound on the p-norm of all answers' standard deviations at unit sensitivity."""
+        """An upper bound on the p-norm of the standard deviations of all answers over time, at
+        sensitivity 1.
+        """
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
 
     @property
     def gap(self) -> float:
-        """The relative gap: an upper bound on the excess over the least possible error."""
+        """The relative gap: an upper bound on ``error / least possible error − 1``."""
         return self.error / self.lower - 1 if self.lower > 0 else math.inf
 
     def variance(self, weights: Array) -> float:
-        """Return the variance of a weighted sum of ticks' counts, at unit noise variance."""
+        """Return the variance of ``Σ_t weights[t] · (estimated count of tick t)`` for noise of
+        variance 1.
+
+        A tick is a time step.
+        """
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:
-        """Return row t (from 0) of C⁻¹ as integers r_i, and the power of two that divides them.
+        """Return row t (from 0) of C⁻¹ as integers r_i and a power of two: the row is r_i / power.
 
         ``Σ_i r_i C_ij`` is that power for j = t, and differs from 0 by less than C_jj for j < t.
         The row is found by back substitution in Python integers. If counts are below 2⁶⁰, rounding
@@ -137,7 +153,7 @@ class TimeStrategy(PickledByArguments):
 
 
 def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
-    """Return ``matrixᵀ matrix``, exactly."""
+    """Return ``matrixᵀ @ matrix`` in exact integers."""
     largest, n = int(np.abs(matrix).max()), len(matrix)
     if largest**2 * n < 2**53:  # doubles hold all partial sums exactly
         C = matrix.astype(np.float64)
@@ -147,7 +163,11 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
-    """Return the strategy of least error, each candidate taken at its own exact sensitivity.
+    """Return the time strategy of least error that is found, at the sensitivity of its own
+    integers.
+
+    A time strategy has the weights with which each measurement adds up the ticks (time steps) so
+    far.
 
     For one report per person it is the certified optimum. Let A be the workload, and M the optimal
     noise covariance, which covers the columns of A. Every C with ``CᵀC = AᵀM⁺A`` gives noise M to
@@ -170,7 +190,7 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
 
 def _chosen(ticks: Ticks, p: float, bits: int) -> TimeStrategy:
     A, n = ticks.matrix, ticks.n
-    single, lower = _once(ticks, A, p)
+    single, lower = _for_one_report(ticks, A, p)
     kinds = [[single], [np.eye(n)]]
     if ticks.most_reports > 1:
         kinds += [[C] for C in _banded(single, ticks)]
@@ -205,12 +225,16 @@ def _error_of(strategy: TimeStrategy) -> float:
 
 
 def _unit_gram(strategy: TimeStrategy) -> Array:
-    """Return CᵀC of a strategy, scaled to sensitivity 1."""
+    """Return CᵀC for the matrix C of a time strategy, divided by its squared sensitivity."""
     return np.asarray(gram(strategy.matrix) / float(strategy.sensitivity_squared), dtype=np.float64)
 
 
-def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the best strategy for one report per person, and the lower bound on its error."""
+def _for_one_report(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
+    """Return the matrix C of least error if every person has rows in one tick (time step) only, and
+    a proven lower bound on its error.
+
+    A is the workload over time, and p is the error norm.
+    """
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -225,13 +249,20 @@ def _is_causal(A: Array) -> bool:
 
 
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
-    """Return the best strategy for these report vectors, one a row, and its lower bound."""
+    """Return the matrix C of least error if each row of ``reports`` is what one person may add over
+    time.
+
+    Return also a proven lower bound on its error. A is the workload over time, p the error norm.
+    """
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     return _strategy(noise, A), noise.gamma_lower
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """Return a strategy for people who add a different vector in each of their ticks.
+    """Return a matrix C for persons who add a different vector of counts in each of their ticks.
+
+    A tick is a time step. Row t of C has the weights of the ticks so far in measurement t, and A is
+    the workload over time.
 
     Up to signs, such changes determine the sensitivity. If A is not lower triangular, a lower
     triangular matrix with the same AᵀA replaces it, which has the same error at p = 2.
@@ -249,7 +280,10 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
 
 def _strategy(noise: OptimalNoise, A: Array) -> Array:
-    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``, for the noise covariance M."""
+    """Return the lower triangular matrix C with ``CᵀC = AᵀM⁺A``.
+
+    M is the covariance of the optimal noise for the workload A.
+    """
     M = noise.covariance
     if isinstance(M, StreamCovariance):  # M is stored by a recursion, not as a matrix
         whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
@@ -259,7 +293,11 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Return strategies for growing sets of report vectors, and the best proven lower bound."""
+    """Return several matrices C, and the largest proven lower bound on the error.
+
+    Each C is optimal for a set of vectors that persons may add over time; the sets grow. ``signed``
+    says whether a person may also subtract.
+    """
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -282,7 +320,11 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield banded C with unit columns, orthogonal for ticks at least ``apart`` apart."""
+    """Yield matrices near C whose columns have length 1 and few entries below the diagonal.
+
+    Columns of ticks (time steps) at least ``apart`` apart have no common row, and so are
+    orthogonal.
+    """
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (
@@ -296,7 +338,9 @@ def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
 
 
 def causal_factor(X: Array) -> Array:
-    """Return the lower triangular C with a positive diagonal and ``CᵀC = X``."""
+    """Return the lower triangular C with a positive diagonal and ``CᵀC = X``, for a positive
+    definite X.
+    """
     return np.asarray(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T, dtype=np.float64)
 
 

@@ -26,7 +26,8 @@ _CERTAIN = 1e-9  # relative change below which numbers without noise count as eq
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TrendTable(AbstractEstimates):
-    """The slope of every cell over time, per tick, and a test that it does not change at all.
+    """The slope of every cell over time, per tick (time step), and a test that it does not change
+    at all.
 
     The line is fitted by generalised least squares: with K the covariance of the noise between
     ticks, its coefficients are ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``, where y are the estimates and the rows of X
@@ -69,7 +70,9 @@ class TrendTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The p-value of "no change" of each cell alone, shape (sizes…)."""
+        """The p-value of the hypothesis that a cell did not change over time, for every cell, shape
+        (sizes…).
+        """
         return scipy.special.chdtrc(self.degrees, self.statistic)
 
     @property
@@ -112,7 +115,9 @@ class TrendTable(AbstractEstimates):
         return side_by_side(*functions)
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
-        """Return the columns of any table, and ``statistic`` and ``pvalue``, as a pyarrow table."""
+        """Return the table as a pyarrow table, with the two further columns ``statistic`` and
+        ``pvalue``.
+        """
         import pyarrow as pa
 
         rows = super().to_arrow(level)
@@ -149,7 +154,8 @@ class TrendTable(AbstractEstimates):
 
 
 def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
-    """Return the trend of a series of single ticks.
+    """Return the slopes of a series of single ticks (time steps), and the tests that its cells do
+    not change.
 
     Args:
         series: a table whose first axis is the tick.
@@ -190,7 +196,8 @@ def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
 
 
 def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
-    """Return the weight of each tick in a slope, and the χ² statistic of each column of y.
+    """Return the weight of each tick (time step) in a slope, and the χ² statistic of "no change"
+    for every column of y.
 
     Raises:
         LinAlgError: the covariance is singular.
@@ -210,7 +217,11 @@ def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
 def _of_ratios(
     series: AbstractEstimates, times: Array, y: Array, cell: Place
 ) -> tuple[float, float, float, Array]:
-    """Return slope, deviation, statistic and weights of one cell of a ratio, to first order."""
+    """Return the slope, its standard deviation, the χ² statistic, and the weights of ticks (time
+    steps), for one cell.
+
+    The cell is a share or mean at every tick; covariances are first-order approximations.
+    """
     unknown = np.full(len(y), np.nan)
     if np.isnan(y).any():
         return np.nan, np.nan, np.nan, unknown

@@ -23,9 +23,11 @@ _PER_DOUBLING = 2  # lengths per doubling for which the optimum is computed
 @final
 @dataclass(frozen=True, eq=False)
 class UnknownLength:
-    """Noise for running totals of a stream that may end at any tick up to a largest length.
+    """Noise for running totals of a stream that may end at any tick (time step) up to a largest
+    length.
 
-    Its largest ratio to the best noise of known length is as small as possible.
+    The standard deviation at each tick t is compared with that of the best noise for a stream of
+    known length t: the largest ratio of the two is as small as possible.
 
     Attributes:
         lengths: the lengths at which the best noise of known length was computed, shape (m,),
@@ -56,9 +58,9 @@ class UnknownLength:
 
     @property
     def price(self) -> float:
-        """The largest ratio of ``standard_deviation`` to ``known``, over the computed lengths.
+        """The largest value of ``standard_deviation / known`` over the lengths in ``lengths``.
 
-        So it is an upper bound on the cost of not knowing the length, at these lengths.
+        So it is an upper bound, at these lengths, on the cost of not knowing the length.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 
@@ -82,7 +84,7 @@ class UnknownLength:
 
 
 def unknown_length(ticks: int) -> UnknownLength:
-    """Return the best noise for running totals of a stream that may end at any tick.
+    """Return the best noise for running totals of a stream that may end at any tick (time step).
 
     Let γ(t) be the largest standard deviation of the best noise for known length t. The standard
     deviation of the returned noise is about the same multiple of γ(t) at all t. It is a certified
@@ -128,9 +130,11 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Return the variance of totals by noise that starts anew at ticks 1, 2, 4, …, at ``lengths``.
+    """Return the variances of running totals at ``lengths``, if new noise starts at ticks 1, 2, 4,
+    ….
 
-    Each part between two starts has the best noise for its length; variances of parts add up.
+    Each part between two starts has the best noise for its length (``known`` has the standard
+    deviations of this noise), and the variances of the parts add up.
     """
     at = np.log2(lengths)
 

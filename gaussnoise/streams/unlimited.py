@@ -54,9 +54,9 @@ class UnlimitedTotals:
     def sensitivity(self) -> float:
         """The norm of a column of the infinite strategy, rounded up.
 
-        Let f be the function whose coefficients the strategy has. By Parseval's identity, the
-        squared norm is ``∫ |f(e^iθ)|² dθ/2π``. It is integrated over u, where θ = π e^-u, and for
-        large u over log u.
+        Let f(z) be the power series whose coefficients are a column of the strategy. By Parseval's
+        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. It is integrated over u, where θ = π
+        e^-u, and for large u over log u.
         """
         from scipy.integrate import (
             quad,
@@ -100,17 +100,22 @@ class UnlimitedTotals:
         )
 
     def strategy(self, ticks: int) -> Array:
-        """Return the strategy's first column, divided by the sensitivity, shape (ticks,)."""
+        """Return the first column of the Toeplitz strategy at sensitivity 1, for ``ticks`` time
+        steps, shape (ticks,).
+        """
         return _coefficients(ticks, -0.5 - self.exponent) / self.sensitivity
 
     def standard_deviation(self, ticks: int) -> Array:
-        """Return the standard deviations of the first totals at sensitivity 1, shape (ticks,)."""
+        """Return the standard deviations of the first ``ticks`` running totals at sensitivity 1,
+        shape (ticks,).
+        """
         left = _coefficients(ticks, 0.5 + self.exponent) * self.sensitivity
         return np.sqrt(np.cumsum(left**2))
 
 
 def _coefficients(count: int, power: float) -> Array:
-    """Return the coefficients of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``, shape (count,).
+    """Return the first ``count`` power-series coefficients of ``(1 − z)^-1/2 (log(1/(1 −
+    z))/z)^power``.
 
     They are found by Miller's recurrence for powers of a series.
     """

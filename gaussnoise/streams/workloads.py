@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def prefix_sums(n: int) -> StreamWorkload:
-    """Return running totals: at tick t, the sum of all contributions so far.
+    """Return the workload of running totals: at tick t, the sum of all contributions so far.
 
     >>> gn.streams.prefix_sums(3).toarray()
     array([[1., 0., 0.],
@@ -26,7 +26,7 @@ def prefix_sums(n: int) -> StreamWorkload:
 
 
 def decayed_sums(n: int, decay: float) -> StreamWorkload:
-    """Return sums in which older contributions decay.
+    """Return the workload of sums in which older contributions decay.
 
     Each tick multiplies the last sum by ``decay`` and adds the new contribution.
 
@@ -48,7 +48,8 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
 def momentum(
     n: int, momentum: float, *, weight_decay: float = 0.0, schedule: "ArrayLike | None" = None
 ) -> StreamWorkload:
-    """Return the model after each step of gradient descent with momentum, up to its sign.
+    """Return the workload whose answer at step t is the model after t steps of gradient descent
+    with momentum, up to its sign.
 
     With gradients g_t, and starting from zero, ``m_t = momentum · m_{t−1} + g_t`` and ``θ_t = (1 −
     weight_decay) θ_{t−1} + schedule_t · m_t``.
@@ -80,7 +81,7 @@ def momentum(
 
 
 def running_means(n: int) -> StreamWorkload:
-    """Return running means: at tick t, the mean of the t contributions so far.
+    """Return the workload of running means: at tick t, the mean of the t contributions so far.
 
     >>> gn.streams.running_means(3).apply([3, 1, 2])
     array([3., 2., 2.])
@@ -90,7 +91,7 @@ def running_means(n: int) -> StreamWorkload:
 
 
 def sliding_windows(n: int, width: int) -> FiniteSet:
-    """Return sliding sums: at tick t, the sum of the last ``width`` contributions.
+    """Return the workload of sliding sums: at tick t, the sum of the last ``width`` contributions.
 
     The inverse of this workload is not banded, so the result lists its columns as points.
 
@@ -109,7 +110,9 @@ def sliding_windows(n: int, width: int) -> FiniteSet:
 
 
 def recurrence(n: int, coefficients: "Sequence[ArrayLike]") -> StreamWorkload:
-    """Return answers y of a linear recurrence: ``c_0 y_t + c_1 y_{t−1} + … + c_b y_{t−b} = x_t``.
+    """Return the workload whose answers y solve ``c_0 y_t + c_1 y_{t−1} + … + c_b y_{t−b} = x_t``.
+
+    x_t is the contribution at tick t.
 
     Args:
         n: the number of ticks.
@@ -159,7 +162,10 @@ def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
 
 
 def _banded(dense: Array) -> StreamWorkload | None:
-    """Return the workload if the bands of its inverse are few and recover A exactly, else None."""
+    """Return the matrix A as a workload stored by the bands of its inverse.
+
+    None if the inverse has many bands, or if they do not recover A exactly.
+    """
     n = len(dense)
     if not dense.diagonal().all():
         return None

@@ -26,11 +26,12 @@ from .certificate import Certificate, Verification
 
 
 class Block(NamedTuple):
-    """All counts, or all sums of one number, as tables of the other attributes.
+    """All counts, or all sums of one number, as a problem of their own: tables of other attributes.
 
     Attributes:
-        number: the attribute position of the number; None for counts.
-        scale: the number's t, in units of its interval's length; one for counts.
+        number: the number's position among the attributes; None for counts.
+        scale: t, where a row with the number u may cost ``ρ (1 + (u/t)²)``, and the unit of u and t
+            is the length of the number's interval; one for counts.
         domain: the tables; sums are in units of t.
     """
 
@@ -39,17 +40,21 @@ class Block(NamedTuple):
     domain: AbstractTables
 
     @property
-    def stated(self) -> tuple[object, ...]:
-        """The block's data, to compare it with another."""
+    def contents(self) -> tuple[object, ...]:
+        """The block's contents as a tuple of plain values, to compare it with another block."""
         own = self.domain
         return self.number, self.scale, own.sizes, own.terms, own.weights
 
     def own(self, T: Subset) -> Subset:
-        """Return the set T of a block's attributes, plus the block's number if it has one."""
+        """Return the attribute set T, with the position of the block's number added, if any."""
         return T if self.number is None else tuple(sorted((*T, self.number)))
 
     def covariance(self, whole: TableCovariance, numbers: tuple[int, ...]) -> TableCovariance:
-        """Return this block's part of a covariance in which blocks are independent."""
+        """Return the covariance of this block's tables, as a part of the covariance ``whole``.
+
+        In ``whole``, the noise of different blocks is independent. ``numbers`` are the positions of
+        all numbers.
+        """
         variances = {
             tuple(i for i in T if i != self.number): variance / self.scale**2
             for T, variance in whole.variances.items()
@@ -64,9 +69,10 @@ class Block(NamedTuple):
 
 
 def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block, ...]:
-    """Return the blocks of tables in which budgets grow with numbers, with counts first.
+    """Return the counts as one block, and the sums of each number as another, with counts first.
 
-    Queries that several tables ask are asked once, with the root of their summed squared weights.
+    They are the blocks of tables in which the budget of a row grows with its numbers. Queries that
+    several tables ask are asked once, with the root of their summed squared weights.
     """
     scales, counts = dict(relation.scales), dict[Term, float]()
     sums: dict[int, dict[Term, float]] = {i: {} for i in scales}
@@ -83,7 +89,10 @@ def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block,
 
 
 def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
-    """Return the tables of these terms, with these weights."""
+    """Return tables that answer the given terms with the given weights.
+
+    ``asked`` maps each term, a product of one-attribute queries, to its weight.
+    """
     weights = list(asked.values())
     if all(base.is_identity for term in asked for _, base in term):
         subsets = [[i for i, _ in term] for term in asked]
@@ -95,9 +104,9 @@ def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
 @final
 @dataclass(frozen=True, eq=False)
 class ApartCertificate(Certificate):
-    """Certificates of the blocks: of all counts, and of the sums of each number.
+    """One certificate for all counts, and one for the sums of each number.
 
-    The squares of their lower bounds add up (:mod:`gaussnoise.noise.apart`).
+    The squares of the blocks' lower bounds add up (:mod:`gaussnoise.noise.apart`).
 
     Attributes:
         blocks: the blocks, with counts first.
@@ -114,10 +123,11 @@ class ApartCertificate(Certificate):
         return self.weighted([1.0] * len(self.parts))
 
     def weighted(self, factors: list[float]) -> tuple[Array, Array]:
-        """Return the spectrum of blocks that are multiplied by these factors.
+        """Return eigenvalues and their multiplicities if block j is multiplied by ``factors[j]``.
 
-        Block j has probability ``f_j²/Σ f²``, where f_j is its lower bound: in that block, the root
-        of the second moment is multiplied by ``f_j/√(Σ f²)``.
+        They sum to the lower bound ``√(Σ f²)``, where f_j is the lower bound of the multiplied
+        block j. It has probability ``f_j²/Σ f²``: in that block, the root of the second moment is
+        multiplied by ``f_j/√(Σ f²)``.
         """
         spectra = [part.spectrum() for part in self.parts]
         ends = [
@@ -137,7 +147,7 @@ class ApartCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check every block by its own certificate, as a problem of its own."""
+        """Check every block by its own certificate, as a separate problem."""
         relation, domain = problem.neighbors, problem.domain
         if (
             not isinstance(relation, AddInProportion)
@@ -146,9 +156,9 @@ class ApartCertificate(Certificate):
             or problem.p != 2
         ):
             raise CertificateError("verify: the certificate of blocks belongs to another problem")
-        expected = [block.stated for block in blocks_of(domain, relation)]
+        expected = [block.contents for block in blocks_of(domain, relation)]
         several = [T for T in covariance.variances if len({*T} & {*relation.numbers}) > 1]
-        if expected != [block.stated for block in self.blocks] or several:
+        if expected != [block.contents for block in self.blocks] or several:
             raise CertificateError("verify: expected a certificate for every block")
         if not all(is_sum(covariance.strategies[i]) for i in relation.numbers):
             raise CovarianceError("verify: expected sums that are measured apart from counts")
@@ -175,5 +185,5 @@ class ApartCertificate(Certificate):
 
 
 def together_below(ends: list[float]) -> float:
-    """Return the root of the sum of squares of lower bounds, rounded down."""
+    """Return the root of the sum of the squares of the blocks' lower bounds, rounded down."""
     return math.hypot(*ends) * (1 - ROUNDING_MARGIN)

@@ -25,10 +25,11 @@ _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 @final
 @dataclass(frozen=True, eq=False)
 class AxesCertificate(Certificate):
-    """A measure on 0 and the powers of the axes, or on these powers and their differences.
+    """A probability measure on few points of a tensor power: the powers x^⊗k of the unit vectors.
 
-    Points of one kind have equal probabilities. Coordinate weights are 1/d on the d coordinates in
-    which powers of axes are not zero, and 0 elsewhere.
+    It is on 0 and these powers, or on these powers and their differences. Points of one kind have
+    equal probabilities. Coordinate weights are 1/d on the d coordinates in which powers of unit
+    vectors are not zero, and 0 elsewhere.
 
     Attributes:
         domain: the tensor power, of base d and even order.
@@ -44,7 +45,7 @@ class AxesCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """Return the sum of :meth:`spectrum`, minus a margin far above its rounding errors."""
+        """Return the lower bound: the sum of all eigenvalues, minus a margin far above rounding."""
         trace = axes_trace(self.domain.base, self.kind, self.share)
         return self.scale * trace * (1 - ROUNDING_MARGIN)
 
@@ -67,7 +68,7 @@ class AxesCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the largest ``z' M⁺ z`` over the set, in rational arithmetic."""
+        """Check by rational arithmetic the largest ``z' M⁺ z`` over the set, M the covariance."""
         power, scale, _ = stripped(problem.domain)
         if (
             power is None
@@ -107,7 +108,9 @@ class AxesCertificate(Certificate):
 
 
 def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> Fraction:
-    """Return a proven upper bound on ``z' M⁺ z`` over the set to cover, for the stored numbers.
+    """Return a proven upper bound on ``z' M⁺ z`` over all z in the set that noise must cover.
+
+    M is the covariance, computed exactly from the stored numbers.
 
     Raises:
         CertificateError: the factor or the center is not of the form that :func:`axes_factor`

@@ -15,14 +15,14 @@ from ..problem import Problem
 
 @dataclass(frozen=True)
 class Verification:
-    """The bounds that :meth:`OptimalNoise.verify` recomputed.
+    """The bounds that :meth:`OptimalNoise.verify` recomputed for a stored covariance M.
 
     Attributes:
         gamma: upper bound on the least error, from the row norms of the stored factor.
         gamma_lower: lower bound on the least error, from the certificate.
-        enclosure: largest z' M⁺ z over the set that M must cover (the sensitivity set, or K −
-            center).
-        sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
+        enclosure: largest z' M⁺ z over the points z of the set that M must cover (the sensitivity
+            set, or K − center).
+        sensitivity_squared: upper bound on s' M⁺ s over the points s of the sensitivity set.
         rounding: the fraction of ``gamma_lower`` that was subtracted for the worst case of
             rounding, and for points that may lie outside a body by 1e-9 of its size.
 
@@ -39,7 +39,9 @@ class Verification:
 
 
 class Certificate(abc.ABC):
-    """A probability measure on the set and coordinate weights, which prove a lower bound on γ.
+    """A proof of a lower bound on γ by a probability measure and by weights of the coordinates.
+
+    The measure is on the set that noise must cover.
 
     Source: Nikolov & Tang (2023), Theorem 26.
 
@@ -50,11 +52,20 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def lower_bound(self) -> float:
-        """Return ``tr((W^½ C W^½)^½)`` <= γ, for weights W and the measure's covariance C."""
+        """Return the lower bound ``tr((W^½ C W^½)^½)`` on the least error γ, rounded down.
+
+        W is the diagonal matrix of the coordinate weights. C is the measure's covariance, or its
+        second moment if the set is not covered up to a shift.
+        """
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
-        """Return the eigenvalues that sum to the bound, rounded down, and their multiplicities."""
+        """Return eigenvalues that sum to the lower bound, rounded down, and their multiplicities.
+
+        They are the eigenvalues of ``(W^½ C W^½)^½``, or smaller numbers, whose sum is then still a
+        lower bound. W is the diagonal matrix of the coordinate weights, and C the covariance or the
+        second moment of the measure.
+        """
 
     @property
     def is_of_alike_records(self) -> bool:
@@ -63,7 +74,7 @@ class Certificate(abc.ABC):
 
     @property
     def caption(self) -> str:
-        """The certificate in words, for plots, which can draw only points."""
+        """The certificate in words, for plots, in which only lists of points can be drawn."""
         return f"{type(self).__name__}, which lists no points"
 
     def check(
@@ -73,8 +84,8 @@ class Certificate(abc.ABC):
 
         Args:
             problem: the problem that the certificate and the covariance claim to solve.
-            covariance: M.
-            center: v, shape (d,), zeros without shift.
+            covariance: the covariance M of the noise, shape (d, d).
+            center: the point v for which M covers K − v, shape (d,); zeros if nothing is shifted.
             claimed: the squared sensitivity that is claimed; a larger one takes less time to check.
 
         Raises:
@@ -87,7 +98,7 @@ class Certificate(abc.ABC):
         )
 
     def encode(self) -> Stored:
-        """Return the certificate's numbers, for a file."""
+        """Return the numbers of the certificate for a file: a header for JSON, and arrays."""
         raise CertificateError(
             f"save: expected a certificate that can be stored, got {type(self).__name__}"
         )

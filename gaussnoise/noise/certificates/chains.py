@@ -35,7 +35,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
-        chain: the numbers s, K and c that define the chain.
+        chain: the Markov chain: its start s, its steps K, and the correlations c.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
 
@@ -44,7 +44,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
     coordinate_weights: Array
 
     def below(self) -> tuple[float, float]:
-        """Return the lower bound, and the fraction of it that was subtracted for rounding.
+        """Return the lower bound on γ, and the fraction of it that was subtracted for rounding.
 
         The relative error of every entry of the computed Λ is at most ``lost``: probabilities are
         sums of products of nonnegative numbers. Two diagonal matrices are subtracted: the sums of
@@ -65,7 +65,12 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a size, the weighted workload divided by it, and a root of a bound below Λ."""
+        """Return a number ``size``, the matrix ``W^½ A / size``, and a matrix R with ``R R' <= Λ``.
+
+        A is the workload matrix, and W the diagonal matrix of the coordinate weights. Λ has the
+        probabilities of pairs of ticks, times the correlations of the vectors added at them. R is
+        zero if rounding hides Λ.
+        """
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS

@@ -37,7 +37,7 @@ _KINDS: dict[str, type[Certificate]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class KroneckerCertificate(Certificate):
-    """The product of the measures on the parts, and of their coordinate weights.
+    """The product of one measure for each Kronecker factor, and of their coordinate weights.
 
     ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' traces, and the
     norm of a product of weights is the product of their norms: so lower bounds multiply. The
@@ -45,7 +45,7 @@ class KroneckerCertificate(Certificate):
     of the errors: so upper bounds multiply.
 
     Attributes:
-        parts: one certificate for each part.
+        parts: one certificate for each Kronecker factor.
 
     Source: Nikolov & Tang (2023), Lemma 62; Lee, Shraibman & Špalek (2008) for p = ∞.
     """
@@ -66,7 +66,7 @@ class KroneckerCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check every part by its own certificate, as a problem of its own."""
+        """Check every part by its own certificate, as a separate problem."""
         domains = parts_over_time(problem.domain)
         if (
             domains is None

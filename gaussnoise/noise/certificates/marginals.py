@@ -36,12 +36,14 @@ _EXPLICIT_RATIO = 1e9  # with a larger ratio of weights, columns look dependent 
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCertificate(TableCertificate):
-    """A symmetric measure on the records of marginals, or on pairs of them, given by few numbers.
+    """A measure on the records of marginals, or on pairs of records, given by few numbers.
 
     The measure is uniform on all records (with a random sign under add-remove), or on all pairs
-    that differ in a set D of attributes, with a probability for each type of D. By symmetry, its
-    second moment has one eigenvalue κ_T on the r_T dimensions of residual T. With β_T the
-    eigenvalue of the tables' weights there, the bound is ``Σ_T r_T √(β_T κ_T)``.
+    that differ in a set D of attributes, with a probability for each type of D. The type of a set
+    lists the classes of equivalent attributes in it. The residual of an attribute set T is the part
+    of its table that is orthogonal to the tables of all smaller sets; it has r_T dimensions. By
+    symmetry, the second moment has one eigenvalue κ_T there. With β_T the eigenvalue of the tables'
+    weights there, the bound is ``Σ_T r_T √(β_T κ_T)``.
     """
 
     @property
@@ -57,7 +59,10 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """Return :meth:`lower_bound` for a given :meth:`workload`, which takes long to compute."""
+        """Return the lower bound on γ, for tables that are grouped by type already.
+
+        ``workload`` is the result of :meth:`workload`, which takes long to compute.
+        """
         traces = self._traces(workload)
         return (
             max(self.domain.weights)
@@ -71,12 +76,15 @@ class MarginalCertificate(TableCertificate):
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
     def losses(self, workload: Workload) -> Array:
-        """Return, by type of attribute set, the weighted error from unit noise on one set."""
+        """Return, for each type of attribute set, the variance that unit noise on one set causes.
+
+        It is the variance of all answers, weighted with the dual weights of the tables.
+        """
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
     def _traces(self, workload: Workload) -> Array:
-        """Return, by type of attribute set, its term in the lower bound."""
+        """Return, for each type of attribute set, the term of one such set in the lower bound."""
         if not workload.residuals:
             return np.zeros(0)
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
@@ -90,7 +98,7 @@ class MarginalCertificate(TableCertificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check variances attribute set by set; for a small full table, also record by record."""
+        """Check the variance of every attribute set; for a small full table, list all records."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
         checks = [_by_subsets(self, problem, covariance, center, claimed)]
@@ -114,7 +122,10 @@ def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> P
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
-    """Return whether records are so few, and weights so similar, that all records are checked."""
+    """Return whether the full table is small enough to check the bounds on a list of all records.
+
+    The weights of the tables must also be similar in size.
+    """
     return (
         domain.cardinality <= _EXPLICIT_CELLS
         and domain.cardinality**2 * domain.dim <= LONG_OPERATIONS
@@ -123,7 +134,10 @@ def _is_explicit(domain: AbstractTables) -> bool:
 
 
 def _is_mean(center: Array, domain: AbstractTables) -> bool:
-    """Return whether every table's cells all have the same part of its weight, to the last bit."""
+    """Return whether ``center`` is the mean of all records, to the last bit.
+
+    In the mean, all cells of a table are equal, and their sum is the weight of the table.
+    """
     return all(
         bool((center[block] == weight / (block.stop - block.start)).all())
         for _, weight, block in domain.blocks()
@@ -137,7 +151,7 @@ def _by_subsets(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """Return the bounds of a marginal covariance, from its variances in rational arithmetic."""
+    """Return both bounds for a marginal covariance, from its variances in rational arithmetic."""
     domain = covariance.domain
     public = set(problem.public)
     if problem.protected not in ("replace", "add-remove", "gamma"):
@@ -195,7 +209,11 @@ def is_measure(witness: MarginalCertificate) -> bool:
 
 
 def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
-    """Return ``tr((W^½ C W^½)^½)`` of the measure on listed records or pairs, and its rounding."""
+    """Return ``tr((W^½ C W^½)^½)`` of the measure on listed records or pairs, and its rounding.
+
+    W is the diagonal matrix of the coordinate weights, and C the measure's second moment, or its
+    covariance for ``gamma``. The rounding is a bound, as a fraction of the result.
+    """
     domain, workload = witness.domain, witness.workload()
     largest = max(domain.weights)
     points = domain.to_finite_set().points / largest
@@ -220,7 +238,11 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return the weight of every cell: its part of the dual weights to the power 1 − 2/p."""
+    """Return the weight of every cell, shape (d,), from the dual weights of the tables.
+
+    The dual weight of a type of tables is divided evenly among its tables, and that of a table
+    among its cells. The weight of a cell is its part to the power 1 − 2/p.
+    """
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:
@@ -232,7 +254,7 @@ def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Arr
 
 
 def _pair_law(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return the probability of every ordered pair of records, shape (N, N)."""
+    """Return the probability of every ordered pair of records under the measure, shape (N, N)."""
     domain = witness.domain
     classes = workload.moving.classes
     count = domain.cardinality

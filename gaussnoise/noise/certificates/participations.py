@@ -1,4 +1,4 @@
-"""The dual certificate if people add vectors at their ticks: correlations of these, by pattern."""
+"""The dual certificate if people add vectors at their ticks: correlations of the vectors."""
 
 import abc
 import itertools
@@ -33,7 +33,7 @@ SOLVED_AGAIN = 2.0**-28
 
 
 class AbstractParticipationCertificate(Certificate, Generic[Rule]):
-    """A measure on the changes by one person, which is checked against the participation rule.
+    """A measure on the changes that one person can make under a rule of participation.
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
@@ -45,11 +45,14 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 
     @abc.abstractmethod
     def below(self) -> tuple[float, float]:
-        """Return the lower bound, and the fraction of it that was subtracted for rounding."""
+        """Return the lower bound on γ, and the fraction of it that was subtracted for rounding."""
 
     @abc.abstractmethod
     def columns(self) -> tuple[float, NDArray[np.floating]]:
-        """Return a size, and a matrix whose nuclear norm times this size is the lower bound."""
+        """Return a number ``size`` and a matrix G for which ``size · ‖G‖_*`` is the lower bound.
+
+        The nuclear norm ‖G‖_* is the sum of the singular values.
+        """
 
     @abc.abstractmethod
     def is_measure(self) -> bool:
@@ -92,7 +95,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
         return [Verification(gamma, lower, enclosure, enclosure, rounding)]
 
     def _is_in_dual_ball(self, p: float) -> bool:
-        """Return whether w proves a lower bound on the error in the norm of order p."""
+        """Return whether the coordinate weights prove a bound on the error in norm p."""
         w = self.coordinate_weights
         return bool(
             are_finite(w)
@@ -107,12 +110,15 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipations]):
     """Weights on patterns, and correlations of the vectors that a person adds at their ticks.
 
-    The correlations for pattern π are the Gram matrix Z_π of these vectors.
+    A pattern π is a set of ticks of one person. The correlations are the Gram matrix Z_π of these
+    vectors, with a unit diagonal; the weight is p_π.
 
-    For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π: ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π
-    tr(Z_π diag y_π) <= 1``, as diag Z_π = 1 and Σ y_π = 1. By the Cauchy–Schwarz inequality
-    ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <= ‖sd(M)‖_p²`` for all p and all w in the dual ball:
-    a lower bound for every strategy.
+    Let A be the workload matrix, M any covariance that covers all changes by one person,
+    ``X = A'M⁻¹A``, X_ππ its rows and columns at the ticks of π, and ``Λ = Σ p_π Z_π``. As M covers
+    the changes of π, there is a vector y_π with ``X_ππ <= diag y_π`` and ``Σ y_π = 1``. Hence
+    ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π tr(Z_π diag y_π) <= 1``. By the Cauchy–Schwarz inequality
+    ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <= ‖sd(M)‖_p²`` for all p and all coordinate weights
+    w in the dual ball, with W = diag w: a lower bound for every strategy.
 
     Attributes:
         domain: the workload, and the rule that says at which ticks a person may take part.
@@ -136,7 +142,11 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
         return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
 
     def columns(self) -> tuple[float, NDArray[np.floating]]:
-        """Return a size, and W^½ A Λ^½ divided by it, with a root of Λ of shape (n, P r)."""
+        """Return a number ``size`` and the matrix ``W^½ A R / size``, where Λ = R R'.
+
+        A is the workload matrix, W the diagonal matrix of the coordinate weights, and
+        ``Λ = Σ p_π Z_π``. R has shape (n, P r).
+        """
         A = self.domain.matrix
         size = power_of_two(np.abs(A).max())
         n, count = len(A), self.vectors.shape[0] * self.vectors.shape[2]
@@ -195,7 +205,7 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
 
 
 def are_finite(*arrays: NDArray[Any]) -> bool:
-    """Return whether arrays hold finite doubles."""
+    """Return whether all arrays hold finite numbers in double precision."""
     return all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays)
 
 
@@ -205,7 +215,12 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: AbstractParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Return a bound on a person's change in factor coordinates, and its distance off the range."""
+    """Return bounds on the length of one person's change, inside and outside the factor's range.
+
+    The workload matrix is divided by ``size``. The first bound is on the length of the change in
+    the coordinates of ``factor``. The second, shape (n,), is on its distance along each axis from
+    the range of the factor.
+    """
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))

@@ -36,7 +36,7 @@ _UNIT = 1 + 2.0**-48
 @final
 @dataclass(frozen=True, eq=False)
 class PointCertificate(Certificate):
-    """A measure on listed points.
+    """A probability measure on listed points and coordinate weights, which prove a lower bound.
 
     Attributes:
         points: shape (k, d), points of the sensitivity set (one of each pair ±x), or of K itself if
@@ -87,7 +87,7 @@ class PointCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the points against the domain's list of points, or by its oracles."""
+        """Check that the points are in the set, by the domain's list of points or its oracles."""
         numbers = [
             self.points,
             self.weights,
@@ -103,7 +103,7 @@ class PointCertificate(Certificate):
             raise CertificateError(
                 "verify: the certificate is not a measure on the sensitivity set"
             )
-        return [check_points(problem, covariance, center, domain, _below(self))]
+        return [check_points(problem, covariance, center, domain, _proven_bound(self))]
 
     def encode(self) -> Stored:
         arrays: dict[str, NDArray[Any]] = {
@@ -132,7 +132,10 @@ class PointCertificate(Certificate):
 
 
 def _listed(domain: AbstractDomain) -> FiniteSet:
-    """Return the points whose hull is the domain."""
+    """Return the list of points whose convex hull is the domain.
+
+    Raise CertificateError if the domain has no such list.
+    """
     listed = domain._listed()
     if listed is None:
         raise CertificateError(
@@ -148,7 +151,10 @@ def _by_oracle(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """Return the bounds by the domain's oracles, in coordinates from singular values."""
+    """Return both bounds, recomputed by the domain's oracles, in coordinates from singular values.
+
+    The points of the domain are not listed; oracles find farthest points and test membership.
+    """
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
@@ -196,7 +202,7 @@ def _by_oracle(
         )
     ):
         raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
-    lower, rounding = _below(witness)
+    lower, rounding = _proven_bound(witness)
     lower -= Body(covered).rounded(problem.p)
     forgiven = min(Body(covered).forgiven(problem.p) / lower, 1.0) if lower > 0 else 1.0
     return Verification(
@@ -205,7 +211,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x or −x is proven to be in the domain, up to the rounding of such a point."""
+    """Return whether x is proven to be in the domain, up to the rounding of such a point."""
     try:
         return domain.contains(x) or is_near(domain, x)
     except DomainTooLargeError:  # undecided; −x may be proven to be a point of the set
@@ -219,7 +225,7 @@ def check_points(
     domain: FiniteSet,
     below: tuple[float, float],
 ) -> Verification:
-    """Return the bounds for listed points, by QR with precise residuals, or rationals if small.
+    """Return both bounds, recomputed for listed points by QR, and in rationals if they are few.
 
     ``below`` is the certificate's lower bound, and the fraction of it that was subtracted for
     rounding.
@@ -245,7 +251,7 @@ def check_points(
 
 
 def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
-    """Return a covariance's factor and scale, exactly as they are stored."""
+    """Return a matrix L and a number s with the covariance ``s² L L'``, without rounding."""
     if isinstance(covariance, FactorCovariance):
         return covariance.unit_factor, covariance.scale
     factor = covariance.factor()
@@ -254,7 +260,10 @@ def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
 
 
 def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
-    """Return whether weights are a measure, and coordinate weights have dual norm at most one."""
+    """Return whether weights are positive, and coordinate weights w prove a bound for the order p.
+
+    For this, ``‖w‖_{s*}`` must be at most one, with s* = p/(p − 2).
+    """
     w = witness.coordinate_weights
     return bool(
         witness.centered == problem.shifted
@@ -268,7 +277,11 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
 
 
 def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) -> bool:
-    """Return whether the points are those of the rows, and the relation allows these rows."""
+    """Return whether the certificate's points are those of ``rows``, and belong to the set.
+
+    A row names one listed point, or two points whose difference belongs to the set. A policy graph
+    must join the two.
+    """
     rows, relation = witness.rows, problem.neighbors
     if (
         rows is None
@@ -288,8 +301,11 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
     return all(i == j or (min(i, j), max(i, j)) in edges for i, j in rows.tolist())
 
 
-def _below(witness: PointCertificate) -> tuple[float, float]:
-    """Return a lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``, and the fraction subtracted for rounding.
+def _proven_bound(witness: PointCertificate) -> tuple[float, float]:
+    """Return a lower bound on ``‖W^½ X Λ^½‖_*``, and the fraction of it subtracted for rounding.
+
+    W is the diagonal matrix of the coordinate weights. X has the points as columns, minus their
+    mean if ``centered``, and Λ is the diagonal matrix of their probabilities.
 
     The nuclear norm is dual to the operator norm: ``<Q, A> <= ‖Q‖ ‖A‖_*`` for every Q. The bound
     is the inner product with the polar factor Q, divided by a bound on ‖Q‖.

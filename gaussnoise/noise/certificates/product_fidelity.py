@@ -51,16 +51,17 @@ _ENDS = (-42.0, 22.0)  # range of s, relative to the logarithm of the trace
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One base of one class under dual weights: ``Λ^½ G Λ^½`` in a basis whose first vector is √λ.
+    """The matrix ``Λ^½ G Λ^½`` of one attribute, in a basis whose first vector is √λ.
 
-    λ are the weights of categories, Λ is their diagonal matrix, and G the Gram matrix of the base.
+    λ are the weights of the attribute's categories, Λ is their diagonal matrix, and G is the Gram
+    matrix of one base: of one set of queries on this attribute.
 
     Attributes:
         own: the (√λ, √λ) entry of this matrix.
         cross: the rest of its first column, shape (k,).
         inner: the matrix without its first row and column, shape (k, k).
         lead: 1 if the first of the k directions separates two parts of the categories, else 0.
-        apart: the trace of the root of the part that was split off.
+        apart: the trace of the square root of the block that :meth:`split` removed.
         is_scalar: whether ``cross`` is exactly zero, and ``inner`` exactly a multiple of the
             identity; ``inner`` is then stored as a matrix of one entry.
     """
@@ -74,7 +75,7 @@ class _Side:
 
     @cached_property
     def whole_root(self) -> float:
-        """A lower bound on the trace of the root of the whole matrix."""
+        """A lower bound on the trace of the square root of the attribute's matrix."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
         return _root_trace(
@@ -85,14 +86,20 @@ class _Side:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """The eigenvalues of ``inner`` beyond the leading direction, and their directions."""
+        """The eigenvalues and eigenvectors of the matrix ``inner[lead:, lead:]``.
+
+        Tiny eigenvalues are replaced by zero.
+        """
         values, axes = np.linalg.eigh(self.inner[self.lead :, self.lead :])
         # directions that may be rounding are set to zero, which only lowers the bound
         return np.where(values > _THIN * values.max(initial=0.0), values, 0.0), axes
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The side with ``inner`` diagonal beyond the leading direction, most coupled first."""
+        """The same matrix in a basis in which ``inner`` is diagonal beyond its first ``lead`` rows.
+
+        Directions are sorted: those most coupled to √λ and the leading direction come first.
+        """
         lead, (values, axes) = self.lead, self.spectrum
         couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
         couplings = np.where(values[:, None] > 0, axes.T @ couplings, 0.0)
@@ -109,20 +116,23 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The side with zero ``cross``, and the rest of ``own`` as a Schur complement.
+        """The attribute's matrix without entries that couple √λ to other directions.
 
-        Several bases keep their common directions, so that their matrices can be added.
+        λ are the weights of its categories. ``cross`` is replaced by zero, and ``own`` by its Schur
+        complement, so that the trace of the square root can only become smaller. The other
+        directions stay as they are, so that the matrices of several bases can be added.
         """
         values, axes = self.spectrum
         inner = (axes * values) @ axes.T
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), (inner + inner.T) / 2)
 
     def split(self, kept: int) -> "_Side":
-        """Return the side with only the first ``kept`` coordinates beyond the leading one.
+        """Return the matrix without all but ``kept`` of the directions beyond the leading one.
 
-        Of √λ and of the leading one, it has what remains without the other coordinates. With the
-        matrix as Y Y', the block of Y that couples the others with these is dropped. This pinching
-        can only lower the nuclear norm of Y, and leaves a Schur complement.
+        With the matrix as Y Y', the block of Y is dropped that couples the removed directions to √λ
+        and to the leading direction. This pinching can only lower the nuclear norm of Y. It leaves
+        a Schur complement on √λ and the leading direction; the trace of the square root of the
+        removed block is stored as ``apart``.
         """
         lead, end = self.lead, min(self.lead + kept, len(self.cross))
         rest = np.diag(self.inner)[end:]
@@ -141,7 +151,10 @@ class _Side:
 
 
 class Blocks:
-    """The second moment as blocks, for weighted coordinates and a largest table weight of one."""
+    """The second moment of a product measure, as blocks over pairs of attribute sets.
+
+    Coordinates are multiplied by the roots of their weights; the largest table weight is one.
+    """
 
     def __init__(self, witness: "ProductCertificate", workload: Workload) -> None:
         self.workload = workload
@@ -169,7 +182,7 @@ class Blocks:
             weights = witness.pattern_weights
             self.patterns = witness.patterns, weights / (math.fsum(weights) * (1 + CANCELLATION))
         self.laws = [
-            _correlations(weights, upper, sides[0].lead)
+            _pair_correlations(weights, upper, sides[0].lead)
             for weights, upper, sides in zip(
                 witness.cell_weights, witness.parts, self.sides, strict=True
             )
@@ -177,10 +190,13 @@ class Blocks:
         self._moved: dict[tuple[Type, Type], float] = {}
 
     def moved(self, T: Type, between: Type) -> float:
-        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i); under "add-remove" it is 1.
+        """Return κ_T, the mean squared change of the measurement of attribute set T.
 
-        In the classes that ``between`` lists, it is for the direction between two parts; in the
-        rest of T, for all others.
+        The change is that between a random pair of records. It is
+        ``κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i)``, where the records differ in the attributes D with
+        probability π_D, and r_i is the correlation of their values of attribute i. Under
+        "add-remove" it is 1. In the classes that ``between`` lists, r_i is that of the direction
+        between two parts of the categories; in the rest of T, that of all other directions.
         """
         if self.patterns is None:
             return 1.0
@@ -209,7 +225,12 @@ class Blocks:
         return self._moved[T, between]
 
     def split(self, kept: int) -> Self:
-        """Return blocks with at most ``kept`` coupled directions of each attribute."""
+        """Return these blocks without some couplings, for a lower bound.
+
+        At most ``kept`` directions of each attribute stay coupled; a direction is an axis in the
+        space of its categories. Attributes with several bases keep all their couplings, or none if
+        ``kept`` is zero.
+        """
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -222,7 +243,11 @@ class Blocks:
         return other
 
     def restricted(self, choice: Mapping[int, int]) -> Self:
-        """Return the blocks of those tables that ask for the chosen base of each class."""
+        """Return the blocks of those tables that use the chosen base, for each class in ``choice``.
+
+        A base is a set of queries on one attribute. ``choice`` maps a class of equivalent
+        attributes to the index of one of its bases.
+        """
         other = copy.copy(self)
         kept = [
             (table, w) for table, w in self.tables if all(choice.get(k, b) == b for k, b in table)
@@ -236,7 +261,12 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return {bases of the classes in R: total weight of tables with a set of type R}."""
+        """Return the total weight of the tables with an attribute set of type R, by their bases.
+
+        The type of an attribute set lists the class of each attribute. A base is a set of queries
+        on one attribute; keys name the bases of the classes in R. An attribute outside R multiplies
+        the weight by its entry ``own``.
+        """
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -253,9 +283,12 @@ class Blocks:
         return sums
 
     def groups(self) -> "Iterator[tuple[float, _Group]]":
-        """Yield independent groups of blocks, each with the number of its copies."""
+        """Yield pairs of a factor and a group of blocks that are coupled to no other group.
+
+        The trace of the square root of all blocks is the sum over groups of factor times trace.
+        """
         classes = self.workload.orbits.classes
-        alone = {part for T in self.workload.residuals for part in self._apart(T)}
+        alone = {part for T in self.workload.residuals for part in self._types_of_uncoupled_sets(T)}
         for Q in sorted(alone):
             copies = math.prod(math.comb(len(classes[k]), Q.count(k)) for k in set(Q))
             sides = (self.sides[k][0] for k in Q)
@@ -266,8 +299,11 @@ class Blocks:
             if copies > 0:
                 yield copies, _Group(self, Q)
 
-    def _apart(self, T: Type) -> set[Type]:
-        """Return the types of the sets of uncoupled attributes that sets of type T may have."""
+    def _types_of_uncoupled_sets(self, T: Type) -> set[Type]:
+        """Return the types of the parts of an attribute set of type T that may be uncoupled.
+
+        The other attributes of the set are coupled to other attribute sets.
+        """
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -276,7 +312,10 @@ class Blocks:
         return {tuple(sorted((*never, *part))) for part in chosen}
 
     def fidelity(self) -> tuple[float, bool]:
-        """Return a lower bound on the trace of the root, and whether all couplings were kept."""
+        """Return a lower bound on the trace of the second moment's square root.
+
+        Return also whether all couplings between blocks were kept.
+        """
         traces, tight = self._split_trace()
         if tight:
             return traces, True
@@ -296,7 +335,7 @@ class Blocks:
                 for b, side in enumerate(sides)
             }
             bounds.append(
-                _together(
+                _root_trace_of_sum(
                     count * w * math.prod(roots[pair] for pair in table) ** 2
                     for (table, w), count in zip(
                         self.tables, self.workload.table_counts.tolist(), strict=True
@@ -306,7 +345,11 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Return the trace after dropping the fewest couplings for a run time of seconds."""
+        """Return the trace of the second moment's square root after some couplings are dropped.
+
+        No more of them are dropped than is necessary for a run time of seconds. Return also whether
+        none was dropped.
+        """
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -316,7 +359,11 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return, for one attribute set per type, the trace of the root without any couplings."""
+        """Return the trace of the root of one diagonal block, for each type of attribute set.
+
+        The root is the matrix square root. All couplings are dropped, so that the sum over all
+        attribute sets is a lower bound.
+        """
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
@@ -327,7 +374,10 @@ class Blocks:
 
 
 class _Group:
-    """Blocks of all sets Q ∪ T with the same set Q of uncoupled attributes."""
+    """The blocks of all attribute sets Q ∪ T, for one fixed set Q of attributes without couplings.
+
+    T varies over sets of other attributes.
+    """
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -355,7 +405,11 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return the parts into which an attribute's directions fall."""
+        """Return the kinds of directions of attribute i.
+
+        They are (i, True) for the direction between two parts of its categories, if there are two,
+        and (i, False) for all other directions, if there are any.
+        """
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
         return (*between, (i, False)) if len(side.cross) > side.lead else between
@@ -365,12 +419,18 @@ class _Group:
         return math.prod(1 if between else len(side.cross) - side.lead for side, between in sides)
 
     def _moved(self, T: Parts) -> float:
-        """Return κ_T, the mean squared change of the measurement of T by the pair of records."""
+        """Return κ_T, the mean squared change of the measurement of attribute set T.
+
+        The change is that between a random pair of records.
+        """
         between = tuple(sorted(self.kinds[i] for i, is_between in T if is_between))
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return {choice of bases: the weight of block (T, U), without its Kronecker factors}."""
+        """Return the weights of the Kronecker products that add up to block (T, U), by bases.
+
+        T and U are attribute sets, and a base is a set of queries on one attribute.
+        """
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -384,7 +444,10 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The sets that no other set contains, if they have no direction between parts."""
+        """The attribute sets that are inside no other set.
+
+        Sets that use the direction between two parts of an attribute's categories are left out.
+        """
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -395,13 +458,13 @@ class _Group:
 
     @cached_property
     def left(self) -> list[Parts]:
-        """The sets that are not in :attr:`largest`."""
+        """The attribute sets inside a larger set, and those with a direction between two parts."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
     @property
     def is_dense(self) -> bool:
-        """Whether all blocks together are a small matrix."""
+        """Whether all blocks of the group together are a small matrix."""
         return sum(map(self._dim, self.sets)) <= _DENSE
 
     @property
@@ -415,12 +478,12 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether an attribute has several bases, whose matrices have no common eigenvectors."""
+        """Whether an attribute has several bases (sets of queries), with no common eigenvectors."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
     def is_small(self) -> bool:
-        """Whether :meth:`root_trace` takes seconds at most."""
+        """Whether a bound on the trace of the matrix's square root takes seconds at most."""
         if self.is_uncoupled:
             return True
         if len(self.sets) > _MOST_LEFT:
@@ -431,7 +494,7 @@ class _Group:
         )
 
     def root_trace(self) -> float:
-        """Return a lower bound on the trace of the root of the group's matrix."""
+        """Return a lower bound on the trace of the square root of the group's matrix."""
         if self.is_uncoupled:
             return math.fsum(self.traces().values())
         if self.is_dense or self.has_several:
@@ -439,7 +502,10 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """Return lower bounds on the traces of roots of uncoupled blocks, by type of set."""
+        """Return a lower bound on the trace of the root of each diagonal block, by type of set.
+
+        The root is the matrix square root.
+        """
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -447,7 +513,7 @@ class _Group:
                 for choice, value in self._coefficient(T, T).items()
             )
             kind = self._type(_attributes(T))
-            traces[kind] = traces.get(kind, 0.0) + _together(parts)
+            traces[kind] = traces.get(kind, 0.0) + _root_trace_of_sum(parts)
         return traces
 
     def _side(self, i: int, bases: Mapping[int, int]) -> _Side:
@@ -466,7 +532,11 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
-        """Return the product of ``inner`` on T∩U and ``cross`` elsewhere, axes of T first."""
+        """Return one Kronecker product of the block of attribute sets T (rows) and U (columns).
+
+        It has a factor for each attribute: ``inner`` for attributes in both sets, and ``cross`` for
+        attributes in one of them.
+        """
         tensor, axes, one, other = np.ones(()), [], dict(T), dict(U)
         for i in sorted({*one, *other}):
             side = self._side(i, bases)
@@ -487,10 +557,12 @@ class _Group:
         order = sorted(range(len(axes)), key=axes.__getitem__)
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
-    def _row(self, U: Parts, i: int) -> Array:
-        """Return the entries between the directions that make ``inner`` diagonal and a part in U.
+    def _couplings(self, U: Parts, i: int) -> Array:
+        """Return the entries that couple the directions of attribute i to its part in the set U.
 
-        The attribute has one base. If it has no part in U, √λ takes the place of the part.
+        The attribute has one base, and ``inner`` is diagonal in these directions. If U does not
+        contain the attribute, √λ takes the place of the part, where λ are the weights of its
+        categories.
         """
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
@@ -498,10 +570,11 @@ class _Group:
         return side.inner[0, 1:] if part else np.diag(side.inner)[side.lead :]
 
     def _by_determinants(self) -> float:
-        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on ``tr K^{1/2}``.
+        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on the trace of ``K^{1/2}``.
 
-        Blocks of the largest tables are diagonal: the determinant is the product of their entries
-        and of the determinant of their Schur complement.
+        K is the group's matrix; t_j and w_j are the nodes and weights of a quadrature. The blocks
+        of the largest tables are diagonal: the determinant is the product of their entries and of
+        the determinant of their Schur complement.
         """
         K, left = self._dense(self.left), self.left
         values = {
@@ -530,20 +603,24 @@ class _Group:
         return _STEP / (2 * math.pi) * math.fsum(total) / (1 + _EXCESS)
 
     def _eigenvalues(self, T: Parts) -> Array:
-        return reduce(np.multiply.outer, (self._row(T, i) for i, _ in T), np.ones(()))
+        return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π f_i`` over the axes of T that are axes of neither U nor V.
+        """Return ``Σ w Π_i f_i``, summed over the axes of T that are axes of neither U nor V.
 
-        Here f_i is the product of the entries that join i's directions with U and with V.
+        T, U and V are attribute sets, with an axis for each attribute. f_i is the product of two
+        entries: one couples the directions of attribute i to U, the other to V.
         """
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
-            operands += [self._row(U, i) * self._row(V, i), [axis]]
+            operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]
         return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
     def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
-        """Return rows and columns of block (U, V)'s nonzero entries, over the axes of U ∪ V."""
+        """Return the rows and columns of the nonzero entries of the block of attribute sets U, V.
+
+        Both arrays have the axes of U ∪ V. ``starts`` has the first row of each set in the matrix.
+        """
         both = sorted(part for part in {*U, *V} if not part[1])
         sizes = [self._dim((part,)) for part in both]
         grid = np.indices(sizes, sparse=True) if both else ()
@@ -563,12 +640,14 @@ def _attributes(T: Parts) -> set[int]:
     return {i for i, _ in T}
 
 
-def _correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> tuple[float, float]:
-    """Return r of the direction between two parts, and of all others, in the law of x ≠ y.
+def _pair_correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> tuple[float, float]:
+    """Return the correlations of the values x, y of one attribute in a random pair of records.
 
-    In relation to λλ', the law is 1 + r f(x) f(y) on parts, where f is constant on each part and
-    has mean 0 and variance 1: it is nonnegative for ``r = −m/(1 − m)``, m the smaller part's
-    weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as is possible without
+    The first is for the direction between two parts of the categories, the second for all other
+    directions. With λ the weights of the categories and Λ their diagonal matrix, the joint
+    distribution of x and y is λλ' times 1 + r f(x) f(y) if there are parts, where f is constant on
+    each part and has mean 0 and variance 1: it is nonnegative for ``r = −m/(1 − m)``, m the smaller
+    part's weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as is possible without
     negative probabilities of x = y; for uniform weights, it is −1/(n−1), so that x ≠ y always.
     """
     total = math.fsum(weights)
@@ -583,7 +662,10 @@ def _correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> tuple[
 def _class_sides(
     bases: tuple[AbstractBase, ...], weights: Array, upper: NDArray[np.bool_]
 ) -> list[_Side]:
-    """Return the sides of a class's bases; exact and uncoupled ones for uniform categories."""
+    """Return one matrix for each base of a class; exact, uncoupled ones for uniform categories.
+
+    ``weights`` are the weights of the categories, and ``upper`` marks the second of two parts.
+    """
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -619,7 +701,10 @@ def _reflection(unit: Array) -> Array:
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return the log determinant of a matrix that is at least I, or the lower bound zero."""
+    """Return the log determinant of a matrix that is at least the identity.
+
+    Return the lower bound zero if rounding makes the factorization fail.
+    """
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:
@@ -628,7 +713,7 @@ def _log_determinant(matrix: Array) -> float:
 
 
 def _root_trace(matrix: Array) -> float:
-    """Return ``tr matrix^½`` of a positive semidefinite matrix, minus a bound on rounding."""
+    """Return the trace of the square root of a positive semidefinite matrix, rounded down."""
     if not len(matrix):
         return 0.0
     values = np.linalg.eigvalsh(matrix)
@@ -636,11 +721,11 @@ def _root_trace(matrix: Array) -> float:
     return float(np.sqrt(np.maximum(values - blur, 0.0)).sum())
 
 
-def _together(squares: Iterable[float]) -> float:
-    """Return a lower bound on the root trace of a sum of matrices A, from all ``(tr √A)²``.
+def _root_trace_of_sum(squares: Iterable[float]) -> float:
+    """Return ``√(Σ_A (tr √A)²)``, a lower bound on the trace of the square root of ``Σ A``.
 
-    ``(tr √A)² = min tr(AX) tr(X⁻¹)`` over positive definite X is concave and homogeneous in A. So
-    its value for a sum is at least the sum of its values, with equality if the A are multiples of
-    one matrix.
+    The matrices A are positive semidefinite, and ``squares`` are their ``(tr √A)²``. ``(tr √A)² =
+    min tr(AX) tr(X⁻¹)`` over positive definite X is concave and homogeneous in A. So its value for
+    a sum is at least the sum of its values, with equality if the A are multiples of one matrix.
     """
     return math.sqrt(math.fsum(squares))

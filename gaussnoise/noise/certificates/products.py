@@ -27,14 +27,17 @@ _DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCertificate(TableCertificate):
-    """A product measure on records, or on pairs of them that differ in a pattern of attributes.
+    """A measure under which the attributes of a record, or of a pair of records, are independent.
+
+    The two records of a pair differ in a random pattern, which is a set of attributes.
 
     The second moment of the covered differences, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to
-    factors κ_T, where Λ has the records' probabilities, and G is the sum over tables S of
+    factors κ_T, the mean squared changes of the measurements of attribute sets T between the
+    records of a pair. Here Λ has the records' probabilities, and G is the sum over tables S of
     ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``, with G_i the Gram matrix of attribute i's queries. Split along
-    every attribute into √λ and its orthogonal complement, this is a matrix of blocks over pairs of
-    attribute sets, each a Kronecker product. Blocks are not coupled if G_i is the identity and
-    weights are uniform.
+    every attribute into √λ, where λ are the weights of the attribute's categories, and its
+    orthogonal complement, this is a matrix of blocks over pairs of attribute sets, each a Kronecker
+    product. Blocks are not coupled if G_i is the identity and weights are uniform.
 
     Blocks of the largest tables are diagonal if every G_i is, so that a Schur complement leaves a
     matrix over smaller tables; the trace of its root is computed from determinants, by a quadrature
@@ -42,13 +45,14 @@ class ProductCertificate(TableCertificate):
     attribute are split off from the others and from √λ, for records and for queries: this is a
     pinching, which can only lower the nuclear norm.
 
-    A pair of records has independent values of every attribute in its pattern. Where the
-    categories of an attribute form two parts, its two values are in different parts as far as the
-    weights of these allow. Then κ_T depends on one direction of the attribute, which
-    separates the parts, and on no other.
+    A pair of records has independent values of every attribute in its pattern. Where the categories
+    of an attribute form two parts, its two values are in different parts as far as the weights of
+    these parts allow. Then κ_T depends on one direction of the attribute, which separates the
+    parts, and on no other direction.
 
     Attributes:
-        cell_weights: the weights of each class's categories, shape (n,).
+        cell_weights: the weights of the categories in each class of equivalent attributes, shape
+            (n,).
         parts: for each class, which categories form the second part, shape (n,); all or none where
             there is one part only.
     """
@@ -57,21 +61,24 @@ class ProductCertificate(TableCertificate):
     parts: tuple[NDArray[np.bool_], ...]
 
     def lower_bound(self) -> float:
-        return self._found[0]
+        return self._bound_and_tightness[0]
 
     @property
     def is_tight(self) -> bool:
-        """Whether all blocks were small enough to keep all their couplings."""
-        return self._found[1]
+        """Whether the lower bound uses all blocks of the second moment: none was dropped."""
+        return self._bound_and_tightness[1]
 
     @cached_property
-    def _found(self) -> tuple[float, bool]:
+    def _bound_and_tightness(self) -> tuple[float, bool]:
         blocks = Blocks(self, self.workload())
         total, tight = blocks.fidelity()
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Return the spectrum of uncoupled blocks, each with its mean eigenvalue, for bounds."""
+        """Return eigenvalues and multiplicities of uncoupled blocks, with their mean in each block.
+
+        They sum to a lower bound.
+        """
         workload = self.workload()
         whole = tuple(np.zeros_like(part) for part in self.parts)
         traces = Blocks(replace(self, parts=whole), workload).uncoupled()
@@ -81,7 +88,7 @@ class ProductCertificate(TableCertificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the bounds of a product covariance, attribute by attribute."""
+        """Check both bounds of a product covariance, attribute by attribute."""
         try:
             return [_checked(self, problem, covariance, claimed)]
         except CertificateError:
@@ -159,7 +166,7 @@ def _checked(
 
 
 def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workload) -> bool:
-    """Return whether the certificate is for the problem, and its weights are distributions."""
+    """Return whether the certificate is for this problem, and all its weights are distributions."""
     sizes = [strategy.size for strategy in workload.strategies]
     return bool(
         witness.proves(problem)

@@ -26,12 +26,13 @@ _UNIT = 1 + 2.0**-40  # covers the rounding of sums of a million numbers in doub
 @final
 @dataclass(frozen=True, eq=False)
 class StreamCertificate(Certificate):
-    """A measure on the columns of A, with weights of the answers.
+    """A probability measure on the columns of a workload over time, and weights of its answers.
 
     Attributes:
-        workload: A.
-        weights: λ, shape (n,), positive, summing to one.
-        coordinate_weights: w, shape (n,), positive, with ``‖w‖_{s*} <= 1``.
+        workload: the workload over time, a matrix A of shape (n, n).
+        weights: the probabilities λ of the columns of A, shape (n,), positive, summing to one.
+        coordinate_weights: the weights w of the answers, shape (n,), positive, with
+            ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
 
     workload: StreamWorkload
@@ -50,7 +51,7 @@ class StreamCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the stored weights, and compute both bounds with another rational function."""
+        """Check the stored weights; recompute both bounds with another rational approximation."""
         domain = problem.domain
         if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
             raise CertificateError(
@@ -99,7 +100,10 @@ class StreamCertificate(Certificate):
 def twice_checked(
     certificate: StreamCertificate, covariance: StreamCovariance, p: float
 ) -> Verification:
-    """Return both bounds by another rational function, whose interval is 16 times as wide."""
+    """Return both bounds, recomputed with another rational approximation of the square root.
+
+    The approximation holds on an interval 16 times as wide as that of the solver.
+    """
     bands, made_of = covariance.workload.bands, (covariance.weights, covariance.coordinate_weights)
     proven_by = certificate.weights, certificate.coordinate_weights
     noise = worth = evaluate(bands, *made_of, widened=_WIDENED)
@@ -111,5 +115,5 @@ def twice_checked(
 
 
 def below(worth: Evaluation) -> float:
-    """Return the lower bound, minus the margin that verification requires."""
+    """Return the lower bound of an evaluated workload, less the margin that verification needs."""
     return worth.lower * (1 - ROUNDING_MARGIN)

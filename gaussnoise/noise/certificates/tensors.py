@@ -29,7 +29,7 @@ ASTRAY = 1e-11
 @final
 @dataclass(frozen=True, eq=False)
 class TensorCertificate(Certificate):
-    """A measure on the sensitivity set of a tensor power that is invariant under rotations.
+    """A probability measure on the sensitivity set of a tensor power, invariant under rotations.
 
     Attributes:
         domain: the tensor power, of base d and order k.
@@ -48,7 +48,12 @@ class TensorCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """Return the bound ``scale · Σ_j √(D_j π_j κ_j)`` over degrees j, rounded down."""
+        """Return the bound ``scale · Σ_j √(D_j π_j κ_j)`` over harmonic degrees j, rounded down.
+
+        D_j is the dimension of the harmonic tensors of degree j, π_j the squared length of this
+        part of x^⊗k for a unit vector x, and π_j κ_j the mean squared length of this part of a
+        random point of the measure (for ``gamma``, the total variance).
+        """
         total = sum(self._traces().values())
         return math.nextafter(float(total * Fraction(self.scale)), 0.0)
 
@@ -64,7 +69,11 @@ class TensorCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the factor's harmonic degrees; find the largest ``z' M⁺ z`` by branch and bound."""
+        """Check the form of the factor, and find the largest ``z' M⁺ z`` over z in the set.
+
+        It is found by branch and bound, and M is the covariance. The columns of its factor must be
+        harmonic tensors, degree by degree.
+        """
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")
         longest, error = _checked(self, problem, covariance, center)
@@ -94,7 +103,10 @@ class TensorCertificate(Certificate):
 def _checked(
     witness: "TensorCertificate", problem: Problem, covariance: AbstractCovariance, center: Array
 ) -> tuple[float, float]:
-    """Return the largest ``z' M⁺ z`` over the set, and γ, after a check of the factor's form."""
+    """Return the largest ``z' M⁺ z`` over the set, and the error γ of the covariance M.
+
+    First the factor of M is checked: its columns must be harmonic tensors.
+    """
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected
     if (

@@ -19,13 +19,15 @@ from .certificate import Certificate
 
 @dataclass(frozen=True, eq=False)
 class TableCertificate(Certificate):
-    """A measure on the records of tables, or on pairs that differ in a pattern of attributes.
+    """A measure on the records of tables, or on pairs of records that differ in some attributes.
+
+    A set of differing attributes is called a pattern.
 
     Attributes:
-        domain: the tables.
+        domain: the tables, whose records the measure is on.
         p: the exponent of the error's norm.
         protected: "gamma" (K about its center), "add-remove" or "replace".
-        shares: for each type of table, the sum of the dual weights of its tables, in the order of
+        shares: for each type of table, the sum of the dual weights of such tables, in the order of
             :attr:`Workload.tables`.
         patterns: for each pattern, the number of differing attributes in each class of alike
             attributes with more than one category, shape (k, classes).
@@ -50,12 +52,16 @@ class TableCertificate(Certificate):
                 object.__setattr__(self, name, tuple(views))
 
     def workload(self) -> Workload:
-        """Return the domain's tables and attribute sets by type; strategies do not matter here."""
+        """Return the domain's tables and attribute sets, grouped by type.
+
+        Sets have one type if exchanges of equivalent attributes map them to each other. Strategies
+        do not matter here.
+        """
         total = self.protected == "add-remove"
         return Workload.of(self.domain, total=total, public=self.public)
 
     def proves(self, problem: Problem) -> bool:
-        """Return whether the certificate is for this problem."""
+        """Return whether the certificate was made for this problem."""
         return (
             self.domain is problem.domain
             and self.p == problem.p
@@ -64,7 +70,7 @@ class TableCertificate(Certificate):
         )
 
     def has_weights(self, workload: Workload) -> bool:
-        """Return whether the weights of tables and of patterns are distributions."""
+        """Return whether the weights form distributions, up to their sums, on possible patterns."""
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
         most = [
             0 if k in workload.public else len(members)
@@ -103,7 +109,7 @@ class TableCertificate(Certificate):
 
     @classmethod
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
-        """Return the additional arguments of a subclass, from the stored arrays."""
+        """Return the constructor arguments that a subclass adds, from the stored arrays."""
         return ()
 
 

@@ -26,15 +26,19 @@ from ...errors import CovarianceError
 @final
 @dataclass(frozen=True)
 class AxesDesign:
-    """A covariance, and the measure that proves it optimal; both treat all axes alike.
+    """An optimal covariance of tensor powers x^⊗k, and the dual measure that proves it.
+
+    Both treat all d axes alike. The factor is that of the covariance.
 
     Attributes:
-        own: diagonal entry of the factor in the d coordinates of powers of axes.
+        own: diagonal entry of the factor in the d coordinates (i, …, i), the powers of axes.
         other: off-diagonal entry of the factor in these coordinates.
-        mixed: standard deviation of every other coordinate.
-        center: each of the center's d coordinates, which are equal; 0 for ``replace``.
+        mixed: standard deviation of every other coordinate, which has at least two different
+            indices.
+        center: the ellipsoid's center in each of the d coordinates; 0 for ``replace``.
         share: for ``gamma``, the measure's weight on the point 0; for ``replace``, its total weight
-            on powers of axes, the rest being on differences. Points of a kind weigh the same.
+            on powers of axes, the rest being on their differences. Points of one kind have equal
+            weights.
     """
 
     own: float
@@ -45,7 +49,7 @@ class AxesDesign:
 
 
 def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesDesign | None:
-    """Return the optimum for an even order at p = ∞, or None where its proof does not hold.
+    """Return the optimal covariance of x^⊗k, k even, at p = ∞; None if there is no proof.
 
     >>> design = axes_design(TensorPower(3, 2), "replace")
     >>> round(design.own**2 + 2 * design.other**2, 12)  # variance of a power of an axis: 2d/(d + 1)
@@ -71,16 +75,24 @@ def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesD
 
 
 def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float:
-    """Return the lower bound that the measure proves, with weights 1/d on powers of axes."""
+    """Return the lower bound on γ_∞ that the dual measure proves.
+
+    For ``gamma``, the measure has the weight ``share`` on 0, and equal weights on the powers of the
+    d axes. For ``replace``, the powers of axes have the total weight ``share``, and their
+    differences the rest. The bound is ``tr((C/d)^½)``, where C is the covariance of the measure for
+    ``gamma``, and its second moment for ``replace``.
+    """
     many, one = axes_spectrum(d, kind, share)
     return (d - 1) * many + one
 
 
 def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tuple[float, float]:
-    """Return roots of C's eigenvalues over √d: d − 1 equal ones, and that of the all-ones vector.
+    """Return the square roots of the eigenvalues of C/d, for the measure that proves the bound.
 
-    For ``gamma``, with weight θ on 0, the measure has C = ``((1−θ)/d)(1 − (1−θ) 11'/d)``. For
-    ``replace``, the mean of ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
+    C is the covariance of the measure for ``gamma``, and its second moment for ``replace``. The
+    first number is that of d − 1 equal eigenvalues, the second that of the vector (1, …, 1). For
+    ``gamma``, with weight θ on 0, ``C = ((1−θ)/d)(1 − (1−θ) 11'/d)``. For ``replace``, the mean of
+    ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
     """
     if kind == "gamma":
         squares = 1 - share, share * (1 - share)
@@ -90,9 +102,11 @@ def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tu
 
 
 def axes_factor(domain: TensorPower, own: float, other: float, mixed: float) -> Array:
-    """Return L, shape (d^k, N): a column for every axis, then one for every mixed coordinate.
+    """Return a factor L of the covariance, shape (d^k, N): one column per distinct coordinate.
 
-    Every entry is ``own``, ``other``, ``mixed`` or 0, so that nothing is rounded.
+    Columns of the d axes come first, then those of mixed coordinates, which have at least two
+    different indices. Every entry is ``own``, ``other``, ``mixed`` or 0, so that nothing is
+    rounded.
     """
     d, k = domain.base, domain.order
     coordinates = symmetric_coordinates(d, k)
@@ -120,13 +134,15 @@ def longest(
     mixed: Fraction,
     center: Fraction,
 ) -> Fraction:
-    """Return a proven bound of ``(z − c)' M⁺ (z − c)`` over K, or over K − K with c = 0.
+    """Return a proven bound on the squared length of all powers x^⊗k, or of their differences.
 
-    Here M = LL'. The form is convex, so only powers of unit vectors, and 0, matter. For a unit x
-    let ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and let R(x) be the sum of the squares of
-    all mixed coordinates, one of each kind: equal ones share a column of L. Let ``a`` and ``b`` be
-    the eigenvalues of M for the all-ones vector and for its orthogonal complement, ``A = (1/a −
-    1/b)/d`` and ``μ = mixed²``. The form is
+    The squared length of z is ``(z − c)' M⁺ (z − c)``, where M = LL' with the L of
+    :func:`axes_factor`, and c is ``center`` in the coordinates (i, …, i), and 0 in the others; c is
+    0 for differences. This form is convex, so only powers of unit vectors, and 0, matter. For a
+    unit x let ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and let R(x) be the sum of the
+    squares of all mixed coordinates, one of each kind: equal ones share a column of L. Let ``a``
+    and ``b`` be the eigenvalues of M for the all-ones vector and for its orthogonal complement, ``A
+    = (1/a − 1/b)/d`` and ``μ = mixed²``. The form is
 
     * ``q/b + A s² − 2sc/a + dc²/a + R/μ`` around c(1, …, 1). :func:`mixed_share` shows
       ``R <= τ(s − q)``: with ``e = max(1/b, τ/μ)``, as q <= s, that is at most
@@ -157,16 +173,17 @@ def longest(
 
 
 def mixed_share(d: int, k: int) -> Fraction | None:
-    """Return τ with ``R <= τ(s − q)`` for all unit vectors, or None if the proof fails.
+    """Return a τ with ``R <= τ(s − q)`` for all unit vectors x, or None if the proof fails.
 
-    :func:`longest` defines R, s and q. For k = 2, s = 1 and ``R = ½(1 − q)``, so τ = ½. For k >= 4,
-    τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is proven in rational
-    arithmetic. At k = 4 this proof fails from d = 16 on.
+    For x in R^d, ``s = Σ x_i^k``, ``q = Σ x_i^{2k}``, and R is the sum of the squares of all
+    coordinates of x^⊗k with different indices, one of each kind. For k = 2, s = 1 and ``R = ½(1 −
+    q)``, so τ = ½. For k >= 4, τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is
+    proven in rational arithmetic. At k = 4 this proof fails from d = 16 on.
 
     In ``w_i = x_i²``, on the simplex, both sides are symmetric polynomials of degree k = 2h: R is
-    the sum of all monomials except w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and ``s(1 − s) =
-    Σ_i w_i^h ((Σ w)^h − Σ_j w_j^h)``. Muirhead's inequality: if exponents α majorise β, the mean of
-    w^α over all permutations is at least that of w^β. So it is enough to cover each monomial whose
+    the sum of all monomials except w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and ``s(1 − s) = Σ_i
+    w_i^h ((Σ w)^h − Σ_j w_j^h)``. Muirhead's inequality: if exponents α majorise β, the mean of w^α
+    over all permutations is at least that of w^β. So it is enough to cover each monomial whose
     coefficient on the right side is too small by surplus coefficients of monomials that majorise
     it.
     """
@@ -196,7 +213,10 @@ def mixed_share(d: int, k: int) -> Fraction | None:
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield partitions of ``total`` into at most ``parts`` parts <= ``most``, in falling order."""
+    """Yield the partitions of ``total`` into at most ``parts`` numbers from 1 to ``most``.
+
+    Each partition is a tuple in falling order.
+    """
     if total == 0:
         yield ()
     elif parts:
@@ -206,13 +226,15 @@ def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 def _permutations(powers: tuple[int, ...], d: int) -> int:
-    """Return the number of monomials in d variables with these exponents."""
+    """Return the number of distinct monomials in d variables whose exponents are ``powers``."""
     counts = [powers.count(power) for power in set(powers)]
     return math.perm(d, len(powers)) // math.prod(map(math.factorial, counts))
 
 
 def majorises(above: tuple[int, ...], below: tuple[int, ...]) -> bool:
-    """Return whether the first of two partitions of one number majorises the second.
+    """Return whether partition ``above`` of a number majorises partition ``below`` of it.
+
+    That is, every sum of its largest entries is at least as large as that of ``below``.
 
     >>> majorises((3, 1), (2, 1, 1)), majorises((2, 2), (3, 1))
     (True, False)

@@ -40,9 +40,10 @@ _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """A point of a body that is long in given coordinates: ``value`` is its squared length.
+    """A point of a body that is long in the coordinates of an ellipsoid, and a bound for all.
 
-    ``upper`` bounds the squared length of every point of the body.
+    ``value`` is the squared length of ``point``, and ``upper`` an upper bound on the squared length
+    of every point of the body.
     """
 
     point: Array
@@ -52,11 +53,13 @@ class Farthest:
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """Proven lengths of a body in the coordinates of a factor L.
+    """Two proven bounds on a body: its length ‖L⁺z‖, and its distance from range(L).
+
+    L is the factor of a covariance, shape (d, r).
 
     Attributes:
         longest: upper bound on ``‖L⁺ z‖`` over the body, rounding included.
-        outside: shape (d,), the distance by which the body leaves range(L) along each axis.
+        outside: shape (d,), the largest distance of the body from range(L), along each axis.
     """
 
     longest: float
@@ -65,10 +68,12 @@ class Enclosure:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A domain S, known through its support points and its quadratic oracle.
+    """A set S to be covered by an ellipsoid, known by its support points and quadratic oracle.
+
+    A support point maximises a linear function over S; the oracle bounds a quadratic form on S.
 
     Attributes:
-        domain: S.
+        domain: the set S.
         blur: bound on the rounding of every coordinate when S was shifted and scaled.
     """
 
@@ -89,7 +94,7 @@ class Body:
         return np.abs(self._along_axes).max(axis=0) + self._gaps(np.eye(self.dim))
 
     def rounded(self, p: float) -> float:
-        """Return a bound on γ_p(rounded support points) − γ_p(the body K).
+        """Return a bound on how much the least error γ_p grows if support points are rounded.
 
         Rounded points lie in K + E for a small ball E. Subsets of K + E have at most γ_p(K) +
         γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023, Lemma 60).
@@ -97,10 +102,11 @@ class Body:
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """Return a bound on the growth of γ_p by points that membership tests accept by tolerance.
+        """Return a bound on how much the least error γ_p grows by points accepted by tolerance.
 
-        Points slightly outside are accepted: by ``SLACK`` times every width, or the largest one. A
-        box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
+        Membership tests accept points slightly outside: by ``SLACK`` times every width, or the
+        largest width. A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma
+        62).
         """
         widths = SLACK * (self._ends[0] - self._ends[1])
         return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())
@@ -113,8 +119,11 @@ class Body:
         )
 
     @cached_property
-    def _numbers(self) -> Array:
-        """Bounds on the terms whose sum is a coordinate, shape (d,); the terms may cancel."""
+    def _term_sizes(self) -> Array:
+        """Bounds on the terms whose sum is a coordinate, shape (d,).
+
+        These terms may cancel, so the bounds may be far larger than the coordinate.
+        """
         return np.maximum(self.sizes, magnitudes(self.domain))
 
     @cached_property
@@ -122,7 +131,7 @@ class Body:
         return self.support_points(np.vstack([np.eye(self.dim), -np.eye(self.dim)]))
 
     def support_points(self, directions: Array) -> Array:
-        """Return the support point in the direction of each row, shape (k, d)."""
+        """Return the body's farthest point in the direction of each row, shape (k, d)."""
         if not len(directions):
             return np.zeros((0, self.dim))
         if self._image is not None:
@@ -132,14 +141,20 @@ class Body:
         )
 
     def _gaps(self, directions: Array) -> Array:
-        """Return bounds on the support function minus ⟨θ, support point⟩, for directions ±θ."""
+        """Return bounds on the error of support points in the directions ±θ, for every row θ.
+
+        The error is the support function, the largest ⟨θ, x⟩ on the body, minus ⟨θ, support point⟩.
+        """
         if self._image is not None:
             return np.zeros(len(directions))
         gap = self.domain._support_gap
         return np.array([max(gap(theta), gap(-theta)) for theta in directions])
 
     def start(self) -> Array:
-        """Return support points (k, d) that span, along axes and evenly spread directions."""
+        """Return points (k, d) of the body that span it: farthest ones along many directions.
+
+        The directions are the axes and evenly spread ones; more are added if points do not span.
+        """
         points = np.vstack(
             [
                 self._along_axes,
@@ -147,19 +162,22 @@ class Body:
             ]
         )
         while True:
-            missing = self._beyond(_complement(points))
+            missing = self._farther_than_rounding(_complement(points))
             if not len(missing):
                 return np.unique(points + 0.0, axis=0)
             points = np.vstack([points, missing])
 
-    def _beyond(self, directions: Array) -> Array:
-        """Return support points whose component along ``directions`` is larger than rounding."""
+    def _farther_than_rounding(self, directions: Array) -> Array:
+        """Return farthest points whose component along ``directions`` is more than rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
 
     def farthest(self, whitening: Array, center: Array) -> Farthest:
-        """Return the x with the longest ``whitening @ (x − center)``, and its squared length."""
+        """Return the point x of the body with the longest ``whitening @ (x − center)``.
+
+        An upper bound on the squared length is returned with it, since the point may not be exact.
+        """
         moved = self.domain if not center.any() else self.domain - center
         farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
         # a support point is a member of S, and its image is at least as long as the maximiser
@@ -168,7 +186,11 @@ class Body:
         return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
-        """Return local maximisers of ‖W (x − center)‖, by ascents from points and directions."""
+        """Return points x of the body where ‖W (x − center)‖ is locally largest.
+
+        W is ``whitening``. Ascents start from ``points`` and from the farthest points in
+        ``directions``.
+        """
         if self._image is not None and len(self._image.offsets) == 1:
             return self._image.local_maxima(
                 whitening, center, np.vstack([(points - center) @ whitening.T, directions])
@@ -189,10 +211,11 @@ class Body:
         return tops
 
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
-        """Return proven lengths in the coordinates of ``factor`` from W, its approximate inverse.
+        """Return proven bounds on ‖L⁺z‖ over the body, and on its distance from range(L).
 
-        W is ``whitening``. Margins for rounding are multiplied by ``slack``: an answer stored with
-        ``slack`` 2 passes a verification with 1 on any machine.
+        L is ``factor`` and W, ``whitening``, is about its left inverse. Margins for rounding are
+        multiplied by ``slack``: an answer stored with ``slack`` 2 passes a verification with 1 on
+        any machine.
         """
         r = factor.shape[1]
         if r == 0:
@@ -217,7 +240,7 @@ class Body:
         share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
         plain, cancelled = (
             share * float(np.linalg.norm(np.abs(whitening) @ s))
-            for s in (self.sizes, self._numbers)
+            for s in (self.sizes, self._term_sizes)
         )
         moved = slack * self.blur * float(np.linalg.norm(np.abs(whitening).sum(axis=1)))
         squared = 0.0
@@ -238,7 +261,10 @@ class Body:
         return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
 
     def _outside(self, factor: Array) -> Array:
-        """Return how far the body leaves range(L), for an L with a left inverse."""
+        """Return bounds on the body's distance from range(L) along each axis, shape (d,).
+
+        L is ``factor``, which has a left inverse.
+        """
         if factor.shape[1] == self.dim:  # a square L with an inverse has all of space as its range
             return np.zeros(self.dim)
         directions = _complement(factor.T)
@@ -250,16 +276,16 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """Return the rounding error, in units of ``size``, of shifting a set by ``center``."""
+    """Return the rounding error of shifting a set by ``center``, in units of ``size``."""
     return 4 * EPS * float(np.abs(center).max(initial=0.0)) / size
 
 
 def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
     """Return the domain shifted near the origin, so that its points keep digits, and the shift.
 
-    Differences do not depend on a shift, so for K − K the domain is always shifted. A body that is
-    covered up to a shift is shifted only if it is far away. For K ∪ −K nothing is shifted, since
-    its size depends on the shift.
+    Differences do not depend on a shift, so for K − K the domain is always shifted. If the domain K
+    is covered up to a shift, it is shifted only if it is far away. For K ∪ −K nothing is shifted,
+    since its size depends on the shift.
     """
     if protected != "add-remove":
         still, shift = domain._apart()
@@ -278,7 +304,7 @@ def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> B
 
 
 def check_dim(function: str, dim: int) -> None:
-    """Raise DomainTooLargeError where a dense factor does not fit in memory."""
+    """Raise DomainTooLargeError if a dense d × d factor of the covariance has too many entries."""
     if dim**2 > _MOST_ENTRIES:
         raise DomainTooLargeError(
             f"{function}: a covariance in R^{dim} needs {dim**2 * 8 / 1e9:.3g} GB, more than "
@@ -288,7 +314,10 @@ def check_dim(function: str, dim: int) -> None:
 
 
 def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
-    """Return (domain − origin) / size, and ``size``: a power of two near the domain's size."""
+    """Return the body (domain − origin) / size, and ``size``.
+
+    ``size`` is a power of two near the largest absolute coordinate.
+    """
     moved = Body(domain - origin if origin.any() else domain)
     largest = float(moved.sizes.max())
     if not math.isfinite(largest):
@@ -300,7 +329,10 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 
 def left_inverse(factor: Array) -> Array:
-    """Return the factor's left inverse, (r, d), which is zero on the complement of its range."""
+    """Return the left inverse, shape (r, d), of a factor of shape (d, r).
+
+    It is zero on the orthogonal complement of the factor's range.
+    """
     if is_diagonal(factor) and factor.diagonal().all():
         return np.diag(1 / factor.diagonal())
     live = (factor != 0).any(axis=1)  # so that constant coordinates add no rounding
@@ -325,7 +357,10 @@ def _complement(points: Array) -> Array:
 
 
 def even_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Return directions evenly spread on the sphere, (count, dim); each batch has new ones."""
+    """Return ``count`` directions evenly spread on the sphere, shape (count, dim).
+
+    They are not normalised. Each ``batch`` has other directions.
+    """
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return scipy.special.ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

@@ -24,7 +24,11 @@ _THIN = 1e-9  # eigenvalues below this fraction of the largest may be rounding, 
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
-    """Return the optimal design of a body about its center and the measure's points, or None."""
+    """Return the optimal covariance of a body in closed form, and the points of its proof.
+
+    The proof is a measure on these points. The result is None for bodies without a closed form. The
+    ellipsoid has its center at the origin.
+    """
     domain = body.domain
     if isinstance(domain, LpBall | SchattenBall):
         points = _ball_points(domain)
@@ -51,11 +55,12 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
-    """Return the design at p = ∞: the point e_1 ⊗ … ⊗ e_1 alone needs as much noise as all of K.
+    """Return the optimal covariance of x^⊗k at p = ∞, and the only point of the dual measure.
 
-    The unit ball of symmetric tensors covers K. It is a projection of the unit ball of all tensors,
-    so as a covariance it has standard deviations of at most one. And the first coordinate of
-    e_1 ⊗ … ⊗ e_1 is one, which needs a standard deviation of one.
+    The point e_1 ⊗ … ⊗ e_1 alone needs as much noise as the set K of all powers. The unit ball of
+    symmetric tensors covers K. It is a projection of the unit ball of all tensors, so as a
+    covariance it has standard deviations of at most one. And the first coordinate of e_1 ⊗ … ⊗ e_1
+    is one, which needs a standard deviation of one.
     """
     factor = symmetric_coordinates(domain.base, domain.order).basis().toarray()
     first = np.eye(1, domain.dim)
@@ -64,16 +69,16 @@ def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
 
 
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
-    """Return the design of the uniform measure on points, shape (N, d), or None if not optimal.
+    """Return the design whose dual weights on the points (N, d) are equal; None if not optimal.
 
-    C is the measure's second moment (covariance if centered). For equal coordinate weights w, ``M =
-    W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}``. The measure is optimal if and only if no point
-    has an ``x' M⁺ x`` above the mean over all points, and ``‖sd(M)‖_p`` equals
-    ``tr((W^{1/2} C W^{1/2})^{1/2})``.
+    C is the second moment of the points (the covariance if centered). For equal coordinate weights
+    w, the covariance is ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}``, W = diag(w). Equal
+    weights are optimal if and only if no point has an ``x' M⁺ x`` above the mean over all points,
+    and ``‖sd(M)‖_p`` equals ``tr((W^{1/2} C W^{1/2})^{1/2})``.
     """
     count, dim = points.shape
     center = points.mean(axis=0) if centered else np.zeros(dim)
-    if not _are_alike(points, center):
+    if not _are_equally_far(points, center):
         return None
     if count < dim:
         sigma, axes = _principal_axes((points - center) / math.sqrt(count))
@@ -96,7 +101,7 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
     return Design.closed(np.full(count, 1 / count), w, factor, note, center)
 
 
-def _are_alike(points: Array, center: Array) -> bool:
+def _are_equally_far(points: Array, center: Array) -> bool:
     """Return whether all points are equally far from the center, as in sets with a symmetry."""
     first = np.square(points[0] - center).sum()
     for start in range(0, len(points), _FEW):  # usually the first few points decide
@@ -116,21 +121,24 @@ def _second_moment(points: Array, center: Array) -> Array:
 
 
 def _principal_axes(points: Array) -> tuple[Array, Array]:
-    """Return roots of positive eigenvalues of ``points' points``, and eigenvectors as columns."""
+    """Return the square roots of the eigenvalues of ``points' points``, and its eigenvectors.
+
+    Eigenvectors are columns. Those whose eigenvalue is zero, up to rounding, are left out.
+    """
     _, sigma, axes = np.linalg.svd(points, full_matrices=False)
     kept = sigma > math.sqrt(_THIN) * sigma[0]
     return sigma[kept], axes[kept].T
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:
-    """Return the design of the uniform measure, whose second moment is a multiple of I."""
+    """Return the design of equal weights on points whose second moment is a multiple of I."""
     count, dim = points.shape
     w = even_weights(dim, p)
     return Design.closed(np.full(count, 1 / count), w, np.eye(dim), note)
 
 
 def _ball_points(ball: LpBall | SchattenBall) -> Array:
-    """Return points of a ball of largest ℓ₂ norm, whose second moment is a multiple of I."""
+    """Return points of largest ℓ₂ norm in a ball, whose second moment is a multiple of I."""
     # The longest vectors of ℓ_q are on the axes for q < 2. For q >= 2, all their coordinates have
     # one absolute value.
     if isinstance(ball, LpBall):
@@ -153,14 +161,21 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
 
 
 def _signs(dim: int) -> Array:
-    """Return rows of ±1 whose second moment is the identity (Hadamard), shape (k, dim)."""
+    """Return a matrix of entries ±1 with orthogonal columns (Hadamard), shape (k, dim).
+
+    So the second moment of its rows is the identity.
+    """
     # any columns of a Hadamard matrix are orthogonal
     order = 1 << max(dim - 1, 0).bit_length()
     return scipy.linalg.hadamard(order)[:, :dim].astype(np.float64)
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """Return the design of {A u : ‖u‖ <= 1}: M = AA'. Its points are A u, u an axis of A'WA."""
+    """Return the design of the ellipsoid {A u : ‖u‖ <= 1}, and the points of its dual measure.
+
+    The covariance is M = AA'. The points are A u for the eigenvectors u of A'WA, where W is the
+    diagonal matrix of the coordinate weights.
+    """
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)

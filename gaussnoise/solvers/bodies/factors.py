@@ -22,25 +22,28 @@ _NEGLIGIBLE_WEIGHT = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """The solution for one factor; ``design.factor`` covers it up to the solver's precision.
+    """The solution for one factor of a product: an ellipsoid that covers it, and its proof.
 
     Attributes:
-        design: the optimal design.
-        points: shape (k, d), the factor's points to which ``design.weights`` belong.
+        design: the optimal design; its ellipsoid covers up to the solver's precision.
+        points: shape (k, d), the factor's points that have the dual weights ``design.weights``.
     """
 
     design: Design
     points: Array
 
     def error(self, p: float) -> float:
-        """Return ``‖sd‖_p`` of ``design``'s covariance."""
+        """Return the p-norm of the standard deviations of ``design``'s covariance."""
         return norm(np.sqrt(np.square(self.design.factor).sum(axis=1)), p)
 
 
 def factored(
     domain: AbstractDomain, p: float, solve: Callable[[AbstractDomain], Factor]
 ) -> tuple[Design, Array] | None:
-    """Return the optimal design of a product of symmetric bodies; None for other domains."""
+    """Return the optimal design of a product of symmetric bodies, and points of its dual measure.
+
+    ``solve`` returns the solution for one factor. For other domains the result is None.
+    """
     if isinstance(domain, Scaled):
         inner = factored(domain.body, p, solve)
         return None if inner is None else (inner[0], domain.factor * inner[1])
@@ -52,12 +55,19 @@ def factored(
 
 
 def _with_mirror_image(K: AbstractDomain) -> AbstractDomain:
-    """Return K ∪ −K: for a symmetric L, x ⊗ y and (−x) ⊗ y are both in K ⊗ L."""
+    """Return K if it is symmetric, else the hull of K ∪ −K.
+
+    For a symmetric L, x ⊗ y and (−x) ⊗ y are both in K ⊗ L, so K ∪ −K needs the same noise.
+    """
     return K if K.is_symmetric else hull(K, -K)
 
 
 def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
-    """Return the Kronecker product of covariances and measures: γ_p(K ⊗ L) = γ_p(K) γ_p(L)."""
+    """Return the design of a Kronecker product of two factors, and its points.
+
+    Its covariance and dual measure are Kronecker products, since γ_p(K ⊗ L) = γ_p(K) γ_p(L). The
+    result is None if there are too many points.
+    """
     parts = (left.design, right.design)
     weights = reduce(np.kron, (design.weights for design in parts))
     kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
@@ -87,7 +97,7 @@ def _kron(first: Array, second: Array) -> Array:
 
 
 def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
-    """Return the design of a Cartesian product of factors, and its points."""
+    """Return the optimal design of a Cartesian product of factors, and its points."""
     alpha = 2 if p == np.inf else 2 * p / (p + 2)
     # ⊕ M_k/c_k with Σ c_k = 1 covers the product, and its ‖sd‖_p is least at c_k ∝
     # error_k^{2p/(p+2)}.
@@ -121,7 +131,11 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """Return a measure on the product: each factor's own measure, and no correlation of factors."""
+    """Return points of a product and weights, with given measures on the factors.
+
+    On each factor, the weights are those of the factor's own measure. Different factors are
+    uncorrelated.
+    """
     # The cumulative weights of every measure cut [0, 1] into intervals, one per atom. Between two
     # neighbouring cuts of any of them, each measure has a single atom: these atoms are combined.
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]

@@ -40,12 +40,17 @@ _MOST_INTERVALS = 4096
 class TensorDesign:
     """An ellipsoid that covers the sensitivity set up to rounding, and a proof of its optimality.
 
+    The set has tensor powers x^⊗k of unit vectors x of dimension d, or their differences. The
+    covariance is ``M = Σ_j m_j Π_j``, where Π_j projects onto the harmonic tensors of degree j, a
+    space of dimension D_j.
+
     Attributes:
         factor: shape (d^k, r), orthogonal columns: orthonormal harmonic tensors, degree by degree,
             times √m_j.
         center: shape (d^k,); zeros except for ``gamma`` of an even order.
-        degrees: m_j of every degree j.
-        atoms: shape (n, 3), rows (a, b, t): the atoms of the dual measure, see
+        degrees: m_j, the covariance's factor for every degree j.
+        atoms: shape (n, 3), the points of the dual measure: a row (a, b, t) stands for the
+            differences ``a x^⊗k − b y^⊗k`` of unit vectors with ``<x, y> = t``, see
             :func:`traces_below`.
         weights: shape (n,), their probabilities.
         lower: the dual measure's bound on γ.
@@ -64,7 +69,10 @@ class TensorDesign:
 
 
 def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
-    """Return the optimal covariance at p = 2 of K up to a shift, of K ∪ −K, or of K − K.
+    """Return the optimal covariance at p = 2 for tensor powers x^⊗k of unit vectors x.
+
+    ``kind`` says what the ellipsoid covers: the set K of powers, up to a shift; or K ∪ −K; or K −
+    K.
 
     Raises:
         DomainTooLargeError: the factor has more than 2^26 entries.
@@ -125,9 +133,12 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
 def traces_below(
     domain: TensorPower, kind: Protected, atoms: Array, weights: Array
 ) -> dict[int, Fraction]:
-    """Return ``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down.
+    """Return ``√(D_j π_j κ_j)`` of every harmonic degree j, in rationals, rounded down.
 
-    The result is empty if the atoms and weights are not a probability measure on the set.
+    The sum over j is a lower bound on the least error γ. D_j is :func:`multiplicity`, and π_j are
+    the :func:`zonal_weights`. κ_j is the mean of ``a² + b² − 2ab P_j(t)`` over the atoms, where P_j
+    are Gegenbauer's polynomials; for ``gamma``, the squared mean of a is subtracted from κ_0. The
+    result is empty if the atoms and weights are not a probability measure on the set.
 
     Args:
         domain: the tensor power, of base d and order k.
@@ -166,10 +177,13 @@ def enclosure(
 ) -> float:
     """Return a proven upper bound on ``(s − c)' M⁺ (s − c)`` for s in the sensitivity set.
 
-    Here M = Σ_j m_j Π_j. The center c is ``shift`` times the mean of x^⊗k over the sphere for
-    ``gamma``, and 0 otherwise. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1}
-    matter: ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial
-    ``Σ_j (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form.
+    ``M = Σ_j m_j Π_j``, with the projections Π_j onto harmonic tensors of degree j, and m_j the
+    entries of ``degrees``. The center c is ``shift`` times the mean of x^⊗k over the sphere for
+    ``gamma``, and 0 otherwise. The set has the points ``a x^⊗k − b y^⊗k`` of unit vectors with
+    ``<x, y> = t``. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1} matter:
+    ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial ``Σ_j
+    (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form; π_j are
+    :func:`zonal_weights`, and P_j Gegenbauer's polynomials.
     """
     d, k = domain.base, domain.order
     pi = zonal_weights(d, k)
@@ -181,7 +195,7 @@ def enclosure(
     shares = {j: float(pi[j]) / degrees[j] for j in pi}
     whole = math.fsum(shares.values())
     if kind == "replace":
-        longest = 4 * whole if k % 2 else max(whole, _widest(d, k, shares)[0])
+        longest = 4 * whole if k % 2 else max(whole, _largest_difference(d, k, shares)[0])
     elif kind == "gamma" and k % 2 == 0:
         ends = (
             (1 - shift) ** 2 * shares[0] + math.fsum(s for j, s in shares.items() if j),
@@ -194,7 +208,10 @@ def enclosure(
 
 
 def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
-    """Return π_j in ``t^k = Σ_j π_j P_j(t)``: the share of degree j in the squared length of x^⊗k.
+    """Return π_j of every degree j: its share in the squared length of x^⊗k, x a unit vector.
+
+    They are the coefficients in ``t^k = Σ_j π_j P_j(t)``, where P_j is Gegenbauer's polynomial for
+    d dimensions, with P_j(1) = 1.
 
     >>> zonal_weights(3, 2)
     {0: Fraction(1, 3), 2: Fraction(2, 3)}
@@ -203,7 +220,7 @@ def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
     for _ in range(k):
         raised: dict[int, Fraction] = {}
         for j, share in pi.items():
-            up = _up(d, j)
+            up = _share_of_next(d, j)
             for i, part in ((j + 1, up), (j - 1, 1 - up)):
                 if part:
                     raised[i] = raised.get(i, Fraction(0)) + share * part
@@ -212,7 +229,7 @@ def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
 
 
 def multiplicity(d: int, j: int) -> int:
-    """Return D_j, the dimension of the harmonic polynomials of degree j in d variables."""
+    """Return the dimension of the space of harmonic polynomials of degree j in d variables."""
     return math.comb(d + j - 1, j) - (math.comb(d + j - 3, j - 2) if j >= 2 else 0)
 
 
@@ -246,9 +263,10 @@ def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
 
 
 def _trace_operator(exponents: NDArray[np.intp]) -> Array:
-    """Return |x|²Δ in the basis √(k!/α!) x^α of polynomials, for the given exponents α as rows.
+    """Return the matrix of |x|²Δ, with the Laplacian Δ, on homogeneous polynomials.
 
-    ``x_i² ∂_j²`` maps α to α − 2e_j + 2e_i, with the entry √(α_j(α_j−1)(α_i+2)(α_i+1)).
+    The basis is ``√(k!/α!) x^α``, with the given exponents α as rows. ``x_i² ∂_j²`` maps α to α −
+    2e_j + 2e_i, with the entry √(α_j(α_j−1)(α_i+2)(α_i+1)).
     """
     place = {tuple(row): n for n, row in enumerate(exponents.tolist())}
     matrix = np.zeros((len(place), len(place)))
@@ -268,48 +286,63 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
     return matrix
 
 
-def _up(d: int, j: int) -> Fraction:
-    """Return u of Gegenbauer's recurrence ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``."""
+def _share_of_next(d: int, j: int) -> Fraction:
+    """Return u of Gegenbauer's recurrence ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``.
+
+    P_j are the polynomials for d dimensions, with P_j(1) = 1.
+    """
     return Fraction(j + d - 2, 2 * j + d - 2) if j else Fraction(1)
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return Gegenbauer's P_j(t), with P_j(1) = 1, for every j of the parity of k."""
+    """Return the values P_j(t) of Gegenbauer's polynomials, for every j of the parity of k.
+
+    The polynomials are those for d dimensions, with P_j(1) = 1 and j <= k.
+    """
     heights = [Fraction(1), t]
     for j in range(1, k):
-        up = _up(d, j)
+        up = _share_of_next(d, j)
         # in one dimension there are no harmonics beyond degree one
         heights.append((t * heights[j] - (1 - up) * heights[j - 1]) / up if up else Fraction(0))
     return {j: heights[j] for j in zonal_weights(d, k)}
 
 
 def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
-    """Return whether (a, b, t) stands for members of the sensitivity set."""
+    """Return whether the differences that the atom (a, b, t) stands for are in the protected set.
+
+    An atom is the set of ``a x^⊗k − b y^⊗k`` for unit vectors x, y in R^d with ``<x, y> = t``.
+    """
     inside = 0 <= a <= 1 and 0 <= b <= 1 and -1 <= t <= 1
     return inside and (kind == "replace" or b == 0) and (d > 1 or not a * b or abs(t) == 1)
 
 
 def _mass_at_origin(slope: float, radial: float) -> float:
-    """Return the θ that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``: θ = sin²φ."""
+    """Return the weight θ in [0, 1] that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``."""
     return (2 * radial / (slope + math.hypot(slope, math.sqrt(8) * radial))) ** 2
 
 
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j and the measure on K − K for even order, adding pairs that M covers least."""
+    """Return κ_j and the dual measure on K − K, the differences of x^⊗k, for even orders k.
+
+    ``roots`` are √(D_j π_j) by harmonic degree j, and ``γ = max Σ_j roots_j √κ_j`` over the
+    measures. The measure is a list of (weight, atom); an atom (a, b, t) is the set of ``a x^⊗k − b
+    y^⊗k`` for unit vectors with ``<x, y> = t``. κ_j is the mean squared length of its differences
+    in degree j, over π_j. Each round adds the pairs that the covariance covers least.
+    """
     d, k = domain.base, domain.order
     js = list(roots)
     costs = np.array([roots[j] ** 2 for j in js])
     atoms = [(1.0, 0.0, 0.0)]
     rows = [np.ones(len(js))]
     if d > 1:
-        _add(atoms, rows, d, k, 0.0)
+        _add_pairs(atoms, rows, d, k, 0.0)
     shares, weights = _barrier(np.array(rows), costs)
     for _ in range(_EXCHANGES if d > 1 else 0):
         # shares are π_j/m_j, and costs/shares are D_j m_j. M, scaled to cover the longest
         # difference, gives an upper bound, and the measure gives a lower one.
-        longest, cosine = _widest(d, k, dict(zip(js, shares, strict=True)))
+        longest, cosine = _largest_difference(d, k, dict(zip(js, shares, strict=True)))
         kappa = weights @ np.array(rows)
         lower = math.fsum(np.sqrt(costs * kappa))
         upper = math.sqrt(max(longest, shares.sum()) * math.fsum(costs / shares))
@@ -317,7 +350,7 @@ def _replace_even(
             break
         if any(b and abs(cosine - t) < 1e-7 for _, b, t in atoms):
             break
-        _add(atoms, rows, d, k, cosine)
+        _add_pairs(atoms, rows, d, k, cosine)
         shares, weights = _barrier(np.array(rows), costs)
     weights = np.where(weights > _UNUSED, weights, 0.0)
     weights /= weights.sum()
@@ -325,10 +358,14 @@ def _replace_even(
     return dict(zip(js, map(float, weights @ np.array(rows)), strict=True)), measure
 
 
-def _add(
+def _add_pairs(
     atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
 ) -> None:
-    """Append the atom of pairs of unit vectors with this cosine, and the row of its κ_j."""
+    """Append the atom of all pairs of unit vectors with this cosine, and its row of κ_j.
+
+    κ_j is the squared length of the difference ``x^⊗k − y^⊗k`` of such a pair in harmonic degree j,
+    over π_j, the share of this degree in x^⊗k.
+    """
     atoms.append((1.0, 1.0, cosine))
     rows.append(
         np.array(
@@ -338,7 +375,10 @@ def _add(
 
 
 def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
-    """Return x > 0 that minimises ``Σ costs/x`` with ``rows @ x <= 1``, and the multipliers."""
+    """Return the x > 0 with ``rows @ x <= 1`` that minimises ``Σ costs/x``, and multipliers.
+
+    The multipliers of the constraints are scaled to sum one.
+    """
     x = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
     weight = float((costs / x).sum())
     target = _BARRIER * weight
@@ -375,12 +415,13 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
     return np.asarray(x), np.asarray(multipliers / multipliers.sum())
 
 
-def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))`` for even k, and its t.
+def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
+    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, and about the t of it.
 
-    In Bernstein form over u = t² in [0, 1], the largest coefficient bounds the polynomial, and the
-    first and last coefficient are its values at 0 and 1. Intervals that may contain more than the
-    best known value are halved (de Casteljau).
+    P_j are Gegenbauer's polynomials, t is in [−1, 1], and k is even. In Bernstein form over u = t²
+    in [0, 1], the largest coefficient bounds the polynomial, and the first and last coefficient are
+    its values at 0 and 1. Intervals that may contain more than the best known value are halved (de
+    Casteljau).
     """
     if d == 1:
         return 0.0, 1.0
@@ -407,7 +448,10 @@ def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
 
 
 def _halved(pieces: Array) -> Array:
-    """Return the Bernstein coefficients of each polynomial on the left half of its interval."""
+    """Return each polynomial's Bernstein coefficients on the left half of its interval.
+
+    The rows of ``pieces`` are the coefficients of one polynomial on its whole interval.
+    """
     current, first = pieces, [pieces[:, 0]]
     while current.shape[1] > 1:
         current = (current[:, :-1] + current[:, 1:]) / 2
@@ -416,12 +460,15 @@ def _halved(pieces: Array) -> Array:
 
 
 def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
-    """Return Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], as floats."""
+    """Return Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over u in [0, 1].
+
+    P_j are Gegenbauer's polynomials for d dimensions, j even.
+    """
     degree = k // 2
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]
     for j in range(1, k):
-        up = _up(d, j)
+        up = _share_of_next(d, j)
         lower = [*polynomials[j - 1], Fraction(0), Fraction(0)]
         shifted = [Fraction(0), *polynomials[j]]
         polynomials.append([(a - (1 - up) * b) / up for a, b in zip(shifted, lower, strict=True)])
@@ -434,7 +481,10 @@ def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
 
 
 def _bernstein_coefficient(powers: Iterable[Fraction], i: int, degree: int) -> float:
-    """Return a Bernstein coefficient ``Σ_{l<=i} C(i,l)/C(n,l) a_l`` of a power-basis polynomial."""
+    """Return the Bernstein coefficient i of the polynomial with power-basis coefficients a_l.
+
+    It is ``Σ_{l<=i} C(i, l)/C(n, l) a_l``; a are ``powers``, and n is ``degree``.
+    """
     return float(
         sum(
             Fraction(math.comb(i, n), math.comb(degree, n)) * a
@@ -445,7 +495,7 @@ def _bernstein_coefficient(powers: Iterable[Fraction], i: int, degree: int) -> f
 
 
 def _root_below(value: Fraction) -> Fraction:
-    """Return a rational just below √value, with a relative error under 2⁻¹⁰⁰."""
+    """Return a rational number just below √value, with a relative error under 2⁻¹⁰⁰."""
     shift = max(0, 210 - value.numerator.bit_length() + value.denominator.bit_length())
     shift += shift % 2
     return Fraction(math.isqrt((value.numerator << shift) // value.denominator), 1 << (shift // 2))

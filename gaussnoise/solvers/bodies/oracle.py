@@ -40,7 +40,7 @@ def oracle_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Array]:
-    """Return the optimal covariance of a body, and the points (k, d) to which weights belong.
+    """Return the optimal covariance of a body, and the points (k, d) that have dual weights.
 
     Every round gives a lower bound, as weights on points are a measure on the body, and an upper
     bound, as the oracle proves how much the ellipsoid must be enlarged. All points with weight
@@ -60,7 +60,7 @@ def oracle_design(
     ends = Ends(report)
     # points that span the body are always kept, even if a few others have all the weight
     spanning = points[affine_basis(points if basis is None else points @ basis)]
-    best = None if first is None else _relaxed(body, first, p)
+    best = None if first is None else _design_of_relaxation(body, first, p)
     proof: tuple[Design, Array] | None = None
     start: tuple[Array, Array] | None = None
     inner_tol, interrupted, saturated, proven = _FIRST_TOL, False, False, 0.0
@@ -121,8 +121,11 @@ def oracle_design(
     return merged, proof[1]
 
 
-def _relaxed(body: Body, factor: Array, p: float) -> Design:
-    """Return the semidefinite relaxation as a design whose ``gap`` holds the upper bound."""
+def _design_of_relaxation(body: Body, factor: Array, p: float) -> Design:
+    """Return a design from a first factor; its ``gap`` holds the upper bound on γ instead.
+
+    The factor is that of the semidefinite relaxation.
+    """
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = error_of_factor(factor, p, far.upper)
     note = (
@@ -136,7 +139,12 @@ def _relaxed(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Return ``top`` and local maxima climbed to from heavy points, of squared length > beyond."""
+    """Return new points of the body for the next round: ``top``, and local maxima.
+
+    Maxima are those of the length in the coordinates of ``whitening``, by ascents from the points
+    with much weight and from even directions of batch ``k``. Points of squared length up to
+    ``beyond`` are left out.
+    """
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = even_directions(_FRESH * len(whitening), len(whitening), k)
@@ -153,7 +161,10 @@ def _new_points(
 def _merged(
     kept: Array, weights: Array, new: Array, shares: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Return the kept and the new points, and weights and shares for the next solve to start."""
+    """Return the kept and the new points together, and a start for the next solve.
+
+    The start is the pair of weights of these points and ``shares`` of coordinates.
+    """
     mass = np.concatenate(
         [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
     )

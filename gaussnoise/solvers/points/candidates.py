@@ -1,6 +1,7 @@
-"""Candidates for the support of a measure, the members: listed points, or all their differences.
+"""Candidates for points with dual weight: listed points, or all differences of two of them.
 
-Coordinates are "even" if the covariance is the identity for equal weights on all members.
+These candidates are called members. Coordinates are "even" if the covariance is the identity for
+equal weights on all members.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,8 @@ _CLEARLY = 1e-6  # least ratio of the smallest to the largest eigenvalue that is
 class Far(NamedTuple):
     """The longest members beyond a threshold, and the largest squared length of searched members.
 
-    Attribute ``of_all`` says whether all members were searched.
+    Members are points or differences, given by ``rows`` of point indices. ``of_all`` says whether
+    all members were searched.
     """
 
     rows: Rows
@@ -43,23 +45,29 @@ class Far(NamedTuple):
 
 
 class Candidates(Protocol):
-    """Members, each given by a row of point indices: rows of shape (k, 1), or (k, 2) for pairs."""
+    """Members (points, or differences of two points), each given by a row of point indices.
+
+    Rows have shape (k, 1), or (k, 2) for differences.
+    """
 
     @property
     def note(self) -> str:
-        """A phrase that says how many rows there are, and how they are found."""
+        """A phrase that says what the members are, and how they are found."""
         ...
 
     def members(self, rows: Rows) -> Array:
-        """Return the points or differences, shape (k, d)."""
+        """Return the points or differences with these rows of point indices, shape (k, d)."""
         ...
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return the rows of the first round, and a few of them whose members span all members."""
+        """Return the members of the first round, and a few of them that span all members.
+
+        Both are rows of point indices.
+        """
         ...
 
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
-        """Return members whose squared length in a factor's coordinates about a center is > beyond.
+        """Return members m with ``‖L⁺(m − center)‖² > beyond``, where L is ``factor``.
 
         If ``known`` rows are given, members near them may be searched first, and all members only
         if that finds none.
@@ -69,7 +77,10 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Listed points, shape (N, d), that span ``basis``: about their mean if ``centered``."""
+    """Listed points, shape (N, d); ``basis`` has orthonormal columns that span them.
+
+    They are taken about their mean if ``centered``.
+    """
 
     points: Array
     basis: Array | None
@@ -80,7 +91,10 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return the rows of the longest points and of pivots that span, and the pivots alone."""
+        """Return rows of the longest points and of a few spanning points, then the latter alone.
+
+        The spanning points span all points, about their mean if ``centered``.
+        """
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
         even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
@@ -91,7 +105,11 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Return whether these rows clearly span all members, given even coordinates."""
+        """Return whether the points of these rows clearly span all points, not just by rounding.
+
+        ``even`` is the evaluation of the dual objective at equal weights, with the points'
+        coordinates.
+        """
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
         squares = np.linalg.eigvalsh(some.T @ some)
@@ -110,7 +128,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """All differences of listed points, shape (N, d)."""
+    """All differences of two listed points, shape (N, d); columns of ``basis`` span them."""
 
     points: Array
     basis: Array | None
@@ -120,10 +138,13 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return pairs that are far apart in even coordinates, and a few that span all."""
+        """Return pairs of points that are far apart, then a few pairs that span all differences.
+
+        Far apart is meant in coordinates in which the covariance for equal weights is the identity.
+        """
         whitened, even = self._whitened
         outer = self._outer
-        longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
+        longest = outer[self._far_pairs(even[outer], 0.0, 200, 4).rows]
         corners = affine_basis(whitened)
         spanning: Rows = np.sort(
             np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1
@@ -131,18 +152,25 @@ class Differences:
         return np.unique(np.vstack([longest, spanning]), axis=0), spanning
 
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
-        """Return the longest differences; ``center`` is not used, since differences need none."""
+        """Return the longest differences in the coordinates of ``factor``; ``center`` is not used.
+
+        Differences need no center.
+        """
         inside = self.points @ _inverse(factor).T
         if known is not None and len(inside) > _MANY:
             near = np.union1d(known, self._outer)
-            pairs = self._far(inside[near], beyond, _MOST, 0)
+            pairs = self._far_pairs(inside[near], beyond, _MOST, 0)
             if len(pairs.rows):
                 return Far(near[pairs.rows], pairs.largest, of_all=False)
-        return self._far(inside, beyond, _MOST, 0)
+        return self._far_pairs(inside, beyond, _MOST, 0)
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Coordinates of points in which their second moment is I, and even coordinates."""
+        """Two kinds of coordinates of the points: with second moment I, and "even" ones.
+
+        In even coordinates, the covariance for equal weights on all differences is the identity, up
+        to scale.
+        """
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
@@ -150,14 +178,19 @@ class Differences:
 
     @cached_property
     def _outer(self) -> Rows:
-        """Sorted indices of the outermost points: all, or ``_OUTER`` of more than ``_MANY``."""
+        """Sorted indices of the ``_OUTER`` outermost points; of all points unless they are many."""
         lengths = np.square(self._whitened[1]).sum(axis=1)
         if len(lengths) <= _MANY:
             return np.arange(len(lengths))
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
-    def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """Return far pairs: at most ``most``, or ``each`` per dimension; one per point if many."""
+    def _far_pairs(self, points: Array, beyond: float, most: int, each: int) -> Far:
+        """Return the pairs of points whose squared distance is more than ``beyond``.
+
+        At most ``most`` pairs are returned, or ``each`` times the dimension, if that is more. If
+        there are few points, more pairs are returned; if there are many, only one pair for each
+        point.
+        """
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
             most = max(most, _PAIRS * rank)
@@ -175,6 +208,6 @@ def _longest(rows: Rows, squares: Array, most: int) -> Rows:
 
 
 def _inverse(factor: Array) -> Array:
-    """Return the left inverse of the factor."""
+    """Return the left inverse of the factor, shape (r, d)."""
     Q, R = np.linalg.qr(factor)
     return np.asarray(scipy.linalg.solve_triangular(R, Q.T), dtype=np.float64)

@@ -35,11 +35,12 @@ def generated_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Rows]:
-    """Return the optimum for all candidates, which span ``basis``, and the rows with weights.
+    """Return the optimal design for all candidates, and the rows of those with dual weights.
 
-    Every round gives a lower bound, since weights on some members are a measure on all, and an
-    upper bound, since the longest member decides how much the ellipsoid must be enlarged. The
-    longer that missing member is, the less precisely the next round is solved.
+    Candidates are listed points or their differences, which span ``basis``. Every round gives a
+    lower bound, since weights on some candidates are a measure on all, and an upper bound, since
+    the longest candidate decides how much the ellipsoid must be enlarged. The longer this candidate
+    is, the less precisely the next round is solved.
     """
     rows, spanning = candidates.first()
     start: tuple[Array, Array] | None = None
@@ -85,7 +86,10 @@ def generated_design(
 
 
 class Ends:
-    """Lower bound and gap over all candidates; a solver inside a round knows only its members."""
+    """The lower bound and the gap over all candidates, while a solver works on some of them.
+
+    ``within`` is the report function for this solver: it reports the bounds over all candidates.
+    """
 
     def __init__(self, report: Report | None) -> None:
         self.steps, self.lower, self.gap = 0, 0.0, np.inf
@@ -104,7 +108,7 @@ class Ends:
 
 
 def _merged(rows: Rows, weights: Array, new: Rows, spanning: Rows) -> tuple[Rows, Array]:
-    """Return the kept, new and spanning rows, and the weights with which the next solve starts."""
+    """Return the kept, new and spanning rows, and weights with which the next solve starts."""
     new = np.vstack([new, spanning])
     both = np.vstack([rows, new])
     mass = np.concatenate(

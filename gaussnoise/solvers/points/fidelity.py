@@ -1,7 +1,7 @@
 """The dual objective ``F(w, λ) = tr((W^½ C W^½)^½)`` of finitely many points x_i.
 
-C is the second moment, or the covariance, of weights λ_i on x_i, and W = diag(w) holds weights of
-coordinates. The ellipsoid of w and λ is ``N = W^-½ (W^½ C W^½)^½ W^-½``.
+C is the second moment, or the covariance, of the points x_i with weights λ_i, and W = diag(w) holds
+weights of coordinates. The ellipsoid of w and λ is ``N = W^-½ (W^½ C W^½)^½ W^-½``.
 """
 
 import math
@@ -29,10 +29,13 @@ _STRIP = 128  # number of columns computed together: narrower strips slow produc
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """F at one (λ, ω), with derivatives; m is the mean (0 unless centered), C the moment about it.
+    """The dual objective F at weights λ of points x_i and shares ω of coordinates; derivatives.
+
+    N is the covariance of these weights, W = diag(w) has the coordinate weights ``w = ω^{1−2/p}``,
+    m is the mean of the points (0 unless centered), and C the second moment about it.
 
     Attributes:
-        value: F, a lower bound on γ.
+        value: F, a lower bound on the least error γ.
         gap: upper/lower − 1, the upper bound being the error of N scaled to cover every point.
         lengths: shape (N,), ``z_i = (x_i − m)' N⁺ (x_i − m)``; ``∂F/∂λ_i = z_i/2``.
         variances: shape (d,), ``u = diag N``; ``∂F/∂w_j = u_j/2``.
@@ -55,7 +58,11 @@ class Evaluation:
 
 
 class Hessian(Protocol):
-    """Minus the Hessian of F in relative changes of x = (λ, ω), given by matrix-vector products."""
+    """Minus the Hessian of the dual objective F, known by its products with vectors.
+
+    F is a function of x = (λ, ω), weights of points and shares of coordinates; changes of x are
+    relative.
+    """
 
     def diagonal(self) -> Array: ...
     def __matmul__(self, v: Array) -> Array: ...
@@ -63,10 +70,10 @@ class Hessian(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """F of weights λ on points and ω on coordinates, each on a simplex; ``w = ω^{1/s*}``.
+    """The dual objective F of weights λ of points and shares ω of coordinates, each of sum one.
 
-    Here 1/s* = 1 − 2/p. F is jointly concave in (λ, ω): it is so in (λ, w) (Nikolov & Tang 2023,
-    Theorem 26) and increasing in w, and w is concave in ω.
+    The weights of coordinates are ``w = ω^{1/s*}``, 1/s* = 1 − 2/p. F is jointly concave in (λ, ω):
+    it is so in (λ, w) (Nikolov & Tang 2023, Theorem 26) and increasing in w, and w is concave in ω.
 
     Attributes:
         points: shape (N, d).
@@ -89,7 +96,7 @@ class Fidelity:
 
     @property
     def power(self) -> float:
-        """The power ``1/s* = 1 − 2/p``."""
+        """The power a = 1 − 2/p that maps shares ω of coordinates to weights ``w = ω^a``."""
         return dual_power(self.p)
 
     @property
@@ -101,7 +108,7 @@ class Fidelity:
         return self.points if self.basis is None else self.points @ self.basis
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """Return the weights w of coordinates from their shares ω, shape (d,)."""
+        """Return the weights w of coordinates from their shares ω, both of shape (d,)."""
         return shares**self.power
 
     def shares(self, coordinate_weights: Array) -> Array:
@@ -112,7 +119,10 @@ class Fidelity:
         return shares / shares.sum()
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Evaluate the objective by two products and an eigendecomposition of size r, or an SVD."""
+        """Return the dual objective, with derivatives, at weights of points, shares of coordinates.
+
+        This takes two products and an eigendecomposition of size r, or an SVD.
+        """
         moved = self._inside - weights @ self._inside if self.centered else self._inside
         w = self.coordinate_weights(shares)
         triangle = None
@@ -136,7 +146,11 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Return roots of the second moment's eigenvalues, above rounding; and its eigenvectors."""
+        """Return square roots of the second moment's eigenvalues, and its eigenvectors.
+
+        The second moment is that of the rows of ``scaled``; roots are at least as large as their
+        rounding errors.
+        """
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes
@@ -144,7 +158,7 @@ class Fidelity:
         return np.maximum(roots, roots[0] * EPS), axes.T
 
     def _squares(self, weights: Array, scaled: Array) -> Array:
-        """Return the second moment of the rows of ``scaled``.
+        """Return the weighted second moment of the rows of ``scaled``.
 
         It uses numpy's product: scipy's BLAS has threads of its own, which would compete with those
         of numpy's decomposition.
@@ -153,22 +167,29 @@ class Fidelity:
         return weighted.T @ weighted
 
     def _weighted(self, weights: Array, scaled: Array) -> Array:
-        """Return a matrix whose Gram matrix is the second moment, one row per point."""
+        """Return a matrix Y, one row per point, with Y'Y the second moment of ``scaled``."""
         return np.sqrt(weights)[:, None] * scaled
 
     def _lengths(self, coordinates: Array) -> Array:
         return np.einsum("ij,ij->i", coordinates, coordinates)
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
-        """Return upper/lower − 1; upper is the error of the ellipsoid, scaled to cover all."""
+        """Return upper/lower − 1 for the covariance with these squared lengths and variances.
+
+        The upper bound is the error of the covariance, scaled to cover all points; ``value`` is the
+        lower bound.
+        """
         return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> Hessian:
-        """Return second derivatives at x = (λ, ω), or λ alone at p = 2."""
+        """Return minus the Hessian of the dual objective at x = (λ, ω), or at λ alone if p = 2."""
         return Curvature.at(self, now, x, len(self.points))
 
     def factor(self, at: Evaluation, shares: Array) -> Array:
-        """Return the ellipsoid's factor, (d, r), with columns in the span to full precision."""
+        """Return a factor, shape (d, r), of the covariance that belongs to weights and shares.
+
+        Its columns lie in the span of the points to full precision.
+        """
         if self.basis is None:
             return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
         inner = at.inner
@@ -179,14 +200,17 @@ class Fidelity:
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """Minus the Hessian of F in relative changes of x = (λ, ω), an (n, n) matrix never formed.
+    """Minus the Hessian of the dual objective F at x = (λ, ω), an (n, n) matrix never formed.
 
-    Its products with vectors are in single precision, at half the cost: they take most of the time,
-    and Newton steps need only three digits.
+    λ are weights of points x_i, ω shares of coordinates, and changes of x are relative. Products
+    with vectors are in single precision, at half the cost: they take most of the time, and Newton
+    steps need only three digits.
 
-    F is the minimum over M of ``½ (tr WM + tr C M⁻¹)``, whose Hessian is diagonal in the axes of N.
-    Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates),
-    with the weight s_a s_b/(2(s_a + s_b)) on entry (a, b), where s are the ``roots``.
+    F is the minimum over M of ``½ (tr WM + tr C M⁻¹)``, where W has the weights of coordinates, and
+    C is the second moment of the points. At the minimum, M = N, and the Hessian is diagonal in the
+    axes of N. Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j'
+    (coordinates), with the weight s_a s_b/(2(s_a + s_b)) on entry (a, b), where s are the ``roots``
+    of the :class:`Evaluation`.
 
     Attributes:
         rows: shape (n, r): c_i, as a relative change of λ_i changes C by λ_i x_i x_i'; and U_j, as
@@ -226,7 +250,11 @@ class Curvature:
     def diagonal(self) -> Array:
         squares = np.square(self.rows)
         pulls = 0.0 if self.pulls is None else np.square(self.pulls).sum(axis=1)
-        return _forms(squares, lambda part: self.kernel[part.start :, part]) + pulls + self.bend
+        return (
+            _quadratic_forms(squares, lambda part: self.kernel[part.start :, part])
+            + pulls
+            + self.bend
+        )
 
     def __matmul__(self, v: Array) -> Array:
         scale = np.abs(v).max() or 1.0
@@ -237,12 +265,15 @@ class Curvature:
             strip *= self.kernel[part.start :, part]
             return strip
 
-        result = scale * self.signs * _forms(self.rows, inner) + self.bend * v
+        result = scale * self.signs * _quadratic_forms(self.rows, inner) + self.bend * v
         return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
 
 
-def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
-    """Return ``x' S x`` for every row x; ``inner`` gives strips of a symmetric S, diagonal down."""
+def _quadratic_forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
+    """Return ``x' S x`` for every row x of ``rows``, where S is symmetric and given in strips.
+
+    ``inner`` maps a slice of columns of S to their entries, from the first row of the slice down.
+    """
     values = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, rows.shape[1], _STRIP):
         part = slice(start, start + _STRIP)
@@ -253,7 +284,7 @@ def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
 
 
 def affine_basis(points: Array) -> NDArray[np.intp]:
-    """Return indices of r + 1 rows of ``points`` (N, r) that span the affine hull of all rows."""
+    """Return indices of r + 1 rows of ``points``, (N, r), whose affine hull has all rows."""
     # affinely independent points are linearly independent with one more coordinate of 1
     lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
     _, order = scipy.linalg.qr(lifted.T, mode="r", pivoting=True)

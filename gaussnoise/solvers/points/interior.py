@@ -40,14 +40,16 @@ def optimal_design(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Maximise F(λ, ω) over weights on points and on coordinates, with bounds at every step.
+    """Return the optimal covariance: maximise F(λ, ω) over weights of points and coordinates.
 
-    The method begins with two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F``
-    (Yu 2010). Then it applies Newton's method to the optimality conditions ``∂F/∂x_i + slack_i =
-    multiplier, x_i slack_i = μ`` of both simplices as μ → 0. Unknowns are scaled by x, so that
-    weights of every size have the same relative precision: the upper bound depends on points with
-    little effect on F, too. Linear systems are solved by preconditioned conjugate gradients; each
-    product with the Hessian takes two matrix products of the size of the points.
+    Every step gives a lower and an upper bound. The method begins with two multiplicative steps
+    like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F`` (Yu 2010), where z_i is the squared length of
+    point i and u_j the variance of coordinate j in the present ellipsoid. Then it applies Newton's
+    method to the optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both
+    simplices as μ → 0, x = (λ, ω). Unknowns are scaled by x, so that weights of every size have the
+    same relative precision: the upper bound depends on points with little effect on F, too. Linear
+    systems are solved by preconditioned conjugate gradients; each product with the Hessian takes
+    two matrix products of the size of the points.
 
     Args:
         fidelity: the objective.
@@ -73,7 +75,7 @@ def optimal_design(
 
 
 class Objective(Protocol):
-    """F as a function of weights λ and shares ω, ``w = ω^power``: see :class:`Fidelity`.
+    """A dual objective F of weights λ and shares ω, with ``w = ω^power``, like :class:`Fidelity`.
 
     ``at`` returns an object with ``value``, ``gap``, ``lengths`` and ``variances``, as
     :class:`Evaluation` has them.
@@ -92,7 +94,10 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """The weights λ and shares ω with the smallest gap, their evaluation, and the search's end."""
+    """The weights λ and shares ω with the smallest gap, and the dual objective's evaluation there.
+
+    ``steps`` is the number of evaluations; ``interrupted`` says whether Ctrl-C ended the search.
+    """
 
     weights: Array
     shares: Array
@@ -109,7 +114,11 @@ def maximum(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Maximum:
-    """Return the maximum found by the method of :func:`optimal_design`, for any such objective."""
+    """Return the maximum of a dual objective F, by multiplicative steps, then interior-point steps.
+
+    ``tol`` is the gap to reach, ``max_steps`` the evaluations allowed, ``start`` the first weights
+    and shares, and ``report`` is called with (steps, lower, upper).
+    """
     search = _Search(objective, tol, max_steps, report)
     interrupted = False
     try:
@@ -124,7 +133,7 @@ def maximum(
 
 
 class _Search:
-    """The steps of one solve, and the best of them."""
+    """A search for the maximum of the dual objective; it keeps the evaluation of smallest gap."""
 
     def __init__(
         self,
@@ -140,7 +149,7 @@ class _Search:
         self.steps, self.best_step, self.lower = 0, 0, 0.0
 
     def evaluate(self, weights: Array, shares: Array) -> Any:
-        """Evaluate F and record the result."""
+        """Evaluate the dual objective; record the result if its gap is the smallest so far."""
         now = self.fidelity.at(weights, shares)
         self.steps += 1
         if self.at is None or now.gap < self.at.gap:
@@ -238,7 +247,7 @@ def _mixed(values: Array) -> Array:
 
 
 def _slope(fidelity: Objective, now: Any, shares: Array) -> Array:
-    """Return derivatives of F by the weights λ and, for p > 2, by the shares ω."""
+    """Return derivatives of the dual objective by weights λ and, for p > 2, by shares ω."""
     if fidelity.p == 2:
         return now.lengths / 2
     by_shares = fidelity.power * now.variances * fidelity.coordinate_weights(shares) / shares / 2
@@ -259,10 +268,11 @@ def _conjugate_gradients(
     forcing: float,
     enough: float,
 ) -> tuple[Array, Array]:
-    """Return δ, y: ``(curvature + diag extra) δ + constraints y = right``, constraints'δ = missing.
+    """Return (δ, y) that solve ``(H + diag(extra)) δ + A y = right`` with ``A'δ = missing``.
 
-    The iteration is projected on the constraints and preconditioned by the diagonal. It ends when
-    the residual is ``forcing`` times the first one, or at most ``enough`` in every entry.
+    H is ``curvature``, and A has the ``constraints`` as columns. The iteration is projected on the
+    constraints and preconditioned by the diagonal. It ends when the residual is ``forcing`` times
+    the first one, or at most ``enough`` in every entry.
     """
     diagonal = curvature.diagonal() + extra
     eased = constraints / diagonal[:, None]

@@ -26,10 +26,11 @@ _SMALLEST_OF_KERNEL = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class PairFidelity(Fidelity):
-    """F of weights λ on all pairs i < j of ``points`` (N, d), in the order of :attr:`rows`.
+    """The dual objective F of weights λ of all differences of ``points`` (N, d).
 
-    In evaluations, ``coordinates`` belong to points, shape (N, r), and ``lengths`` to differences,
-    shape (N(N−1)/2,).
+    A difference is given by a pair i < j of points, in the order of :attr:`rows`. In evaluations,
+    ``coordinates`` belong to points, shape (N, r), and ``lengths`` to differences, shape
+    (N(N−1)/2,).
     """
 
     @property
@@ -40,12 +41,12 @@ class PairFidelity(Fidelity):
 
     @cached_property
     def rows(self) -> Rows:
-        """The pairs, shape (N(N−1)/2, 2)."""
+        """The pairs i < j of point indices, shape (N(N−1)/2, 2)."""
         return np.column_stack(np.triu_indices(len(self.points), 1))
 
     @cached_property
     def _inside(self) -> Array:
-        """The points' coordinates, shifted so that differences lose the fewest digits."""
+        """The points' coordinates in the span, shifted so that differences keep most digits."""
         inside = self.points if self.basis is None else self.points @ self.basis
         return inside - (inside.max(axis=0) + inside.min(axis=0)) / 2
 
@@ -59,7 +60,7 @@ class PairFidelity(Fidelity):
         return differences(coordinates @ coordinates.T, self.rows)
 
     def curvature(self, now: Evaluation, x: Array) -> "PairCurvature":
-        """Return second derivatives at x = (λ, ω), or λ alone at p = 2."""
+        """Return minus the Hessian of the dual objective at x = (λ, ω), or λ alone if p = 2."""
         count = self.shape[0]
         kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
         bend = np.zeros(len(x))
@@ -78,8 +79,9 @@ class PairFidelity(Fidelity):
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature:
-    """Minus the Hessian of F in relative changes of x = (λ, ω), given by matrix-vector products.
+    """Minus the Hessian of the dual objective F at x = (λ, ω), known by products with vectors.
 
+    λ are weights of pairs of points, ω shares of coordinates, and changes of x are relative.
     Features and kernel are those of :class:`~gaussnoise.solvers.points.fidelity.Curvature`.
 
     Attributes:
@@ -99,7 +101,10 @@ class PairCurvature:
     bend: Array
 
     def diagonal(self) -> Array:
-        """Return a preconditioner: the diagonal from the kernel's main eigenvectors alone."""
+        """Return an approximation of the diagonal, for preconditioning.
+
+        Only the main eigenvectors of the kernel are used.
+        """
         values, vectors = np.linalg.eigh(self.kernel)
         kept = values > _SMALLEST_OF_KERNEL * values[-1]
         squares = np.zeros(len(self.weights))
@@ -123,23 +128,30 @@ class PairCurvature:
 
 
 def differences(gram: NDArray[Any], rows: Rows) -> Array:
-    """Return ``(x_i − x_j)' K (x_i − x_j)`` of pairs, from all products ``x_i' K x_j``."""
+    """Return ``(x_i − x_j)' K (x_i − x_j)`` for each pair (i, j) of ``rows``.
+
+    ``gram`` has all products ``x_i' K x_j``, shape (N, N).
+    """
     squares, (first, second) = gram.diagonal(), rows.T
     return np.asarray(squares[first] + squares[second] - 2 * gram[first, second], dtype=np.float64)
 
 
 def laplacian(weights: NDArray[Any], rows: Rows, count: int) -> NDArray[Any]:
-    """Return L with ``y' L y = Σ λ_ij (y_i − y_j)²``, shape (count, count)."""
+    """Return the Laplacian L of a weighted graph, shape (count, count).
+
+    ``y' L y = Σ λ_ij (y_i − y_j)²``, where λ are the ``weights`` of the edges (i, j) of ``rows``.
+    """
     L = _symmetric(-weights, rows, count)
     np.fill_diagonal(L, -L.sum(axis=1))
     return L
 
 
 def laplacian_factor(weights: Array, rows: Rows, count: int) -> Array:
-    """Return R with ``R' R = L``, shape (count − 1, count), by elimination.
+    """Return R, shape (count − 1, count), with ``R'R = L`` for a graph's Laplacian L.
 
-    Every pivot is a sum of positive weights: nothing is subtracted, so small weights are as precise
-    as large ones (Grassmann, Taksar & Heyman 1985). An eigendecomposition of L would lose them.
+    The graph has the edges ``rows`` with positive weights. R is computed by elimination: every
+    pivot is a sum of positive weights, nothing is subtracted, so small weights are as precise as
+    large ones (Grassmann, Taksar & Heyman 1985). An eigendecomposition of L would lose them.
     """
     W, R = _symmetric(weights, rows, count), np.zeros((count - 1, count))
     for k in range(count - 1):
@@ -152,7 +164,7 @@ def laplacian_factor(weights: Array, rows: Rows, count: int) -> Array:
 
 
 def _symmetric(weights: NDArray[Any], rows: Rows, count: int) -> NDArray[Any]:
-    """Return the weights of a graph as a matrix, with zeros on the diagonal."""
+    """Return the weights of a graph's edges as a symmetric matrix with zero diagonal."""
     W = np.zeros((count, count), dtype=weights.dtype)
     W[rows[:, 0], rows[:, 1]] = weights
     return W + W.T

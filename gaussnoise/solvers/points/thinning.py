@@ -14,9 +14,11 @@ _ACCURACY = 1e-10
 
 
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
-    """Return indices of few points of (N, d), and weights, with the second moment of all.
+    """Return indices of few points, and weights, with the second moment of all weighted points.
 
-    No more points than moments; but all points if that saves little, takes long, or is inaccurate.
+    ``points`` have shape (N, d). If ``centered``, the mean is the same, too. There are no more
+    points than moments; but all points are returned if thinning saves little, takes long, or is
+    inaccurate.
     """
     everything = np.arange(len(points)), weights / weights.sum()
     # singular values of some columns are at most those of all
@@ -47,7 +49,10 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Return weights with the same ``weights @ moments``: no more positive ones than moments."""
+    """Return weights with the same ``weights @ moments`` that are positive on few points.
+
+    There are no more positive weights than columns of ``moments``.
+    """
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
     free = orthogonal[:, triangle.shape[1] :].copy()  # directions that do not change the moments
     weights = weights.copy()

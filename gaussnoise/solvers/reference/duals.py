@@ -19,9 +19,9 @@ _SLACK_WEIGHT = 30.0
 def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
     """Return origin (d,), basis B (d, r), coordinates Y (N, r) with ``points = origin + Y B'``.
 
-    A direction in which the points have root-mean-square size σ adds about σ to γ. In it, columns
-    of B and of Y have size √σ, so that the optimal ``Q = B⁻¹ M B⁻ᵀ`` has size one. So a solver's
-    absolute accuracy has the same effect in every direction.
+    A direction in which the points have root-mean-square size σ adds about σ to the error γ. In it,
+    columns of B and of Y have size √σ, so that the optimal ``Q = B⁻¹ M B⁻ᵀ``, M the covariance, has
+    size one. So a solver's absolute accuracy has the same effect in every direction.
     """
     origin = points[0] if centered else np.zeros(points.shape[1])
     moved = points - origin
@@ -41,12 +41,15 @@ def norm(values: Array, order: float) -> float:
 
 
 def dual_norm(w: Array, p: float) -> float:
-    """Return ``‖w‖_{s*}``, where ``1/s* = 1 − 2/p``."""
+    """Return the dual norm ``‖w‖_{s*}`` of coordinate weights w, where ``1/s* = 1 − 2/p``."""
     return norm(w, math.inf if p == 2 else 1.0 if p == math.inf else p / (p - 2))
 
 
 def norm_gradient(variances: Array, p: float) -> Array:
-    """Return a gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w, or one of them."""
+    """Return a gradient of ``‖u‖_s`` at the variances u, s = p/2: the optimal coordinate weights.
+
+    It has dual norm one. At p = ∞ there may be several gradients: one is returned.
+    """
     if p == math.inf:
         return np.eye(len(variances))[variances.argmax()]
     return (variances / norm(variances, p / 2)) ** (p / 2 - 1)
@@ -55,9 +58,10 @@ def norm_gradient(variances: Array, p: float) -> Array:
 def dual_weights(
     points: Array, M: Array, center: Array, p: float, centered: bool
 ) -> tuple[Array, Array]:
-    """Return λ (N,), w (d,) that make M stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
+    """Return weights λ (N,) of points x_i and w (d,) of coordinates that prove M near optimal.
 
-    Here v is ``center``. This is nonnegative least squares in the coordinates of M's factor, with
+    They make the covariance M stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``, where W = diag(w)
+    and v is ``center``. This is nonnegative least squares in the coordinates of M's factor, with
     ``Σ λ_i (x_i − v) = 0`` if centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞,
     w is unknown too, and nonzero only on the largest variances.
     """
@@ -92,7 +96,7 @@ def dual_weights(
 
 
 def _squares(rows: Array) -> Array:
-    """Return ``vec(b b')`` of every row b, as columns."""
+    """Return the matrix whose columns are ``vec(b b')`` for the rows b."""
     return np.einsum("ij,ik->jki", rows, rows).reshape(-1, len(rows))
 
 
@@ -107,26 +111,34 @@ def best_design(
     steps: int,
     note: str,
 ) -> Design:
-    """Return the factor's design, with the dual weights and the center that prove the least gap."""
+    """Return the design of ``factor`` with the dual weights and the center of least gap.
+
+    ``duals`` are pairs of weights of points and of coordinates. For ``centered`` designs, the
+    center is ``center`` or the mean of the points with these weights.
+    """
     lower, weights, w = max(
         ((_fidelity(points, *dual, centered), *dual) for dual in duals), key=lambda found: found[0]
     )
     centers = [center, weights @ points] if centered else [center]
     reach, center = min(
-        ((_reach(factor, points - v), v) for v in centers), key=lambda found: found[0]
+        ((_longest_point(factor, points - v), v) for v in centers), key=lambda found: found[0]
     )
     upper = math.sqrt(reach * norm(np.square(factor).sum(axis=1), p / 2))
     return Design(weights, w, factor, center, upper / lower - 1, steps, note)
 
 
 def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
-    """Return the lower bound ``F = ‖W^{1/2} X Λ^{1/2}‖_*``."""
+    """Return the lower bound ``F = ‖W^{1/2} X' Λ^{1/2}‖_*``, the sum of singular values.
+
+    X are the points as rows, about their mean if centered, Λ and W the diagonal matrices of the
+    weights of points and of coordinates.
+    """
     moved = points - weights @ points if centered else points
     return float(
         np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum()
     )
 
 
-def _reach(factor: Array, moved: Array) -> float:
-    """Return the largest ``x' M⁺ x`` over the rows of ``moved``, M = factor factor'."""
+def _longest_point(factor: Array, moved: Array) -> float:
+    """Return the largest ``x' M⁺ x`` over the rows x of ``moved``, for M = factor factor'."""
     return float(np.square(np.linalg.lstsq(factor, moved.T, rcond=None)[0]).sum(axis=0).max())

@@ -27,11 +27,13 @@ def ellipsoid(
     max_steps: int,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Minimise ``‖diag M‖_s``, ``(x − v)' M⁻¹ (x − v) <= 1``, by shrinking an ellipsoid of (M, v).
+    """Return the optimal covariance M: minimise ``‖diag M‖_s``, with all points x covered.
 
-    Here s = p/2 and M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the
-    best one so far is the answer, and later cuts remove all that are no better. From time to time
-    its dual weights are computed, to decide whether to stop.
+    Here s = p/2, a point is covered if ``(x − v)' M⁻¹ (x − v) <= 1`` with the center v, and M = B Q
+    B' on the span of the points. An ellipsoid in the space of (M, v) that holds the optimum is made
+    smaller, cut by cut. Every Q becomes feasible when scaled: the best Q so far is the answer, and
+    later cuts remove all that are no better. From time to time its dual weights are computed, to
+    decide whether to stop.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -116,9 +118,10 @@ def enclosing_ball(
 ) -> tuple[Array, Array, float, Array]:
     """Return a feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
 
-    The optimum is no worse, so tr M is at most ``trace`` for both Q and the optimal one, and these
-    are at most √2 trace apart; v lies in the hull of the points. A further factor √2 makes one
-    ellipsoid hold the product of the two balls, of Q and of v.
+    Q is the covariance in the coordinates Y of the points (basis B), and v the center. The optimal
+    covariance has no larger objective, so tr M is at most ``trace`` for both covariances M = B Q
+    B', and they are at most √2 trace apart; v lies in the hull of the points. A further factor √2
+    makes one ellipsoid hold the product of the two balls, of Q and of v.
     """
     r = Y.shape[1]
     # every point has y'Q⁻¹y <= Σ_j y_j²/(r max y_j²) <= 1
@@ -135,8 +138,9 @@ def cut(
 ) -> tuple[Array, Array, float, float]:
     """Return a half-space that holds every feasible (Q', v') no worse than (Q, v), and a value.
 
-    The half-space is ``<G, Q' − Q> + h'(v' − v) <= −depth``, as G, h and depth >= 0. The value is
-    the objective of Q scaled to cover the points: infinity if Q is not positive definite.
+    Q is the covariance in the coordinates Y of the points (basis B), and v the center. The
+    half-space is ``<G, Q' − Q> + h'(v' − v) <= −depth``, returned as G, h and depth >= 0. The value
+    is the objective of Q scaled to cover the points: infinity if Q is not positive definite.
     """
     squares, axes = np.linalg.eigh(Q)
     shortest = Y @ axes[:, 0]
@@ -160,7 +164,11 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """Return the least ellipsoid around ``middle + shape b``, where |b| <= 1 and ray'b <= −tau."""
+    """Return the smallest ellipsoid that holds the part of the given one beyond a cut.
+
+    The given ellipsoid is ``middle + shape b`` with ‖b‖ <= 1; the part has ``ray'b <= −tau``. The
+    result is its middle and its shape.
+    """
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

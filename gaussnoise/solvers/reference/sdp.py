@@ -26,10 +26,12 @@ _SCS_WORK = 1e12  # iterations times order cubed: a few minutes
 
 
 def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) -> Design:
-    """Minimise ``‖diag M‖_s`` with ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``; X has columns x_i − v.
+    """Return the optimal covariance M of the points x_i, by a semidefinite programme.
 
-    Here s = p/2, M = B Q B' on the span of the points. Up to scale, multipliers of ``diag Y <= 1``
-    are λ, those of ``diag M <= u`` are w. If these do not prove ``tol``, weights from Q are tried.
+    It minimises ``‖diag M‖_s``, s = p/2, with ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``, where X has
+    the columns x_i − v, v is the center, and M = B Q B' on the span of the points. Up to scale, the
+    multipliers of ``diag Y <= 1`` are the weights λ of points, those of ``diag M <= u`` the weights
+    w of coordinates. If these do not prove ``tol``, weights computed from Q are tried.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -43,7 +45,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
         NotAvailableError: cvxpy or the solver is not installed, or the solver failed.
     """
     origin, B, Y = coordinates(points, centered=centered)
-    blocks = _fits(solver, *Y.shape)
+    blocks = _has_block_per_point(solver, *Y.shape)
     Q, v, weights, w, steps = _solve(B, Y, p, centered, tol, solver, blocks)
     # Q may be slightly indefinite: its eigenvalues are raised to the points' width along the axes
     squares, axes = np.linalg.eigh((Q + Q.T) / 2)
@@ -62,8 +64,11 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
     )
 
 
-def _fits(solver: Solver, N: int, r: int) -> bool:
-    """Return whether the programme has one block per point; refuse too large programmes."""
+def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
+    """Return whether to use one matrix block per point; refuse programmes that are too large.
+
+    N is the number of points, r their dimension.
+    """
     side = (r + 1) * (r + 2) // 2
     blocks = solver == "clarabel" and N >= side  # with fewer points, one matrix is smaller
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
@@ -92,7 +97,11 @@ def _fits(solver: Solver, N: int, r: int) -> bool:
 def _solve(
     B: Array, Y: Array, p: float, centered: bool, tol: float, solver: Solver, blocks: bool
 ) -> tuple[Array, Array, Array, Array, int]:
-    """Return Q, v, the multipliers λ and w up to scale, and the solver's iterations."""
+    """Return Q, the center v, multipliers λ and w up to scale, and the number of iterations.
+
+    Q is the covariance in the coordinates Y of the points (basis B); λ are weights of the points, w
+    weights of the coordinates. ``blocks`` says whether each point has a matrix of its own.
+    """
     cp = cvxpy_with(solver, 'method="sdp"')
     (N, r), d = Y.shape, len(B)
     Q, v, u = cp.Variable((r, r), symmetric=True), cp.Variable(r), cp.Variable(d)

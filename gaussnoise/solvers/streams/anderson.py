@@ -11,7 +11,12 @@ LONGEST = 3.0  # largest step, in the logarithm of a weight
 
 
 def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
-    """Return the next point from pairs of a past point and its step, by weighted least squares."""
+    """Return the next point of a fixed-point iteration, by Anderson's acceleration.
+
+    ``trail`` are past points, each with the step that the plain iteration takes from there. The
+    last point and its step are combined with the changes between past points so that the combined
+    step is smallest, with entries weighted by ``size``.
+    """
     point, step = trail[-1]
     if len(trail) > 1:
         pairs = list(itertools.pairwise(trail))
@@ -22,6 +27,6 @@ def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
 
 
 def probability(logarithms: Array) -> Array:
-    """Return exp(logarithms), divided by its sum."""
+    """Return probabilities with these logarithms, up to a common factor: they sum to one."""
     shares = np.exp(logarithms - logarithms.max())
     return shares / shares.sum()

@@ -28,8 +28,8 @@ def diagonals(
 ) -> Iterator[tuple[int, Array, Array, float]]:
     """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``.
 
-    For each shift s it yields the index of s, the two diagonals, and a bound on the relative error
-    of all their numbers.
+    B is a banded lower-triangular matrix, R and C are diagonal. For each shift s it yields the
+    index of s, the two diagonals, and a bound on the relative error of all their numbers.
 
     The second diagonal is C times that of ``(Bᵀ R⁻¹ B + s C)⁻¹``, which has the variances of a
     least-squares problem in which row t of B measures b + 1 consecutive unknowns with variance R_t.
@@ -42,12 +42,13 @@ def diagonals(
     The unknowns are the oldest one and differences of neighbours, since answers that change slowly
     determine almost only differences. Their coefficients are sums of bands, each rounded once.
 
-    The bound rests on two facts. First, if F̂ is between ``e^-ε F`` and ``e^ε F`` in the Loewner
-    order, this stays true when rows are added and unknowns are dropped, since Schur complements are
-    monotone, concave and homogeneous: errors of ticks add up, for any condition number. Second, if
-    rotations change column r of a factor of F by at most c u times its length (u: unit roundoff),
-    the root of ``vᵀ F v`` changes by at most the fraction ``c u Σ_r (F_rr (F⁻¹)_rr)^½`` of itself,
-    since ``|v_r| <= ((F⁻¹)_rr vᵀ F v)^½``. These fractions are computed from the numbers.
+    The bound rests on two facts. First, if a form F̂ is between ``e^-ε F`` and ``e^ε F`` in the
+    Loewner order, this stays true when rows are added and unknowns are dropped, since Schur
+    complements are monotone, concave and homogeneous: errors of ticks add up, for any condition
+    number. Second, if rotations change column r of a factor of F by at most c u times its length
+    (u: unit roundoff), the root of ``vᵀ F v`` changes by at most the fraction ``c u Σ_r (F_rr
+    (F⁻¹)_rr)^½`` of itself, since ``|v_r| <= ((F⁻¹)_rr vᵀ F v)^½``. These fractions are computed
+    from the numbers.
 
     Args:
         bands: of B, shape (b + 1, n): ``B[t, t − m]`` in row m, column t; zero where t < m;
@@ -117,7 +118,10 @@ class _Measured:
 
     @classmethod
     def stacked(cls, several: Sequence["_Measured"], s: Array) -> Self:
-        """Return several problems side by side, for every shift s."""
+        """Stack several problems along a new axis, and multiply their priors by every shift s.
+
+        The shifts are the last axis.
+        """
         sums, oldest, weights, priors = (
             np.stack([getattr(one, f.name) for one in several], axis=-1)[..., None]
             for f in fields(cls)
@@ -148,7 +152,7 @@ class _Problem:
 
 
 def _partial_sums(coefficients: Array) -> Array:
-    """Return the sums of each row from every entry to the last, each rounded once."""
+    """Return for each row the sums from each of its entries to the last, each rounded once."""
     sums = coefficients.copy()
     for k in range(coefficients.shape[1] - 1):
         sums[:, k] = [math.fsum(row) for row in coefficients[:, k:].tolist()]
@@ -157,7 +161,7 @@ def _partial_sums(coefficients: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A quadratic form ``Uᵀ D U``, or an array of such forms.
+    """A quadratic form ``Uᵀ D U``, D diagonal, U unit upper triangular; or an array of such forms.
 
     Attributes:
         pivots: the diagonal entries of D, arrays of one shape.
@@ -168,7 +172,7 @@ class _Form:
     rows: list[list[Array]]
 
     def measured(self, coefficients: list[Array], weight: Array) -> "_Form":
-        """Return the form after one more measured row, with these coefficients, is added."""
+        """Return the form F plus one measured row: ``F + weight · a aᵀ``, a its coefficients."""
         pivots, rows = list(self.pivots), [list(row) for row in self.rows]
         left = list(coefficients)
         for j, row in enumerate(rows):
@@ -187,7 +191,7 @@ class _Form:
         return _Form(pivots, rows)
 
     def squares(self) -> list[Array]:
-        """Return the diagonal of the form."""
+        """Return the diagonal entries of the matrix ``Uᵀ D U``."""
         total = list(self.pivots)
         for j, row in enumerate(self.rows):
             for r, entry in enumerate(row, j + 1):
@@ -195,7 +199,10 @@ class _Form:
         return total
 
     def variance(self, first: int, last: int) -> tuple[Array, Array]:
-        """Return the variance of the sum of unknowns first, …, last, and a proven upper bound."""
+        """Return the variance of the sum of unknowns first, …, last, and a proven upper bound.
+
+        The form is the inverse of the unknowns' covariance.
+        """
         size = len(self.pivots)
         loose = 2 * (size + 1) ** 2 * UNIT
         one = np.ones_like(self.pivots[0])
@@ -215,7 +222,10 @@ class _Form:
         return total, bound
 
     def share(self) -> Array:
-        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½`` for this form F."""
+        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``, which multiplies rounding errors.
+
+        F is this form.
+        """
         total = np.zeros_like(self.pivots[0])
         for r, square in enumerate(self.squares()):
             total += np.sqrt(square * self.variance(r, r)[1])
@@ -223,7 +233,7 @@ class _Form:
 
 
 class _Steps:
-    """The forms of consecutive ticks, in arrays that are reused.
+    """The quadratic forms after consecutive ticks, in arrays that are reused.
 
     Index t + 1 is for tick t, and index 0 for the form before the first of them.
 
@@ -242,12 +252,12 @@ class _Steps:
         self.pivots[0] = known
 
     def restart(self, place: int) -> None:
-        """Copy the form at an index to index 0."""
+        """Copy the form at index ``place`` to index 0, from which further ticks continue."""
         for array in (self.pivots, *self.rows):
             array[0] = array[place]
 
     def advance(self, measured: _Measured) -> None:
-        """Compute the forms of all ticks, from index 0 on.
+        """Compute the forms after all measured ticks, starting with the form at index 0.
 
         Operations write into existing arrays: small arrays cost more to create than to compute.
         """
@@ -297,7 +307,10 @@ class _Steps:
             np.minimum(prior, weight, out=self.left[t])
 
     def errors(self, measured: _Measured) -> Array:
-        """Return bounds on the logarithmic error that each tick adds, shape (ticks, *lanes)."""
+        """Return a bound on the error that each tick adds to its form, shape (ticks, *lanes).
+
+        An error ε means that the computed form is between e^-ε and e^ε times the exact one.
+        """
         size, b = len(measured.weights), self.pivots.shape[1]
         if not self.left[:size].min() > _LEAST:
             raise CovarianceError("expected weights and bands of more even sizes")
@@ -324,10 +337,13 @@ class _Steps:
                 entries = entries + first * (one + np.abs(slope) * other)
                 entries = entries + second * size_of * (kept * other + taken * one)
             changes = changes + entries * deviations[r]
-        return _logarithm(_ROTATION * (2 * b * lengths + 2 * changes))
+        return _largest_log_change(_ROTATION * (2 * b * lengths + 2 * changes))
 
     def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
-        """Return the forms after these ticks, shape (K, b (b + 1)/2, q): pivots, then rows."""
+        """Return the forms after the given ticks in one lane (one recursion), for all q shifts.
+
+        Shape (K, b (b + 1)/2, q): the pivots of each form, then the rows.
+        """
         return np.concatenate(
             [numbers[ticks + 1, :, lane] for numbers in (self.pivots, *self.rows)], axis=1
         )
@@ -342,7 +358,11 @@ def _add_row(
     rows: list[Array],
     work: tuple[Array, ...],
 ) -> None:
-    """Add a measured row to a form; ``own_rows`` are shorter if the row's last unknown is new."""
+    """Add a measured row to a quadratic form ``Uᵀ D U``: D is ``own``, U has ``own_rows``.
+
+    The new form is written to ``pivots`` and ``rows``. ``own_rows`` are shorter than ``rows`` if
+    the row's last unknown is new to the form. ``row`` and ``weight`` are overwritten.
+    """
     multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
     weighed, total, kept, taken, spare = work
     last = len(row) - 1
@@ -365,7 +385,9 @@ def _add_row(
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """The forms of the b unknowns on one side of the middle of each of K windows, from their rows.
+    """For each of K windows of ticks, the quadratic form of b unknowns on one side of the middle.
+
+    A form sums up the measurements of all ticks on this side.
 
     Attributes:
         form: the forms; entries are arrays of shape (K, q), q the number of shifts.
@@ -385,12 +407,16 @@ class _End:
 
 
 def _middles(n: int, b: int) -> NDArray[np.intp]:
-    """Return the last tick of the first half of each window; windows of 2b ticks cover n ticks."""
+    """Return the last tick of the first half of each window; windows of 2b ticks cover all n."""
     return np.minimum(np.arange(b - 1, n + b - 1, 2 * b), n - 1 - b)
 
 
 def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
-    """Return the forms of all directions, computed side by side; every second one is backwards."""
+    """Return the forms at the middles of all windows, for each recursion over the ticks.
+
+    ``directions`` are alternately recursions forwards and backwards in time. They are computed side
+    by side, for all shifts s.
+    """
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
     middles = _middles(n, b)
@@ -420,10 +446,12 @@ def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
 
 
 def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]:
-    """Return the diagonal of the inverse, shape (n, q), and bounds on relative errors, (q,).
+    """Return the diagonal of the inverse of a least-squares problem's matrix, and error bounds.
 
-    For each window of 2b unknowns, the oldest one and differences, it combines the forms of both
-    halves and the b rows that measure unknowns of both.
+    The diagonal has shape (n, q) for q shifts, the bounds on relative errors (q,). ``before`` and
+    ``after`` are the forms of the recursions forwards and backwards. For each window of 2b
+    unknowns, the oldest one and differences, it combines the forms of both halves and the b rows
+    that measure unknowns of both.
     """
     n, b = len(problem.forwards.weights), problem.forwards.sums.shape[1] - 1
     middles = _middles(n, b)
@@ -448,7 +476,7 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         row = [sums[0] * one] * (i + 1) + [part * one for part in sums[1:]]
         row += [zero] * (2 * b - len(row))
         form = form.measured(row, problem.forwards.weights[ticks][:, None])
-    errors = np.maximum(before.errors, after.errors) + _logarithm(
+    errors = np.maximum(before.errors, after.errors) + _largest_log_change(
         4 * b**2 * _ROTATION * form.share()
     )
     joined, worst = np.empty((n, zero.shape[1])), zero
@@ -460,7 +488,10 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         return joined, np.expm1((errors + 2 * worst + 8 * (b + 4) * UNIT).max(axis=0))
 
 
-def _logarithm(share: Array) -> Array:
-    """Return the largest change of a form's logarithm if its root changes by at most ``share``."""
+def _largest_log_change(share: Array) -> Array:
+    """Return a bound on the change of log(vᵀ F v), for a form F and all vectors v.
+
+    The square root of vᵀ F v changes by at most the fraction ``share`` of itself.
+    """
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

@@ -23,10 +23,11 @@ _POWERS = (16, 128, 1024)  # means of these powers replace a maximum, one stage 
 
 
 def banded_strategy(A: Array, k: int, b: int, p: float) -> Array:
-    """Return C, shape (n, n), with about the least error ``‖sd‖_p`` at unit sensitivity.
+    """Return a strategy matrix C with at most b diagonals, and about the least error ``‖sd‖_p``.
 
-    Quasi-Newton steps change the columns' directions and the roots of u and v. The gradient takes
-    products of blocks of b columns. The sensitivity is at most one, up to rounding.
+    C has shape (n, n), and the sensitivity is at most one, up to rounding. Quasi-Newton steps
+    change the columns' directions and the roots of u and v, which bound the columns' squared norms:
+    see the module docstring. The gradient takes products of blocks of b columns.
 
     Args:
         A: the workload, shape (n, n), lower triangular, with entries near one.
@@ -42,7 +43,11 @@ def banded_strategy(A: Array, k: int, b: int, p: float) -> Array:
 
 
 class Band:
-    """Errors of strategies with few diagonals, and their derivatives by the entries."""
+    """Errors of strategy matrices C with few diagonals, and their derivatives by the entries.
+
+    A search varies x: the columns of C, then the roots of u and v, which give the squared norms of
+    the columns as ``d_t = v + Σ_{t − b < i <= t} u_i``, up to scale.
+    """
 
     def __init__(self, A: Array, k: int, b: int) -> None:
         n = len(A)
@@ -54,14 +59,21 @@ class Band:
         self.parts = [slice(i, min(i + self.width, n)) for i in range(0, n, self.width)]
 
     def start(self) -> Array:
-        """Return a first x: the running-total matrix's root, truncated, and Σ u = k v = 1/2."""
+        """Return first variables x, whose columns are those of a truncated square root.
+
+        It is the square root of the running-total matrix. The roots of u and v follow in x; all u
+        are equal, with Σ u = k v = 1/2.
+        """
         lags = np.arange(1, self.width)
         root = np.cumprod(np.append(1.0, 1 - 1 / (2 * lags)))
         shares = np.full(self.windows, np.sqrt(0.5 / self.windows))
         return np.concatenate([np.tile(root, len(self.A)), shares, [np.sqrt(0.5 / self.k)]])
 
-    def _read(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
-        """Return unit columns, their lengths in x, squared norms d, and the roots of u and v."""
+    def _unpacked(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
+        """Return unit columns, their lengths in x, squared norms d, and the roots of u and v.
+
+        x are the variables of the search: columns of C, then the roots of u and v.
+        """
         n, h, m = len(self.A), self.width, self.windows
         columns = np.where(self.inside, x[: n * h].reshape(n, h), 0.0)
         lengths = np.linalg.norm(columns, axis=1)
@@ -70,16 +82,19 @@ class Band:
         return columns / lengths[:, None], lengths, v**2 + before[h:] - before[:-h], u, v
 
     def strategy(self, x: Array) -> Array:
-        """Return the strategy C, at unit sensitivity."""
-        directions, _, norms, u, v = self._read(x)
+        """Return the strategy matrix C of the variables x, scaled to unit sensitivity."""
+        directions, _, norms, u, v = self._unpacked(x)
         C = np.zeros_like(self.A)
         scales = np.sqrt(norms / (u @ u + self.k * v**2))
         C[self.places] = (directions * scales[:, None])[self.inside]
         return C
 
     def value(self, x: Array, power: float) -> tuple[float, Array]:
-        """Return the logarithm of the squared error at unit sensitivity, and its derivatives."""
-        directions, lengths, norms, u, v = self._read(x)
+        """Return log(squared error) of the strategy of x, and its derivatives by x.
+
+        The strategy is scaled to unit sensitivity. ``power`` is that of the mean of variances.
+        """
+        directions, lengths, norms, u, v = self._unpacked(x)
         total, scales = u @ u + self.k * v**2, np.sqrt(norms)
         C = np.zeros_like(self.A)
         C[self.places] = (directions * scales[:, None])[self.inside]
@@ -102,7 +117,10 @@ class Band:
         return error + float(np.log(total)), gradient
 
     def mixing(self, C: Array) -> tuple[Array, list[Array]]:
-        """Return A C⁻¹, and the inverses of the diagonal blocks of C."""
+        """Return A C⁻¹, by which noise enters the answers, and inverses of C's diagonal blocks.
+
+        A is the workload, and C the strategy matrix.
+        """
         mixing, inverses = np.zeros_like(C), []
         later = None
         for own in reversed(self.parts):
@@ -117,7 +135,11 @@ class Band:
         return mixing, inverses
 
     def slope(self, C: Array, mixing: Array, inverses: list[Array], weights: Array) -> Array:
-        """Return ``−2 Bᵀ diag(weights) B C⁻ᵀ`` on the band, B = A C⁻¹."""
+        """Return ``−2 Bᵀ diag(weights) B C⁻ᵀ`` on the band, B = A C⁻¹.
+
+        It is the derivative by C of the weighted sum of squared row norms of B, the answers'
+        variances. ``mixing`` is B, and ``inverses`` are those of the diagonal blocks of C.
+        """
         slope, before, earlier = np.zeros_like(C), None, None
         for own, inverse in zip(self.parts, inverses, strict=True):
             first = own.start

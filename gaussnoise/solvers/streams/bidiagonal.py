@@ -17,12 +17,14 @@ _WIDEST = 400.0  # the numbers of a recursion differ by at most two to this powe
 
 
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, one shift after the other.
+    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for every shift s.
 
-    Elimination from the first tick, and from the last one, has pivots x of the form ``x_t = s +
-    y_t``, ``y_t = a_t x_{t−1}/(c_t + x_{t−1})``. If both eliminations meet at tick t, the inverse's
-    entry is ``1/(s + y_t + y'_t)``, y' being that of the other. Nothing is subtracted, so every
-    number has a small relative error for any condition of G: see :func:`relative_error`.
+    G is lower bidiagonal; the index of the shift comes first. Elimination from the first tick, and
+    from the last one, has pivots x of the form ``x_t = s + y_t``, ``y_t = a_t x_{t−1}/(c_t +
+    x_{t−1})``, where a and c are squared entries of G. If both eliminations meet at tick t, the
+    inverse's entry is ``1/(s + y_t + y'_t)``, with the y' of the elimination from the last tick.
+    Nothing is subtracted, so every number has a small relative error for any condition of G: see
+    :func:`relative_error`.
 
     Args:
         diagonal: the diagonal of G, shape (n,).
@@ -53,20 +55,22 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
 
 
 def relative_error(n: int) -> float:
-    """Return a bound on the relative error of every number of :func:`diagonals`.
+    """Return a bound on the relative error of every number that :func:`diagonals` yields.
 
-    Entries of G may have three rounding errors each.
-
-    Products and sums of positive numbers add their relative errors, and the map x ↦ a x/(c + x)
-    never enlarges one: at most 16 u per tick, u the unit roundoff. Relative changes of 3u of the
-    entries of G give ``D₁ G D₂``, with diagonal matrices D within 6nu of one (Demmel & Kahan 1990),
-    which changes each number by at most four times that.
+    Entries of G may have three rounding errors each. Products and sums of positive numbers add
+    their relative errors, and the map x ↦ a x/(c + x) never enlarges one: at most 16 u per tick, u
+    the unit roundoff. Relative changes of 3u of the entries of G give ``D₁ G D₂``, with diagonal
+    matrices D within 6nu of one (Demmel & Kahan 1990), which changes each number by at most four
+    times that.
     """
     return 64 * (n + 16) * UNIT
 
 
 def _steps_between(*numbers: Array) -> int:
-    """Return how many matrices with such entries can be multiplied without over- or underflow."""
+    """Return how many 2 × 2 matrices can be multiplied without over- or underflow.
+
+    Their entries are among ``numbers``, or one.
+    """
     sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry equal to one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
@@ -78,7 +82,7 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """Return y, shape (n, q), for every shift s.
+    """Return y, shape (n, q), the pivots of an elimination less the shift, for q shifts s.
 
     It is ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})``, where ``x_t = s + y_t``. Each
     step is a Möbius map of x with a nonnegative matrix, so that √n blocks of ticks are computed

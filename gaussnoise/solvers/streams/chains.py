@@ -30,7 +30,10 @@ _RANGE = 1e-14  # eigenvalues below this fraction of the largest are rounding
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The chain of the module docstring.
+    """A Markov chain on the ticks of one person: weights of all sets of at most k ticks.
+
+    The set of ticks ``i_1 < … < i_m`` has the weight ``s[k − m, i_1] K[i_1, i_2] … K[i_{m−1},
+    i_m]``. Vectors added at ticks i and j have the correlation ⟨c_i, c_j⟩.
 
     Attributes:
         start: s, shape (k, n), nonnegative.
@@ -47,7 +50,10 @@ class Chain:
         return float(_forward(self)[-1].sum())
 
     def second_moment(self) -> Array:
-        """Return Λ, shape (n, n): the probability of each pair of ticks times its correlation."""
+        """Return Λ, shape (n, n): the probability that a set has ticks i and j, times ⟨c_i, c_j⟩.
+
+        ⟨c_i, c_j⟩ is the correlation of the vectors added at these ticks; it is one if i = j.
+        """
         forward, backward = _forward(self), _backward(self)
         power, pairs = np.eye(len(self.alike)), np.zeros_like(self.steps)
         for m in range(len(forward)):
@@ -62,7 +68,10 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return for a = 0, …, k − 1, by tick, the weight of beginnings that leave k − 1 − a ticks."""
+    """Return, for a = 0, …, k − 1, the total weight of beginnings of sets that end at each tick.
+
+    A beginning for a is followed by k − 1 − a further ticks.
+    """
     found = [chain.start[0]]
     for start in chain.start[1:]:
         found.append(found[-1] @ chain.steps + start)
@@ -70,7 +79,10 @@ def _forward(chain: Chain) -> list[Array]:
 
 
 def _backward(chain: Chain) -> list[Array]:
-    """Return for c = 0, …, k − 1 the total weight, by tick, of its continuations by c ticks."""
+    """Return, for c = 0, …, k − 1, the total weight of continuations of a set by c more ticks.
+
+    Each item has an entry for every tick after which the set continues.
+    """
     found = [np.ones(len(chain.alike))]
     for _ in chain.start[1:]:
         found.append(chain.steps @ found[-1])
@@ -78,18 +90,21 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return, for ticks i < j, the sum over sets of the weight before i times that after j.
+    """Return, at (i, j), a sum over sets of ticks with tick i and, m ticks later in the set, j.
 
-    The sets contain both ticks, and m − 1 ticks between them.
+    A term is the weight of a set's beginning up to i, times the weight of its end from j on. The
+    steps between i and j are left out. The result has shape (n, n).
     """
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 
 
 def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Chain, Array]:
-    """Return a chain with about the largest lower bound, and the weights w of coordinates.
+    """Return the Markov chain on one person's ticks with about the largest lower bound, and w.
 
-    Quasi-Newton steps change the logarithms of s and K, and c, to raise the lower bound ``tr((W^½ A
-    Λ A' W^½)^½)``. If there are many ticks, a chain on every second tick is found first.
+    w are the weights of coordinates (answers). Quasi-Newton steps change c and the logarithms of s
+    and K, the arrays of :class:`Chain`, to raise the lower bound ``tr((W^½ A Λ A' W^½)^½)``, where
+    Λ is the chain's second moment and W = diag(w). If there are many ticks, a chain on every second
+    tick is found first.
 
     Args:
         A: the workload, shape (n, n), with entries near one.
@@ -99,7 +114,7 @@ def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Ch
         vectors: whether c may differ from one.
     """
     rank = 0 if not vectors else 1 + len(A) if len(A) <= _MOST_FREE else 1
-    search, x = _searched(A, k, b, p, rank)
+    search, x = _best_variables(A, k, b, p, rank)
     chain, w = search.chain(x), search.coordinate_weights(x)
     # dividing K by a number and multiplying s by powers of this number changes no probability
     largest = float(chain.steps.sum(axis=1).max()) or 1.0
@@ -112,12 +127,12 @@ def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Ch
     return replace(chain, start=start / start.max()), w
 
 
-def _searched(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search", Array]:
+def _best_variables(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search", Array]:
     n, apart = len(A), max(b // 2, 1)
     search = _Search(A, k, b, p, rank)
     # k ticks of the shorter stream must be far enough apart, too
     if k * n**2 > _MOST and (k - 1) * apart < (n + 1) // 2:
-        x = search.finer(*_searched(A[::2, ::2], k, apart, p, min(rank, 1)))
+        x = search.finer(*_best_variables(A[::2, ::2], k, apart, p, min(rank, 1)))
     else:
         x = search.first()
     steps = min(_STEPS, int(_WORK / ((k + 10) * n**3)))
@@ -135,7 +150,11 @@ class _Search:
         self.cuts = np.cumsum(lengths)[:-1]
 
     def first(self) -> Array:
-        """Return a start: all sets of k ticks are equally likely, and smaller sets are rare."""
+        """Return first values of the variables x of the search.
+
+        x has the logarithms of the chain's weights s and K, the entries of c, and the logits of the
+        weights of answers. All sets of k ticks are equally likely, and smaller sets are rare.
+        """
         n, sizes = len(self.A), np.arange(self.k, 0, -1)
         room = np.maximum(n - (sizes - 1) * (self.b - 1), sizes)
         counts = scipy.special.gammaln([room + 1, sizes + 1, room - sizes + 1])
@@ -146,19 +165,22 @@ class _Search:
             [
                 np.repeat(start, n),
                 np.full(len(self.pairs[0]), step),
-                self._free(np.full(n * min(self.rank, 1), _COMMON)),
+                self._first_correlations(np.full(n * min(self.rank, 1), _COMMON)),
                 np.zeros(n * (self.power > 0)),
             ]
         )
 
-    def _free(self, common: Array) -> Array:
-        """Return first values of the entries of c, whose first column is ``common``."""
+    def _first_correlations(self, common: Array) -> Array:
+        """Return first entries of the matrix c, flattened; its first column is ``common``.
+
+        Vectors added at ticks i and j have the correlation ⟨c_i, c_j⟩, c_i the rows of c.
+        """
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
 
     def finer(self, coarse: "_Search", x: Array) -> Array:
-        """Return variables x for all ticks from those for every second tick, by interpolation."""
+        """Interpolate the search's variables x from every second tick to all ticks."""
         n, few = len(self.A), len(coarse.A)
         start, steps, *others = np.split(x, coarse.cuts)
         others = [part for part in others if len(part)]
@@ -175,11 +197,11 @@ class _Search:
         spread = [np.interp(ticks, np.arange(few), row) for row in rows]
         others = spread[self.k :]
         if self.rank:
-            others[0] = self._free(others[0])
+            others[0] = self._first_correlations(others[0])
         return np.concatenate([*spread[: self.k], fine, *others])
 
     def chain(self, x: Array) -> Chain:
-        """Return the chain of these variables."""
+        """Return the Markov chain with the variables x: logarithms of s and K, and c."""
         n = len(self.A)
         start, steps, alike, _ = np.split(x, self.cuts)
         K = np.zeros((n, n))
@@ -191,14 +213,20 @@ class _Search:
         return Chain(np.exp(start.reshape(self.k, n)), K, c)
 
     def coordinate_weights(self, x: Array) -> Array:
-        """Return the weights w of coordinates, with ``‖w‖_{s*} <= 1``."""
+        """Return the weights w of answers for the search's variables x.
+
+        ``‖w‖_{s*} <= 1``, where 1/s* = 1 − 2/p.
+        """
         n = len(self.A)
         if not self.power:
             return np.ones(n)
         return scipy.special.softmax(np.split(x, self.cuts)[-1]) ** self.power
 
     def value(self, x: Array) -> tuple[float, Array]:
-        """Return minus the logarithm of the lower bound, and its derivatives."""
+        """Return minus the logarithm of the lower bound on the error, and its derivatives by x.
+
+        x are the variables of the chain (logarithms of s and K, and c) and of the answers' weights.
+        """
         n, k, chain, w = len(self.A), self.k, self.chain(x), self.coordinate_weights(x)
         forward, backward = _forward(chain), _backward(chain)
         powers = [np.eye(n)]
@@ -240,7 +268,11 @@ class _Search:
         forward: list[Array],
         backward: list[Array],
     ) -> tuple[Array, Array]:
-        """Return derivatives of ``⟨weights, pairs⟩`` by K and by s, by reverse differentiation."""
+        """Return the derivatives of ``⟨weights, pairs⟩`` by K and by s, by reverse differentiation.
+
+        ``pairs`` are the probabilities that one person takes part at both of two ticks; K and s are
+        the weights ``steps`` and ``start`` of the chain.
+        """
         k, K = self.k, chain.steps
         by_forward, by_backward = np.zeros_like(chain.start), np.zeros_like(chain.start)
         by_steps, by_power = np.zeros_like(K), np.zeros_like(K)

@@ -19,7 +19,7 @@ def descended(
     memory: int,
     decrease: float = 1e-11,
 ) -> Array:
-    """Return the point of least value among all that quasi-Newton steps from x evaluate.
+    """Minimise a function by quasi-Newton steps from x; return the best of all evaluated points.
 
     Args:
         value: returns the logarithm to minimise, and its derivatives.
@@ -55,7 +55,7 @@ def descended(
 
 
 def mean_power(values: Array, power: float, count: float) -> tuple[float, Array]:
-    """Return ``log (Σ values^power / count)^{1/power}``, and its derivatives."""
+    """Return the logarithm of ``(Σ values^power / count)^{1/power}``, and its derivatives."""
     largest = values.max()
     raised = (values / largest) ** power
     total = raised.sum()

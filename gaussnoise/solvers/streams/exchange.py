@@ -39,15 +39,19 @@ _MOST_SOLVED = 2**14  # number of semidefinite programmes per round
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """The result: an ellipsoid not yet scaled to unit sensitivity, and a proof of the lower bound.
+    """The optimal covariance for a stream, not scaled to unit sensitivity, and its dual proof.
+
+    The proof has atoms, possible contributions of one person: a set of k ticks, and the
+    correlations of the vectors added at these ticks.
 
     Attributes:
-        factor: L, shape (n, n).
-        sets: shape (P, k), padded with n.
-        correlations: Z, shape (P, k, k).
-        weights: λ, shape (P,).
-        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``.
-        steps: evaluations of F.
+        factor: L of the covariance L L', shape (n, n).
+        sets: the ticks of every atom, shape (P, k), padded with n.
+        correlations: Z, the correlation matrix of every atom, shape (P, k, k).
+        weights: λ, the dual weights of the atoms, shape (P,).
+        coordinate_weights: w, the dual weights of the answers, shape (n,), with ``‖w‖_{s*} <= 1``,
+            where 1/s* = 1 − 2/p.
+        steps: evaluations of the dual objective.
         interrupted: whether Ctrl-C ended the rounds.
     """
 
@@ -73,7 +77,11 @@ class _Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms:
-    """The objective F of weights of atoms and shares of coordinates, for :func:`maximum`."""
+    """The dual objective F of weights of atoms and shares of coordinates.
+
+    An atom is a possible contribution of one person: a set of ticks, a row of ``sets``, with the
+    correlation matrix Z of the vectors added at these ticks.
+    """
 
     A: Array
     sets: Indices
@@ -90,7 +98,7 @@ class _Atoms:
 
     @cached_property
     def _places(self) -> Indices:
-        """The indices of the atoms' entries in a flattened (n + 1, n + 1) matrix."""
+        """The indices of all entries of atoms' matrices in a flattened (n + 1, n + 1) matrix."""
         n = len(self.A)
         return (self.sets[:, :, None] * (n + 1) + self.sets[:, None, :]).ravel()
 
@@ -98,14 +106,14 @@ class _Atoms:
         return shares**self.power if self.p > 2 else np.ones(len(shares))
 
     def moment(self, weights: Array) -> Array:
-        """Return the weighted sum of all atoms, as a matrix of shape (n, n)."""
+        """Return the weighted sum of all atoms' correlation matrices, shape (n, n)."""
         n = len(self.A)
         entries = (weights[:, None, None] * self.Z).ravel()
         summed: Array = np.bincount(self._places, entries, (n + 1) ** 2).astype(np.float64)
         return summed.reshape(n + 1, n + 1)[:n, :n]
 
     def products(self, X: Array) -> Array:
-        """Return the inner product of every atom with X, shape (P,)."""
+        """Return the inner product of every atom's correlation matrix with X, shape (P,)."""
         return (blocks(X, self.sets) * self.Z).sum(axis=(1, 2))
 
     def at(self, weights: Array, shares: Array) -> _Evaluation:
@@ -127,7 +135,10 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the objective's Hessian in relative changes of weights and shares, never formed."""
+    """Minus the Hessian of F in relative changes of weights and shares, never formed.
+
+    It is known by its products with vectors.
+    """
 
     atoms: _Atoms
     now: _Evaluation
@@ -194,10 +205,18 @@ def exchange_optimum(
     tol: float,
     report: Report | None = None,
 ) -> Exchanged:
-    """Return the optimum; the given atoms span, and ``factor`` gives the first upper bound."""
+    """Return the optimal covariance for a stream, by adding atoms that it does not cover yet.
+
+    An atom is a possible contribution of one person: a set of ticks with the correlation matrix Z
+    of the vectors added at these ticks. ``sets``, ``Z`` and ``weights`` are the first atoms, which
+    must span; the covariance of ``factor`` gives the first upper bound. ``A`` is the workload,
+    shape (n, n), and ``who`` has the possible sets of ticks.
+    """
     n = len(A)
     shares = np.full(n, 1 / n)
-    sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
+    sensitivity, *_ = _uncovered_atoms(
+        who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0
+    )
     upper = error_of_factor(factor, p, sensitivity)
     best, proof, lower = factor, (sets, Z, weights, shares), 0.0
     steps, inner, interrupted = 0, _FIRST_TOL, False
@@ -213,7 +232,9 @@ def exchange_optimum(
             reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
             # At the maximum, Σ λ_a ⟨Z_a, X⟩ = tr(ΛX) = F, and all atoms with weight have a squared
             # change ⟨Z_a, X⟩ of F. So atoms with a larger change are missing.
-            sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
+            sensitivity, new_sets, new_Z = _uncovered_atoms(
+                who, now.rows.T, now.value * (1 + tol / 4)
+            )
             bound = error_of(now.variances, p, sensitivity)
             if bound < upper:
                 best, upper = reached, bound
@@ -241,11 +262,13 @@ def exchange_optimum(
     return Exchanged(best, sets, Z, weights, w, steps, interrupted)
 
 
-def _missing(
+def _uncovered_atoms(
     who: AbstractPatterns, coordinates: Array, beyond: float
 ) -> tuple[float, Indices, Array]:
-    """Return a bound on one person's squared change, and the atoms of largest changes > ``beyond``.
+    """Return a bound on one person's squared change, and the atoms with largest changes.
 
+    An atom is a set of one person's ticks with the correlation matrix of the vectors added there;
+    only atoms whose squared change is above ``beyond`` are returned, as sets and matrices.
     ``coordinates``, shape (r, n), have the change by one contribution at each tick as columns.
     """
     X = coordinates.T @ coordinates
@@ -268,7 +291,7 @@ def _missing(
     else:
         n = who.ticks
         gains = np.where(who.meet(), 2 * magnitudes + X.diagonal(), 0.0)
-        chosen = {tuple(who.best(gains[i] + _first(n, i)).tolist()) for i in range(n)}
+        chosen = {tuple(who.best(gains[i] + _gain_of_one_tick(n, i)).tolist()) for i in range(n)}
         sets = np.array(
             [row + (n,) * (who.most - len(row)) for row in sorted(chosen)], dtype=np.intp
         )
@@ -279,6 +302,9 @@ def _missing(
     return sensitivity, sets[order], forms.matrices[order]
 
 
-def _first(n: int, i: int) -> Array:
-    """Return a huge gain for tick i alone: added to gains, it puts tick i into every best set."""
+def _gain_of_one_tick(n: int, i: int) -> Array:
+    """Return gains to be added to others, with a huge gain for tick i.
+
+    They put tick i into every best set.
+    """
     return np.where(np.arange(n) == i, 1e9, 0.0)

@@ -19,15 +19,16 @@ _AGAIN = 2  # number of last powers that are used again without knots
 
 
 def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
-    """Return a :class:`Recursion` with nearly the least ``‖sd‖_p``; columns of C have norm one.
+    """Return a :class:`Recursion` with few states and nearly the least error ``‖sd‖_p``.
 
-    The best strategy has such columns: a shorter column could be lengthened without more noise. The
-    search is over u, v / d and θ; d_s and v_s are then scaled so that column s has norm one. At p =
+    The columns of its strategy matrix C have norm one, as those of the best strategy: a shorter
+    column could be lengthened without more noise. The search is over u, v / d and θ, the
+    coefficients of the recursion; d_s and v_s are then scaled so that column s has norm one. At p =
     ∞, means of growing powers replace the maximum. Quasi-Newton steps first change the coefficients
     at some ticks, between which they are linear, and then those at all ticks.
 
     Args:
-        workload: A.
+        workload: the matrix A of the answers over time.
         p: norm of the error, 2 or ∞.
         states: q, the number of states.
     """
@@ -37,12 +38,12 @@ def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
     pairs = np.tile(np.concatenate([sizes, np.ones(states)]), (n, 1))
     made = []
     for knots, stages in ((_knots(n), powers), (np.arange(n), powers[-_AGAIN:])):
-        between = _between(knots, n)
+        between = _interpolation(knots, n)
         x = np.concatenate([pairs[knots].ravel(), logits])
         for power in stages:
             given = workload.bands, between, states, power
             x = descended(lambda y, given=given: _value(y, *given), x, steps=_STEPS, memory=_MEMORY)
-            pairs, logits = _read(x, between, states)
+            pairs, logits = _unpacked(x, between, states)
             u, fading = pairs[:, :states], scipy.special.expit(logits)
             d, v = _of_norm_one(pairs[:, states:], later_products(u, fading))
             made.append(Recursion(workload, d, u, v, fading))
@@ -54,8 +55,8 @@ def _knots(n: int) -> NDArray[np.intp]:
     return np.unique([first, n - 1 - first])
 
 
-def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
-    """Return the matrix that interpolates values at the knots, shape (n, number of knots)."""
+def _interpolation(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
+    """Return the matrix (n, number of knots) that interpolates between knots linearly."""
     ticks = np.arange(n)
     left = np.clip(np.searchsorted(knots, ticks, side="right") - 1, 0, len(knots) - 2)
     share = (ticks - knots[left]) / (knots[left + 1] - knots[left])
@@ -65,13 +66,19 @@ def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
     )
 
 
-def _read(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
-    """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,)."""
+def _unpacked(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
+    """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,).
+
+    ``x`` are the variables of the search: these coefficients at some ticks, then the logits.
+    """
     return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
 
 def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
-    """Return d and v for which columns have norm one, given v / d and :func:`later_products`."""
+    """Return d and v of a recursion whose strategy matrix has columns of norm one.
+
+    ``ratios`` are v / d, and ``later`` is the result of :func:`later_products`.
+    """
     d = 1 / np.sqrt(1 + np.einsum("tj,tjk,tk->t", ratios, later, ratios))
     return d, ratios * d[:, None]
 
@@ -79,8 +86,12 @@ def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
 def _value(
     x: Array, bands: Array, between: "scipy.sparse.csr_array", q: int, power: int
 ) -> tuple[float, Array]:
-    """Return the logarithm of the variances' mean (power 1) or power-norm, and its derivatives."""
-    pairs, logits = _read(x, between, q)
+    """Return the logarithm of the variances' mean or power-norm, and its derivatives by x.
+
+    It is the mean if ``power`` is 1. x are the variables of the search: the coefficients u and v /
+    d at some ticks, then the logits of θ.
+    """
+    pairs, logits = _unpacked(x, between, q)
     fading = scipy.special.expit(logits)
     u, ratios = pairs[:, :q], pairs[:, q:]
     later = later_products(u, fading)

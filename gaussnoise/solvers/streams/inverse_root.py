@@ -30,7 +30,7 @@ class InverseRoot:
 
 
 def inverse_root(low: float, high: float) -> InverseRoot:
-    """Return nodes and weights of a rational approximation of x^-½ on [low, high], 0 < low.
+    """Return a rational approximation of x^-½ on [low, high], 0 < low, with a proven error.
 
     The error bound holds for the stored, rounded numbers.
 
@@ -51,10 +51,11 @@ def inverse_root(low: float, high: float) -> InverseRoot:
 
 
 def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
-    """Return ``sc(u K')`` and ``dc(u K') nc(u K')`` for the modulus ``(1 − ratio)^½``, u < 1/2.
+    """Return Jacobi's elliptic ``sc(u K')`` and ``dc(u K') nc(u K')`` for u < 1/2.
 
-    Theta functions of imaginary argument, with the nome of ``ratio``, converge in a few terms.
-    Library functions would take ``1 − ratio``, in which small ratios are lost to rounding.
+    The modulus is ``(1 − ratio)^½``, and K' its quarter period. Theta functions of imaginary
+    argument, with the nome of ``ratio``, converge in a few terms. Library functions would take ``1
+    − ratio``, in which small ratios are lost to rounding.
     """
     periods = float(scipy.special.ellipkm1(ratio)) / float(scipy.special.ellipk(ratio))
     nome, v = math.exp(-math.pi * periods), math.pi / 2 * periods * u
@@ -74,10 +75,11 @@ def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
 def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
     """Return an upper bound on ``|1 − √x r(x)|`` over [low, high].
 
-    In ``y = log x``, each term t is ``c/(2√s) · sech((y − log s)/2)``. With ``ξ = x/(x + s)``, its
-    first derivative is ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third is at most
-    0.22 t in size. So the third derivative of the sum g is at most 0.22 g, and Taylor's series from
-    the nearest point of a grid bounds g between these points.
+    ``r(x) = Σ_j c_j/(x + s_j)``, where c are ``sizes``, s are ``shifts``. In ``y = log x``, each
+    term t of √x r(x) is ``c/(2√s) · sech((y − log s)/2)``. With ``ξ = x/(x + s)``, its first
+    derivative is ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third is at most 0.22
+    t in size. So the third derivative of the sum g is at most 0.22 g, and Taylor's series from the
+    nearest point of a grid bounds g between these points.
     """
     count = math.ceil(math.log(high / low) / _STEP) + 1
     logarithms = np.linspace(math.log(low), math.log(high), count)

@@ -40,10 +40,11 @@ _NEAR, _STEEP = 0.65, 4.0
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Bounds on leverages and variances for given λ and w, and their covariance N.
+    """Bounds on the leverages and variances of a covariance N, for weights λ and w.
 
-    N contains an inverse square root. All bounds include rounding and the error of the rational
-    function that approximates it.
+    λ are dual weights of contributions, w of answers, Λ = diag(λ), W = diag(w), and A is the
+    workload with columns a_i. ``N = W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½`` has an inverse square root: all
+    bounds include rounding and the error of the rational function that approximates it.
 
     Attributes:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
@@ -58,17 +59,17 @@ class Evaluation:
     root: InverseRoot
 
     def upper(self, p: float) -> float:
-        """Return the covariance's error ``‖sd‖_p``, scaled to cover the workload's columns."""
+        """Return the error ``‖sd‖_p`` of N, scaled to cover all columns of the workload."""
         return float(np.sqrt(self.leverages.max()) * norm(np.sqrt(self.variances), p))
 
 
 def evaluate(
     bands: Array, weights: Array, coordinate_weights: Array, *, widened: float = 1.0
 ) -> Evaluation:
-    """Evaluate weights λ of columns and w of answers.
+    """Return bounds on leverages and variances for weights λ of contributions and w of answers.
 
-    With ``G = Λ^-½ A⁻¹ W^-½``, leverages are ``diag (G Gᵀ)^-½ / λ``, variances ``diag (Gᵀ G)^-½ /
-    w``.
+    With ``G = Λ^-½ A⁻¹ W^-½``, A the workload, Λ = diag(λ) and W = diag(w), the leverages of the
+    columns of A are ``diag (G Gᵀ)^-½ / λ``, the variances of the answers ``diag (Gᵀ G)^-½ / w``.
 
     Args:
         bands: of A⁻¹, shape (b + 1, n), b at least 1 and at most half of n.
@@ -104,7 +105,9 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Bounds on the rational function of G Gᵀ and Gᵀ G, each a sum of resolvents.
+    """Bounds on r(G Gᵀ) and r(Gᵀ G), where the rational function r approximates x^-½.
+
+    Both are sums of resolvents, since r is a sum of terms c/(x + s).
 
     Attributes:
         rows: upper bound on the diagonal for G Gᵀ, shape (n,).
@@ -133,7 +136,10 @@ def _summed(root: InverseRoot, resolvents: Iterator[tuple[int, Array, Array, flo
 
 
 def _largest(G: Array) -> float:
-    """Return a bound on the eigenvalues of G Gᵀ: largest row sum times largest column sum."""
+    """Return an upper bound on the eigenvalues of G Gᵀ, where G has nonnegative bands.
+
+    It is the largest row sum times the largest column sum of G.
+    """
     columns = G[0].copy()
     for m in range(1, len(G)):
         columns[:-m] += G[m, m:]
@@ -141,7 +147,10 @@ def _largest(G: Array) -> float:
 
 
 def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for a G with one subdiagonal; errors are small for any condition of G."""
+    """Return a rational function r(x) ≈ x^-½, and bounds on r(G Gᵀ) and r(Gᵀ G).
+
+    G has one subdiagonal. Errors are small for any condition of G.
+    """
     diagonal, below = G
     error = bidiagonal.relative_error(len(diagonal))
     _, trace, _ = next(bidiagonal.diagonals(diagonal, below, np.zeros(1)))
@@ -154,7 +163,11 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for several subdiagonals; the least eigenvalue is guessed, then proven."""
+    """Return a rational function r(x) ≈ x^-½, and bounds on r(G Gᵀ) and r(Gᵀ G).
+
+    G has several subdiagonals. r must be precise down to the least eigenvalue of G Gᵀ, which is
+    guessed, then proven.
+    """
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
     for _ in range(_GUESSES):
@@ -171,7 +184,10 @@ def _by_rotations(
 
 
 def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
-    """Estimate the sum of squares of the entries of G⁻¹, by its products with vectors of signs."""
+    """Estimate the sum of squares of the entries of G⁻¹, by its products with vectors of signs.
+
+    ``G = R^-½ B C^-½`` has the ``bands`` of B and diagonal matrices R and C of weights.
+    """
     n = len(row_weights)
     below = np.zeros_like(bands)  # stored by columns, as LAPACK wants it
     for m, band in enumerate(bands):
@@ -187,7 +203,7 @@ def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> fl
 
 @dataclass(frozen=True, eq=False)
 class StreamOptimum:
-    """Weights λ of contributions and w of answers, and their evaluation."""
+    """Dual weights λ of contributions and w of answers, and the bounds on the error they prove."""
 
     weights: Array
     coordinate_weights: Array
@@ -198,7 +214,7 @@ class StreamOptimum:
 
     @property
     def upper(self) -> float:
-        """The upper bound: the error of the covariance, scaled to cover all columns."""
+        """The error of the weights' covariance, scaled to cover all columns: an upper bound."""
         return self.evaluation.upper(self.p)
 
     @property
@@ -208,32 +224,38 @@ class StreamOptimum:
 
 
 def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> StreamOptimum:
-    """Return the fixed point of ``λ_i ← λ_i z_i`` and ``ω_t ← w_t u_t``, each scaled to sum one.
+    """Return the optimal dual weights for a stream in which people take part once.
 
-    Here z are leverages, u variances, and w = ω^{1 − 2/p}. Anderson's method accelerates the
-    iteration.
+    They are the fixed point of ``λ_i ← λ_i z_i`` and ``ω_t ← w_t u_t``, each scaled to sum one: λ
+    are weights of contributions, ω shares of answers with the weights w = ω^{1 − 2/p}, z the
+    leverages of the columns of the workload A, and u the variances of the answers. ``bands`` are
+    those of A⁻¹. Anderson's method accelerates the iteration.
 
     A barrier adds ``τ/n`` to each λ_i z_i, of sum one, so that no weight vanishes: at the fixed
     point ``z_i = 1 + τ − τ/(n λ_i)``, so the upper and lower bound differ by at most a factor ``1 +
     τ``. The weights of the smallest gap are returned. If A⁻¹ has the same coefficients at every
-    tick, the first weights are those of a quarter of the ticks, stretched; otherwise equal ones.
+    tick, the first weights are those of a quarter of the ticks, stretched; otherwise equal weights.
 
     Source: the fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
     acceleration in logarithms. The barrier is our own.
     """
     point = _first_point(bands, p, tol)
-    return _improved(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
+    return _iterated(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
-    """Return the logarithms of first weights λ and, for p > 2, of first shares ω of answers."""
+    """Return the logarithms of first weights λ and, for p > 2, of first shares ω of answers.
+
+    λ are weights of contributions. They come from shorter streams, if A⁻¹ has the same coefficients
+    at every tick; otherwise all are equal.
+    """
     parts, n = 1 if p == 2 else 2, bands.shape[1]
     lengths = [n]
     while lengths[0] >= _SHORTER * _SHORTEST and _is_same_everywhere(bands):
         lengths.insert(0, lengths[0] // _SHORTER)
     point = np.zeros(parts * lengths[0])
     for shorter, longer in itertools.pairwise(lengths):
-        found = _improved(
+        found = _iterated(
             bands[:, :shorter], p, point, tol=tol, most=_STEPS_OF_SHORTER, report=_report_nothing
         )
         if found.interrupted:  # there are no bounds for the requested stream yet
@@ -246,16 +268,19 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
 
 
 def _is_same_everywhere(bands: Array) -> bool:
-    """Return whether A⁻¹ has the same coefficients at every tick, as for shorter streams too."""
+    """Return whether A⁻¹ has the same coefficients at every tick, so in shorter streams, too.
+
+    ``bands`` are those of A⁻¹.
+    """
     return all((band[m:] == band[m]).all() for m, band in enumerate(bands))
 
 
 def stretched(weights: Array, n: int) -> Array:
-    """Return logarithms of weights for n ticks, the largest being zero.
+    """Return logarithms of weights for n ticks, made from the optimal ones for fewer ticks.
 
-    In the middle, weights depend on t/n; near the first and last tick, on the number of ticks from
-    there. Between these parts, weights are close to a power of this number, so both rules agree up
-    to a factor.
+    The largest logarithm is zero. In the middle, weights depend on t/n; near the first and last
+    tick, on the number of ticks from there. Between these parts, weights are close to a power of
+    this number, so both rules agree up to a factor.
 
     Args:
         weights: optimal weights of fewer ticks, shape (m,), positive.
@@ -278,10 +303,15 @@ def _report_nothing(steps: int, lower: float, upper: float) -> None:
     """Report nothing: bounds for a shorter stream are not those of the requested one."""
 
 
-def _improved(
+def _iterated(
     bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
 ) -> StreamOptimum:
-    """Return the result of the iteration of :func:`stream_optimum`, started at ``point``."""
+    """Return the best dual weights of a fixed-point iteration that starts at ``point``.
+
+    Each step multiplies the weights of contributions by leverages and, for p > 2, the shares of
+    answers by variances; Anderson's method accelerates it. ``point`` has the logarithms of weights
+    and shares; ``most`` is the largest number of steps.
+    """
     n = bands.shape[1]
     power = dual_power(p)
     trail: list[tuple[Array, Array]] = []  # points, and the iteration's step at each of them
@@ -310,7 +340,7 @@ def _improved(
             if p > 2:
                 loads.append(now.variances * shares[1] ** (power - 1))
             moves = [
-                _move(share, load, _BARRIER * tol)
+                _log_change(share, load, _BARRIER * tol)
                 for share, load in zip(shares, loads, strict=True)
             ]
             trail = [*trail[1 - MEMORY :], (np.log(np.concatenate(shares)), np.concatenate(moves))]
@@ -329,7 +359,11 @@ def _improved(
     return replace(best, steps=steps)
 
 
-def _move(shares: Array, loads: Array, barrier: float) -> Array:
-    """Return the change of the logarithms of shares in one step of the iteration."""
+def _log_change(shares: Array, loads: Array, barrier: float) -> Array:
+    """Return the change of the logarithms of shares in one step of the iteration.
+
+    The step multiplies ``shares`` by ``loads`` (leverages or variances, up to scale), adds the
+    barrier, which keeps shares from vanishing, and scales the sum to one.
+    """
     loads = loads / (shares @ loads)
     return np.log((loads + barrier / (len(shares) * shares)) / (1 + barrier))

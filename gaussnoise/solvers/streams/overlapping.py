@@ -37,13 +37,14 @@ _INNER_STEPS = 60
 
 @dataclass(frozen=True, eq=False)
 class Overlapping:
-    """The result at the end of the path.
+    """The best noise that the barrier method found, and its dual proof.
 
     Attributes:
-        factor: L, shape (n, n), not yet scaled to unit sensitivity.
-        correlations: Z, shape (P, k, k).
-        weights: weights of the sets, shape (P,).
-        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``.
+        factor: L of the covariance L L', shape (n, n), not yet scaled to unit sensitivity.
+        correlations: Z, the correlation matrix of every set of ticks, shape (P, k, k).
+        weights: the dual weights of the sets, shape (P,).
+        coordinate_weights: w, the dual weights of the answers, shape (n,), with ``‖w‖_{s*} <= 1``,
+            where 1/s* = 1 − 2/p.
         gap: upper/lower − 1 as the solver computed it.
         steps: Newton steps.
         interrupted: whether Ctrl-C ended the search.
@@ -59,12 +60,12 @@ class Overlapping:
 
 
 def affordable(n: int, count: int, k: int) -> bool:
-    """Return whether a problem with this many sets of k ticks takes only seconds."""
+    """Return whether the problem with ``count`` sets of k of n ticks takes only seconds."""
     return n <= MOST_TICKS and count * (k * (k + 1) // 2) ** 2 <= MOST_ENTRIES
 
 
 class _Pairs:
-    """Symmetric matrices as vectors of entries (i, j), i <= j, in a basis E_ij.
+    """Symmetric matrices as vectors of their entries (i, j), i <= j, in a basis E_ij.
 
     E_ij is e_i e_j' + e_j e_i' for i < j, and e_i e_i' for i = j.
     """
@@ -118,7 +119,11 @@ class _Path:
         self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
 
     def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
-        """Return the point at X and y, or None if it is outside the barrier's domain."""
+        """Return the point of the barrier method with X and y; None outside its domain.
+
+        X = A'M⁻¹A stands for the covariance M, and y bounds it on every set π of ticks: X_ππ ⪯
+        diag(y_π).
+        """
         k = self.sets.shape[1]
         padded = np.zeros((self.n + 1, self.n + 1))
         padded[: self.n, : self.n] = X
@@ -149,7 +154,11 @@ class _Path:
         )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
-        """Return shares ω that maximise ``Σ u ω^a + eps Σ log ω``, by Newton's method."""
+        """Return the shares ω of answers that maximise ``Σ u ω^a + eps Σ log ω``.
+
+        u are the variances of the answers, and a = 1 − 2/p. The first ``shares`` are improved by
+        Newton's method.
+        """
         a = self.a
         for _ in range(_INNER_STEPS):
             slope = a * u * shares**a
@@ -167,7 +176,10 @@ class _Path:
         return shares
 
     def newton(self, now: _Point, tau: float) -> tuple[Array, Array, float]:
-        """Return the step in X and y, and the squared Newton decrement."""
+        """Return the Newton step in X and y, the variables of :meth:`at`, and its decrement.
+
+        The decrement is squared.
+        """
         A, m, own = self.A, len(self.outer.i), self.own
         P, k = self.sets.shape
         w = now.shares**self.a if self.p > 2 else np.ones(self.n)
@@ -207,7 +219,11 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """Return the step in X; eliminating the shares would make the system ill-conditioned."""
+        """Return the Newton step in X, as a vector of its entries (i, j), i <= j.
+
+        For p > 2, the shares are unknowns of the system, too: eliminating them would make it
+        ill-conditioned.
+        """
         if self.p == 2:
             return scipy.linalg.cho_solve(
                 scipy.linalg.cho_factor(H, check_finite=False), right, check_finite=False
@@ -232,7 +248,11 @@ class _Path:
 def overlapping_optimum(
     A: Array, sets: Indices, p: float, *, tol: float, max_steps: int, report: Report | None = None
 ) -> Overlapping:
-    """Return the optimum, from X = I/(2k); ``sets``, (P, k), padded with n, cover all ticks."""
+    """Return the best noise if the possible sets of one person's ticks overlap.
+
+    A barrier method starts from X = I/(2k). ``A`` is the workload, shape (n, n); ``sets``, shape
+    (P, k), padded with n, are all possible sets of ticks, and cover every tick.
+    """
     path = _Path(A, sets, p)
     n, (P, k) = len(A), sets.shape
     shares = np.full(n, 1 / n)
@@ -261,7 +281,7 @@ def overlapping_optimum(
             now = tried
             if rising > _CENTERED:
                 continue
-            ended = _ended(A, sets, p, now, steps)
+            ended = _result_at(A, sets, p, now, steps)
             lower = max(lower, ended[1])
             if best is None or ended[0].gap < best.gap:
                 best = ended[0]
@@ -283,8 +303,13 @@ def overlapping_optimum(
     return replace(best, steps=steps, interrupted=interrupted)
 
 
-def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[Overlapping, float]:
-    """Return the result at a point near the path, with its gap, and the lower bound."""
+def _result_at(
+    A: Array, sets: Indices, p: float, now: _Point, steps: int
+) -> tuple[Overlapping, float]:
+    """Return the noise, its dual proof and the lower bound from one point of the barrier method.
+
+    The bound is good if the point is near a minimum of the sum of error and barrier.
+    """
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
     # padding is not a tick: its entries do not count

@@ -21,7 +21,11 @@ _LEAST = 1e-300
 
 
 class PathBound:
-    """The bound for at most k ticks of one person, at least b apart, among n."""
+    """A smooth bound on one person's squared change of C x, for strategy matrices C.
+
+    The person takes part at most k times in n ticks, at least b ticks apart. If ``signed``, entries
+    of X = CᵀC below zero count as much as those above.
+    """
 
     def __init__(self, n: int, k: int, b: int, *, signed: bool) -> None:
         self.k, self.b, self.signed = k, b, signed
@@ -36,10 +40,13 @@ class PathBound:
         self.before = 1.0 * (self.counts <= places)
 
     def bound(self, X: Array, sharpness: float) -> tuple[float, Array]:
-        """Return the smoothed bound, and its derivatives by X."""
+        """Return the bound for X = CᵀC, with smoothed maxima, and its derivatives by X.
+
+        Larger ``sharpness`` means less smoothing.
+        """
         n, k = len(X), self.k
         sizes = np.abs(X) if self.signed else np.maximum(X, 0.0)
-        charged, spread = self._charged(sizes, _SHARPER * sharpness)
+        charged, spread = self._charges(sizes, _SHARPER * sharpness)
         gains = sharpness * (X.diagonal() + charged)
         steps = np.where(self.apart, 2 * sharpness * sizes, -np.inf)
         reached, comes_from = [gains[0]], []
@@ -69,10 +76,13 @@ class PathBound:
         by_form[np.arange(n), np.arange(n)] = weights.sum(axis=0)
         return float(bound / sharpness), by_form
 
-    def _charged(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the charges of ticks by index on the path, shape (k, n), and a function.
+    def _charges(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
+        """Return charges for all pairs of a person's ticks that are not successive; a function.
 
-        The function maps derivatives by these charges to derivatives by entries of X.
+        Half of a pair's contribution to the bound is charged to each of its ticks, as the largest
+        entry of X in the tick's row, or column, at the pair's least distance or more. The charges
+        have shape (k, n), by the index of the tick among the person's ticks, and by tick. The
+        function maps derivatives by the charges to derivatives by the entries of X.
         """
         if self.k == 2:
             return np.zeros((2, len(sizes))), lambda _: np.zeros_like(sizes)
@@ -92,7 +102,11 @@ class PathBound:
     def _largest(
         self, sizes: Array, far: NDArray[np.bool_], sharpness: float
     ) -> tuple[Array, Callable[[Array], Array]]:
-        """Return smoothed row maxima at distances >= 2b, >= 3b, …, (k − 2, n); and a function."""
+        """Return smoothed maxima of each row's entries at distances >= 2b, >= 3b, …; a function.
+
+        The distance of an entry is that from the diagonal. The maxima have shape (k − 2, n). The
+        function maps derivatives by these maxima to derivatives by ``sizes``.
+        """
         n = len(sizes)
         ticks, starts = np.arange(n), np.arange(n) + self.b * self.counts[:, None]
         inside = starts < n

@@ -19,7 +19,7 @@ _LEAST = 1e-3  # least coefficient at the start of a search: from zero it might 
 
 @dataclass(frozen=True, eq=False)
 class Recursion:
-    """The strategy C with ``C_tt = d_t`` and, for s < t, ``C_ts = Σ_j u_tj v_sj θ_j^{t−s−1}``.
+    """A strategy matrix C with ``C_tt = d_t`` and, for s < t, ``C_ts = Σ_j u_tj v_sj θ_j^{t−s−1}``.
 
     Noise for contributions is ``y = C⁻¹ z``, z independent standard normal. It is computed in one
     pass with states x (zero at first): ``y_t = (z_t − Σ_j u_tj x_tj) / d_t`` and ``x_{t+1,j} = θ_j
@@ -27,7 +27,7 @@ class Recursion:
     Dvijotham et al. (2024).
 
     Attributes:
-        workload: A.
+        workload: the matrix A of the answers over time.
         diagonal: d, shape (n,), positive.
         shown: u, shape (n, q).
         kept: v, shape (n, q).
@@ -58,12 +58,14 @@ class Recursion:
         return replace(self, diagonal=self.diagonal / factor, shown=self.shown / factor)
 
     def strategy(self) -> Array:
-        """Return C, shape (n, n), lower triangular."""
-        return np.diag(self.diagonal) + _below(self.shown, self.kept, self.fading)
+        """Return the strategy matrix C, shape (n, n), lower triangular."""
+        return np.diag(self.diagonal) + _below_diagonal(self.shown, self.kept, self.fading)
 
     def rounding(self) -> float:
         """Return a bound on the length of the rounding error of any column of :meth:`strategy`."""
-        sizes = np.diag(self.diagonal) + _below(np.abs(self.shown), np.abs(self.kept), self.fading)
+        sizes = np.diag(self.diagonal) + _below_diagonal(
+            np.abs(self.shown), np.abs(self.kept), self.fading
+        )
         lost = 8 * (self.buffers + 4) * UNIT  # errors of quotients, a power, products and sums
         return lost * float(np.sqrt(np.square(sizes).sum(axis=0).max()))
 
@@ -88,7 +90,10 @@ class Recursion:
         return found[1:, self.buffers, self.buffers].copy()
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
-        """Return the noise of the contribution at tick t, and the states of the next tick."""
+        """Return the noise of the contribution at tick t, and the states of the next tick.
+
+        ``states`` are those of tick t, and ``normal`` is the tick's standard normal draw.
+        """
         noise = float(1 / self.diagonal[t]) * normal
         for share, state in zip((self.shown[t] / self.diagonal[t]).tolist(), states, strict=True):
             noise = noise - share * state
@@ -97,9 +102,10 @@ class Recursion:
 
 
 def later_products(shown: Array, fading: Array) -> Array:
-    """Return ``G_s = Σ_{t>s} Θ^{t−s−1} u_t u_tᵀ Θ^{t−s−1}``, shape (n, q, q).
+    """Return ``G_s = Σ_{t>s} Θ^{t−s−1} u_t u_tᵀ Θ^{t−s−1}`` for every tick s, shape (n, q, q).
 
-    The part of column s of C below the diagonal has the squared norm ``v_sᵀ G_s v_s``.
+    u is ``shown``, and Θ = diag(``fading``). The part of column s of the strategy matrix below the
+    diagonal has the squared norm ``v_sᵀ G_s v_s``.
     """
     n, q = shown.shape
     found = np.zeros((n, q, q))
@@ -114,10 +120,10 @@ def later_products(shown: Array, fading: Array) -> Array:
 def steps_of(
     bands: Array, diagonal: Array, shown: Array, kept: Array, fading: Array
 ) -> tuple[Array, Array]:
-    """Return M and g of every tick t: states and last b answers become ``M_t (…) + g_t z_t``.
+    """Return matrices M_t and vectors g_t: every tick t turns the state x into ``M_t x + g_t z_t``.
 
-    Shapes (n, q + b, q + b) and (n, q + b); z_t is the tick's normal draw, and the newest answer
-    has the index q.
+    x has the q states of the recursion, then the noise of the last b answers, the newest first; z_t
+    is the tick's normal draw. Shapes (n, q + b, q + b) and (n, q + b).
     """
     n, q = shown.shape
     b = len(bands) - 1
@@ -133,9 +139,10 @@ def steps_of(
 
 
 def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
-    """Return factors c and decays θ: ``Σ_j c_j θ_j^{lag − 1}`` is near a matrix's square root.
+    """Return factors c and decays θ so that ``Σ_j c_j θ_j^{lag − 1}`` is near a square root.
 
-    The matrix is that of running totals; entries of the root are multiplied by exp(−lag/reach).
+    The root is that of the matrix of running totals, whose entries depend on the lag only. Its
+    entries are first multiplied by exp(−lag/reach).
     """
     lags = np.arange(1, n)
     fading = np.exp(-1 / np.geomspace(1.0, max(n / 2, 2.0), states))
@@ -145,7 +152,7 @@ def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
     return np.maximum(sizes, _LEAST), fading
 
 
-def _below(shown: Array, kept: Array, fading: Array) -> Array:
+def _below_diagonal(shown: Array, kept: Array, fading: Array) -> Array:
     n = len(shown)
     lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)
     total = np.zeros((n, n))

@@ -25,15 +25,16 @@ _STEPS, _MEMORY = 300, 40
 def repeated_recursion(
     workload: StreamWorkload, who: AbstractPatterns, p: float, states: int
 ) -> Recursion:
-    """Minimise ``‖sd‖_p²`` times a bound on the squared sensitivity, over :class:`Recursion`.
+    """Return a :class:`Recursion` with nearly the least error, if people take part repeatedly.
 
-    The bound is ``max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, over the sets π of one person's ticks, or that
-    of :class:`PathBound` if there are too many sets to list. Means of growing powers replace
+    It minimises ``‖sd‖_p²`` times a bound on the squared sensitivity. The bound is ``max_π
+    Σ_{i,j∈π} |X_ij|``, X = CᵀC for the strategy matrix C, over the sets π of one person's ticks, or
+    that of :class:`PathBound` if there are too many sets to list. Means of growing powers replace
     maxima. Quasi-Newton steps change all 2qn + n + q coefficients, starting from the result of
     :func:`fading_root`.
 
     Args:
-        workload: A.
+        workload: the matrix A of the answers over time.
         who: the ticks in which one person may take part.
         p: norm of the error, in [2, ∞].
         states: q, the number of states.
@@ -49,9 +50,10 @@ def repeated_recursion(
 
 
 def _bound(who: AbstractPatterns) -> Bound:
-    """Return a function of X, a power and a smoothing that returns a bound, and its derivatives.
+    """Return a function (X, power, smoothing) that bounds the squared sensitivity of X = CᵀC.
 
-    If sets are listed, it returns the bound's logarithm. Otherwise it returns the bound B itself:
+    C is the strategy matrix. If sets of one person's ticks are listed, the function returns the
+    bound's logarithm, and its derivatives by X. Otherwise it returns the bound B itself:
     log(error²) + B is least at a scale where B is about one, so it serves as well.
     """
     if isinstance(who, Apart) and not who.lists_few:
@@ -88,7 +90,10 @@ def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]
 def _value(
     x: Array, A: Array, bound: Bound, p: float, q: int, power: int, blur: float
 ) -> tuple[float, Array]:
-    """Return log(squared error) plus the result of ``bound``, and the derivatives by x."""
+    """Return log(squared error) plus the result of ``bound``, and the derivatives by x.
+
+    x are the coefficients of a recursion: log d, u, v and the logits of θ.
+    """
     n = len(A)
     d, u, v, fading = _coefficients(x, n, q)
     lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)

@@ -41,16 +41,18 @@ _ROUNDS, _ROUGH_STEPS, _ROUGH = 4, 30, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """The result of the search.
+    """The best noise for which one person's ticks have orthogonal effects, and its dual proof.
 
     Attributes:
-        factor: L, shape (n, n), not yet scaled to unit sensitivity.
-        second_moment: Λ, shape (n, n).
-        patterns: shape (P, k), padded with n.
-        weights: p, shape (P,).
-        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``.
+        factor: L of the covariance L L', shape (n, n), not yet scaled to unit sensitivity.
+        second_moment: Λ, the second moment of one person's contributions under the dual measure,
+            shape (n, n).
+        patterns: sets of one person's ticks, shape (P, k), padded with n.
+        weights: p, the probabilities of these sets, shape (P,).
+        coordinate_weights: w, the dual weights of the answers, shape (n,), with ``‖w‖_{s*} <= 1``,
+            where 1/s* = 1 − 2/p.
         lower: F, a lower bound on γ if patterns are disjoint.
-        gap: the gap of the restricted problem.
+        gap: upper/lower − 1 of the problem in which one person's ticks have orthogonal effects.
         steps: Newton steps.
         interrupted: whether Ctrl-C ended the search.
     """
@@ -68,7 +70,7 @@ class Separated:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point of the search: the variables of Λ and w, and F and its derivatives there."""
+    """A point of the search: its variables Λ and w, and the dual objective F with derivatives."""
 
     weights: Array
     inner: Array
@@ -93,9 +95,10 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Return a start with equal weights: of two Λ, the one where F is larger.
+        """Return a first point, with equal weights of all patterns and of all answers.
 
-        One is diagonal. The other has the correlations of A's columns, exact for a single set.
+        Of two second moments Λ, that with the larger dual objective F is taken. One is diagonal.
+        The other has the correlations of A's columns, and is exact for a single set.
         """
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)
@@ -112,7 +115,11 @@ class _Search:
         return max(values, key=lambda now: now.value)
 
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
-        """Return the point of these variables, or None if Λ is not positive definite."""
+        """Return the point with these variables, or None if Λ is not positive definite.
+
+        ``weights`` of patterns give the diagonal of the second moment Λ, ``inner`` its entries
+        between ticks of one pattern, and ``shares`` the weights of answers.
+        """
         n = len(self.A)
         L = np.zeros((n, n))
         L[self.pairs] = inner
@@ -151,7 +158,11 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives of F and its barrier by log p, by correlations, and by log shares."""
+        """Return derivatives of F plus barrier: by log weights, correlations and log shares.
+
+        F is the dual objective; weights are those of patterns, shares those of answers, and ``mu``
+        is the weight of the barrier.
+        """
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu
@@ -166,7 +177,11 @@ class _Search:
         return sizes[self.pairs[0]] * sizes[self.pairs[1]]
 
     def newton(self, now: _Point, mu: float, enough: float) -> tuple[Array, Array, Array]:
-        """Return a Newton step in the units of :meth:`slopes`, by conjugate gradients."""
+        """Return a Newton step of the weights, correlations and shares, by conjugate gradients.
+
+        Steps of weights (of patterns) and of shares (of answers) are relative. ``mu`` is the weight
+        of the barrier.
+        """
         P, m = len(now.weights), len(now.inner)
         n, scales, rows, roots = len(self.A), self._scales(now), now.rows, now.roots
         # −d² tr S^½ = Σ_ab E_ab²/(2 s_a s_b (s_a + s_b)) for a change E of S in its axes, with
@@ -230,7 +245,11 @@ class _Search:
 
 
 def _projected(product, diagonal: Array, gradient: Array, groups: Array, enough: float) -> Array:
-    """Solve H δ = gradient for δ orthogonal to the groups, preconditioned by the diagonal."""
+    """Return δ with H δ = gradient among δ orthogonal to the columns of ``groups``.
+
+    ``product`` multiplies a vector by H. Conjugate gradients are preconditioned by the ``diagonal``
+    of H.
+    """
     eased = groups / diagonal[:, None]
     middle = groups.T @ eased
 
@@ -266,7 +285,11 @@ def separated_optimum(
     max_steps: int,
     report: Report | None = None,
 ) -> Separated:
-    """Return the optimum, from equal weights on ``sets`` (P, k), which cover every tick."""
+    """Return the best noise for which one person's ticks have orthogonal effects.
+
+    Newton's method starts from equal weights on ``sets``, shape (P, k), padded with n, which are
+    possible sets of one person's ticks and cover every tick. ``A`` is the workload, shape (n, n).
+    """
     search = _Search(A, who, sets, p)
     n, P = len(A), len(sets)
     now = search.start()
@@ -333,9 +356,10 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Return sets of ticks that determine the restricted problem's optimum: all, if they are few.
+    """Return enough sets of one person's ticks to find the best noise: all, if they are few.
 
-    Otherwise each round adds sets that the optimum for the previous ones does not cover.
+    The noise is the best one for which one person's ticks have orthogonal effects. If there are
+    many sets, each round adds those that the noise for the previous sets does not cover.
     """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()

@@ -14,10 +14,10 @@ _DECREASE = 1e-10
 
 
 def wide_strategy(C: Array, A: Array, k: int, b: int, p: float, *, signed: bool) -> Array:
-    """Return C, shape (n, n), with a small error ``‖sd‖_p`` at about unit sensitivity.
+    """Return a strategy matrix C that is not banded, with a small error ``‖sd‖_p``.
 
-    Quasi-Newton steps change all entries, to lower the error and the bound of :class:`PathBound` on
-    the squared sensitivity.
+    C has shape (n, n), and its sensitivity is about one. Quasi-Newton steps change all entries, to
+    lower the error and the bound of :class:`PathBound` on the squared sensitivity.
 
     Args:
         C: the first strategy, lower triangular.
@@ -48,15 +48,16 @@ class _Wide:
         self.path = PathBound(len(A), k, b, signed=signed)
 
     def strategy(self, x: Array) -> Array:
-        """Return the strategy C with these entries."""
+        """Return the strategy matrix C whose entries on and below the diagonal are x."""
         C = np.zeros_like(self.A)
         C[self.band.places] = x
         return C
 
     def value(self, x: Array, power: float, sharpness: float) -> tuple[float, Array]:
-        """Return log(squared error) plus the bound, and the derivatives.
+        """Return log(squared error) plus a bound on the squared sensitivity, and derivatives.
 
-        The bound is on the squared sensitivity; the sum is least at a scale where it is about one.
+        Derivatives are by x, the entries of the strategy matrix. The sum is least at a scale where
+        the bound is about one.
         """
         C = self.strategy(x)
         mixing, inverses = self.band.mixing(C)

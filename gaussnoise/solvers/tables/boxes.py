@@ -10,7 +10,9 @@ Box = tuple[slice, ...]  # a range of codes for every attribute of a table
 
 
 def boxes(sizes: Sequence[int], most: int) -> list[Box]:
-    """Return boxes of at most ``most`` cells, in C order, that together fill the table.
+    """Cut a table into boxes of at most ``most`` cells; return the boxes in C order.
+
+    A box is a tuple of slices: a range of codes for every axis of the table.
 
     Args:
         sizes: sizes of the table's axes, at least one.

@@ -1,8 +1,9 @@
 """Optimal noise for tables: by symmetry, one variance for each type of residual measurement.
 
-T is a set of attributes, and also its residual measurement. Sets that differ only by permuting
+T stands for a set of attributes and for its residual measurement: the part of the tables that
+depends on all attributes of T and sums to zero along each. Sets that differ only by permuting
 equivalent attributes are of one type. A pattern says how many attributes of each class of
-equivalent ones differ between a record and its replacement.
+equivalent attributes differ between a record and its replacement.
 """
 
 from dataclasses import dataclass, replace
@@ -35,13 +36,16 @@ _NEGLIGIBLE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TableNoise:
-    """The optimum for a workload, before it is scaled to unit sensitivity.
+    """The optimal noise for a workload of tables, before it is scaled to sensitivity one.
 
     Attributes:
-        noise: variance of every type's measurement, for contrasts with unit columns.
-        shares: dual weights of the types of tables, each for all tables of the type together.
-        patterns: shape (k, classes), the number of attributes of each class that differ; one row of
-            zeros if patterns do not matter.
+        noise: shape (types,), the variance of the residual measurement of each type of attribute
+            set, if the columns of the contrasts have length one.
+        shares: shape (types of tables,), the dual weight of each type of tables, summed over the
+            tables of the type.
+        patterns: shape (k, classes), each row a pattern: the number of attributes of each class in
+            which a record and its replacement differ; one row of zeros if records are not replaced,
+            or nothing is measured.
         pattern_weights: shape (k,), the patterns' probabilities.
         steps: iterations spent.
         unproven: whether there were too many patterns to check all, and the search for the worst
@@ -61,11 +65,15 @@ class TableNoise:
 def table_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> TableNoise:
-    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, if ``replaced``, pattern weights.
+    """Return the optimal noise: maximise the dual ``Σ_T √(L_T κ_T)`` over weights of the tables.
 
-    L_T is the weighted variance of answers from unit noise on T, and κ_T the mean squared change of
-    T. Patterns are added as needed: by computing the change of all, or by a search if there are
-    too many.
+    If ``replaced`` (neighbouring data differ in one replaced record), also over weights of
+    patterns, the sets of attributes in which the record and its replacement differ. T runs over the
+    attribute sets with a residual measurement. L_T is the weighted variance of the answers if the
+    measurement of T has unit noise, and κ_T the mean squared change of this measurement.
+
+    The solver begins with a few patterns, and adds those that change the measurements most. They
+    are found by computing the change for all patterns, or by a search if patterns are too many.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
     if not workload.residuals:
@@ -76,7 +84,7 @@ def table_noise(
         objective = ResidualFidelity(
             A, np.ones((1, len(workload.residuals))), workload.residual_counts, p
         )
-        return _solution(objective, patterns, tol, watch)
+        return _solved_without_patterns(objective, patterns, tol, watch)
     patterns = _first_patterns(workload)
     objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
     start, steps = None, 0
@@ -85,7 +93,7 @@ def table_noise(
             objective, tol=tol / 2, max_steps=MAX_STEPS, start=start, report=watch.scaled(1.0)
         )
         steps += optimum.steps
-        solution = _gathered(
+        solution = _noise_at(
             objective,
             patterns,
             optimum.weights,
@@ -97,7 +105,7 @@ def table_noise(
         # The upper bound is proportional to the root of the largest squared change: if that is at
         # most ``most``, the gap is at most tol.
         most = longest * ((1 + tol) / (1 + optimum.at.gap)) ** 2
-        worst, moved, bound = _worst(workload, 1 / solution.noise, patterns, most)
+        worst, moved, bound = _worst_patterns(workload, 1 / solution.noise, patterns, most)
         if optimum.interrupted or bound <= most:
             return solution
         # At the maximum, patterns with weight change measurements by F: only patterns with larger
@@ -117,12 +125,15 @@ def table_noise(
         objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
 
 
-def _worst(
+def _worst_patterns(
     workload: Workload, shares: Array, known: Patterns, most: float
 ) -> tuple[Patterns, Array, float]:
-    """Return patterns that change measurements much, their squared changes, and a bound on all.
+    """Return the patterns that change the measurements most, their squared changes, and a bound.
 
-    If there are too many patterns to check, any with a change above ``most`` are enough.
+    A pattern is the number of attributes of each class in which a record and its replacement
+    differ. The bound is on the squared change of every pattern. ``shares`` are 1/variance of each
+    type of measurement. If patterns are too many to check all, some with a squared change above
+    ``most`` are returned, found by a search from the ``known`` patterns.
     """
     if is_enumerable(workload.moving):
         moved = workload.patterns_moved(shares)
@@ -138,7 +149,10 @@ def _worst(
 
 
 def _first_patterns(workload: Workload) -> Patterns:
-    """Return the patterns in which exactly one attribute differs, all differ, or all but one."""
+    """Return the patterns with which the solver begins: one attribute differs, all, or all but one.
+
+    Rows have the number of attributes of each class in which a record and its replacement differ.
+    """
     most = np.array(pattern_shape(workload.moving), dtype=np.intp) - 1
     most[[k for k in workload.public if k < len(most)]] = 0
     single = np.eye(len(most), dtype=np.intp)[most > 0]
@@ -146,18 +160,18 @@ def _first_patterns(workload: Workload) -> Patterns:
     return first[first.any(axis=1)]
 
 
-def _solution(
+def _solved_without_patterns(
     objective: "ResidualFidelity", patterns: Patterns, tol: float, watch: Watch
 ) -> TableNoise:
     closed = len(objective.K) == 1 and (objective.p == 2 or objective.shape[1] == 1)
     report = None if closed else watch.scaled(1.0)
     optimum = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, report=report)
-    return _gathered(
+    return _noise_at(
         objective, patterns, optimum.weights, optimum.shares, optimum.steps, optimum.interrupted
     )
 
 
-def _gathered(
+def _noise_at(
     objective: "ResidualFidelity",
     patterns: Patterns,
     weights: Array,
@@ -173,7 +187,17 @@ def _gathered(
 
 @dataclass(frozen=True, eq=False)
 class ResidualEvaluation:
-    """F and its derivatives, named as in ``Evaluation`` of ``points/fidelity.py``."""
+    """The dual objective F of :class:`ResidualFidelity` at one point (λ, ω), and its derivatives.
+
+    Attributes:
+        value: F, a lower bound on the optimal error.
+        gap: upper/lower − 1.
+        lengths: shape (patterns,), twice the derivatives of F by the pattern weights λ.
+        variances: shape (types of tables,), twice the derivatives of F by ``ω^{1−2/p}``.
+        terms: shape (types of T,), the terms of the sum F.
+        losses: shape (types of T,), L.
+        moved: shape (types of T,), κ.
+    """
 
     value: float
     gap: float
@@ -186,11 +210,17 @@ class ResidualEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class ResidualFidelity:
-    """The jointly concave ``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``.
+    """The dual objective of noise for tables, ``F(λ, ω) = Σ_T count_T √(L_T κ_T)``.
+
+    λ are weights of patterns (sets of attributes in which a record and its replacement differ), ω
+    are shares of the types of tables, ``L = A ω^{1−2/p}`` and ``κ = λ K``. T runs over the types of
+    attribute sets with a residual measurement. F is jointly concave.
 
     Attributes:
-        A: shape (types of T, types of table), see :meth:`Workload.dual_loss`.
-        K: shape (patterns, types of T), the squared change of one T, see :meth:`Workload.moved`.
+        A: shape (types of T, types of tables): the matrix that maps weights of tables to losses L,
+            see :meth:`Workload.dual_loss`.
+        K: shape (patterns, types of T): the squared change of one measurement T by each pattern,
+            see :meth:`Workload.moved`.
         counts: shape (types of T,), the number of T of each type.
         p: error norm.
     """
@@ -212,11 +242,17 @@ class ResidualFidelity:
         return shares**self.power
 
     def parts(self, weights: Array, shares: Array) -> tuple[Array, Array]:
-        """Return the losses L and the squared changes κ of all types."""
+        """Return the losses ``L = A ω^{1−2/p}`` and the squared changes ``κ = λ K`` of all types.
+
+        ``weights`` are the weights λ of patterns, ``shares`` the shares ω of types of tables.
+        """
         return self.A @ self.coordinate_weights(shares), weights @ self.K
 
     def at(self, weights: Array, shares: Array) -> ResidualEvaluation:
-        """Evaluate F by two sparse products."""
+        """Return the dual objective and its derivatives at weights λ of patterns and shares ω.
+
+        ω are shares of the types of tables.
+        """
         losses, moved = self.parts(weights, shares)
         terms = self.counts * np.sqrt(losses * moved)
         value = float(terms.sum())
@@ -227,7 +263,12 @@ class ResidualFidelity:
         return ResidualEvaluation(value, gap, lengths, variances, terms, losses, moved)
 
     def curvature(self, now: ResidualEvaluation, x: Array) -> "ResidualCurvature":
-        """Return ``−d²F = Σ ¼ term_T (dκ/κ − dL/L)²``, plus the curvature of ω^{1−2/p}."""
+        """Return minus the Hessian of the dual objective F at x = (λ, ω), or at λ alone.
+
+        λ are weights of patterns, ω shares of types of tables, and changes of x are relative. As a
+        quadratic form it is ``Σ_T ¼ term_T (dκ_T/κ_T − dL_T/L_T)²``, where ``term_T = count_T √(L_T
+        κ_T)`` is the term of T in F, plus the curvature of ``ω^{1−2/p}``.
+        """
         count = len(self.K)
         roots = np.sqrt(now.terms) / 2
         points = x[:count, None] * self.K * (roots / now.moved)
@@ -243,7 +284,11 @@ class ResidualFidelity:
 
 @dataclass(frozen=True, eq=False)
 class ResidualCurvature:
-    """The matrix ``G G' + diag bend``; G stacks ``points`` and the transpose of −``tables``."""
+    """The matrix ``G G' + diag(bend)``, known by its products with vectors.
+
+    G has the rows of ``points`` and those of the transpose of −``tables``; if ``tables`` is None,
+    the rows of ``points`` alone.
+    """
 
     points: Array
     tables: "csr_array | None"

@@ -20,7 +20,7 @@ Rows = NDArray[np.intp]
 
 
 def padded(subsets: Collection[Sequence[int]], fill: int) -> Rows:
-    """Return one row for every subset; rows of shorter subsets end in ``fill``."""
+    """Return the subsets as rows of one array; shorter subsets are filled up with ``fill``."""
     lengths = np.fromiter(map(len, subsets), dtype=np.intp, count=len(subsets))
     rows = np.full((len(subsets), max(1, lengths.max(initial=0))), fill)
     flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)
@@ -29,7 +29,7 @@ def padded(subsets: Collection[Sequence[int]], fill: int) -> Rows:
 
 
 def row_keys(rows: Rows) -> Rows:
-    """Return one integer for every row of integers >= 0; they sort as the rows do."""
+    """Return an integer key for every row of integers >= 0; keys are ordered as the rows are."""
     keys = np.zeros(len(rows), dtype=np.intp)
     for column in rows.T:
         keys = keys * (column.max(initial=0) + 1) + column
@@ -41,11 +41,12 @@ def row_keys(rows: Rows) -> Rows:
 def alike(
     values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return classes of equivalent attributes: permuting those of a class leaves ``values`` alone.
+    """Return the classes of equivalent attributes, each a sorted tuple of attribute indices.
 
-    Subsets are sorted. Only swaps (i j) of two attributes are checked: they generate all
-    permutations within a class, and being swappable is an equivalence relation, since (i k) =
-    (i j)(j k)(i j).
+    Attributes are equivalent if they have the same entry of ``kinds``, and if permuting them leaves
+    ``values``, a mapping from attribute subsets to values, unchanged. Subsets are sorted. Only
+    swaps (i j) of two attributes are checked: they generate all permutations within a class, and
+    being swappable is an equivalence relation, since (i k) = (i j)(j k)(i j).
     """
     numbers: dict[Hashable, int] = {}
     marks = [numbers.setdefault(value, len(numbers)) for value in values.values()]
@@ -56,12 +57,18 @@ def alike(
     ends = np.cumsum(np.bincount(rows[:, :-1].ravel(), minlength=len(kinds) + 1))
 
     def rest(i: int) -> Rows:
-        """Return each subset that has i, without i, and its value; sorted by these rests."""
+        """Return one row for each subset with attribute i: its other attributes, then its value.
+
+        Rows are sorted.
+        """
         having = rows[places[ends[i - 1] if i else 0 : ends[i]]]
         return having[having != i].reshape(len(having), rows.shape[1] - 1)
 
     def exchangeable(i: int, mine: Rows, j: int, other: Rows) -> bool:
-        """Return whether swapping i and j leaves the values of all subsets unchanged."""
+        """Return whether swapping i and j leaves the values of all subsets unchanged.
+
+        ``mine`` are the rows ``rest(i)``, ``other`` the rows ``rest(j)``.
+        """
         without_j, without_i = (mine != j).all(axis=1), (other != i).all(axis=1)
         return np.array_equal(mine[without_j], other[without_i])
 
@@ -80,10 +87,12 @@ def alike(
 
 @dataclass(frozen=True)
 class Orbits:
-    """Types of subsets of attributes: subsets up to permutations within classes.
+    """Classes of equivalent attributes, and the types of subsets of attributes.
+
+    Two subsets have the same type if they have equally many attributes of each class.
 
     Attributes:
-        classes: disjoint tuples of attributes.
+        classes: disjoint tuples of attribute indices.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -93,24 +102,24 @@ class Orbits:
         return {i: k for k, members in enumerate(self.classes) for i in members}
 
     def class_of(self, i: int) -> int:
-        """Return the index of an attribute's class."""
+        """Return the index of the class that attribute i belongs to."""
         return self._class_of[i]
 
     def __contains__(self, i: int) -> bool:
         return i in self._class_of
 
     def type_of(self, S: Subset) -> Type:
-        """Return the type of a subset of the attributes in classes."""
+        """Return the type of the subset S: the class of each of its attributes, sorted."""
         return tuple(sorted([self._class_of[i] for i in S]))
 
     def size(self, kind: Type) -> int:
-        """Return the number of subsets of this type."""
+        """Return the number of subsets of attributes that have the type ``kind``."""
         return math.prod(
             math.comb(len(self.classes[k]), count) for k, count in Counter(kind).items()
         )
 
     def inside(self, kind: Type) -> dict[Type, int]:
-        """Return, for a subset of this type, the types of its own subsets and their numbers."""
+        """Return how many subsets of each type are inside one subset of the type ``kind``."""
         counts = Counter(kind)
         parts: dict[Type, int] = {}
         for chosen in itertools.product(*(range(count + 1) for count in counts.values())):
@@ -121,14 +130,14 @@ class Orbits:
         return parts
 
     def below(self, kinds: Sequence[Type]) -> list[Type]:
-        """Return all types of subsets of subsets of the types ``kinds``, small ones first."""
+        """Return the types of all subsets inside subsets of the types ``kinds``, smallest first."""
         check_count(sum(math.prod(c + 1 for c in Counter(kind).values()) for kind in kinds))
         return sorted(
             {part for kind in kinds for part in self.inside(kind)}, key=lambda t: (len(t), t)
         )
 
     def members(self, kind: Type) -> Iterator[Subset]:
-        """Yield the subsets of a type, each sorted."""
+        """Yield all subsets of attributes that have the type ``kind``; each subset is sorted."""
         counts = Counter(kind)
         for parts in itertools.product(
             *(itertools.combinations(self.classes[k], m) for k, m in counts.items())

@@ -1,6 +1,7 @@
 """Strategies of one attribute whose columns have short differences, for records that are replaced.
 
-Cells are the attribute's categories.
+A strategy is the matrix that is applied to the counts of an attribute's categories before noise is
+added. Cells are these categories.
 """
 
 import numpy as np
@@ -15,12 +16,17 @@ _THIN = 1e-12
 def pair_gram(
     gram: Array, single: float, tol: float, start: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return the X of least cost, and dual weights with which the next call may start.
+    """Return the X of least cost, the Gram matrix of a strategy's columns, and dual weights.
 
-    The cost is ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``. X is the Gram
-    matrix of the strategy's columns. The problem is convex. The dual has weights λ of cells and η
-    of pairs, ``Λ = diag(wλ + 2η1) − 2κη``, and its value is ``tr(G^{1/2} Λ G^{1/2})^{1/2}``. A step
-    multiplies each weight by the square of its cell's or pair's term over the mean.
+    A strategy is the matrix that is applied to the counts of an attribute's n cells (categories)
+    before noise is added. The cost is ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ
+    X_xy)``, with a κ just below 1: the variance of the queries, the largest squared length of a
+    column, and the largest squared difference of two columns, by which a replaced record changes
+    the measurements. The next call may start from the dual weights.
+
+    The problem is convex. The dual has weights λ of cells and η of pairs, ``Λ = diag(wλ + 2η1) −
+    2κη``, and its value is ``tr(G^{1/2} Λ G^{1/2})^{1/2}``. A step multiplies each weight by the
+    square of the ratio of its cell's or pair's term to the mean term.
 
     Args:
         gram: G of the queries and the total, shape (n, n).

@@ -1,4 +1,7 @@
-"""Changes of measurements by a replaced record, for all sets of differing attributes at once."""
+"""Changes of measurements by a replaced record, for all sets of differing attributes at once.
+
+The set of attributes in which a record and its replacement differ is called a pattern.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,12 +18,15 @@ MOST_PATTERNS = 2**24
 
 
 def pattern_shape(orbits: Orbits) -> tuple[int, ...]:
-    """Return the shape of arrays over patterns: each axis is a class's number of differing ones."""
+    """Return the shape of an array with one entry for every pattern of differing attributes.
+
+    Index j of axis k means that two records differ in j attributes of class k.
+    """
     return tuple(len(members) + 1 for members in orbits.classes)
 
 
 def is_enumerable(orbits: Orbits) -> bool:
-    """Return whether patterns are few enough to compute the change for all."""
+    """Return whether patterns of differing attributes are few enough to check all of them."""
     return math.prod(pattern_shape(orbits)) <= MOST_PATTERNS
 
 
@@ -33,9 +39,10 @@ def pattern_sums(
 ) -> NDArray[Any]:
     """Return ``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i`` for all patterns D.
 
-    The shape is that of :func:`pattern_shape`. ``shares`` map a type to the share of each T of this
-    type; ``equal`` and ``unequal`` have one factor per class. With ``dtype=object`` and integers,
-    the result is exact.
+    A pattern D is a set of attributes in which two records differ, and T runs over all attribute
+    sets of the types in ``shares``. ``shares`` map a type to the share of each T of this type;
+    ``equal`` and ``unequal`` have one factor per class of attributes. The result has the shape of
+    :func:`pattern_shape`. With ``dtype=object`` and integers, it is exact.
     """
     counts = [tuple(kind.count(k) for k in range(len(orbits.classes))) for kind in shares]
     most = [max((count[k] for count in counts), default=0) for k in range(len(orbits.classes))]
@@ -51,9 +58,11 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Return, at (j, t), the sum of products of factors over all sets of t attributes.
+    """Return a matrix: at (j, t), the sum over all sets of t attributes of a product of factors.
 
-    The sets are chosen from ``count`` attributes, of which j are unequal.
+    The sets are chosen from ``count`` attributes. The product has one factor for each attribute of
+    the set: ``unequal`` for j of the ``count`` attributes, ``equal`` for the others. t is at most
+    ``most``.
     """
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):

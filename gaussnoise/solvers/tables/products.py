@@ -1,11 +1,14 @@
 """Optimal noise for products of queries: a small certified problem per attribute, then scales.
 
-Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. The Gram matrix X of its optimal
-strategy has ``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B``, where B has unit columns; B is
-used in every table with the attribute. A table's loss depends on B through two variances only: g,
-from unit noise on B, and s, from unit noise on the total. For each μ, the optimum is a point of the
-Pareto curve of g and s, with ``−dg/ds = √(g/(s + μ))``. μ_i is chosen, as a fixed point, so that
-this slope is the ratio of the loss's derivatives by s and by g, over all tables.
+The strategy of an attribute is the matrix that is applied to the counts of its categories before
+noise is added: the total 1', and contrasts B. Attribute i is solved alone, for the Gram matrix
+``G_i + μ_i 11'``, where G_i is that of its queries and μ_i is the weight of the total. The Gram
+matrix X of its optimal strategy has ``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B``, where B
+has unit columns; B is used in every table with the attribute. A table's loss depends on B through
+two variances only: g, from unit noise on B, and s, from unit noise on the total. For each μ, the
+optimum is a point of the Pareto curve of g and s, with ``−dg/ds = √(g/(s + μ))``. μ_i is chosen, as
+a fixed point, so that this slope is the ratio of the loss's derivatives by s and by g, over all
+tables.
 """
 
 import math
@@ -63,15 +66,17 @@ _TRIES, _ENTRIES = 129, 20_000
 
 @dataclass(frozen=True, eq=False)
 class ProductNoise:
-    """The optimum among strategies that are products over attributes.
+    """Optimal noise if each table is measured by a Kronecker product of one matrix per attribute.
 
     Attributes:
-        workload: the workload with the strategies found.
-        cell_weights: for each class, the dual weights of its categories, shape (n,).
-        noise: the noise of the tables.
+        workload: the tables, with the strategies (measured matrices) found for the attributes.
+        cell_weights: for each class of equivalent attributes, the dual weights of the attribute's
+            categories, shape (n,).
+        noise: the variances of the tables' measurements.
         rounds: the number of times the attributes were solved.
-        grams: for each solved class, the weighted sum of its bases' Gram matrices over all tables.
-        bits: the bits of the contrasts of solved classes.
+        grams: for each class whose strategy was solved for, the Gram matrix of its queries: a
+            weighted sum over its bases in all tables.
+        bits: the number of bits of the integer contrasts of these classes.
     """
 
     workload: Workload
@@ -85,7 +90,11 @@ class ProductNoise:
 def product_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> ProductNoise:
-    """Find strategies and dual weights of classes by a fixed point, then noise of all tables."""
+    """Return the best strategies of all classes of attributes, and the noise of the tables.
+
+    A strategy is the matrix that is measured of one attribute. Strategies and their dual weights
+    are found by a fixed point, then the noise is computed.
+    """
     asked = {
         k: bases
         for k, bases in enumerate(workload.bases)
@@ -97,7 +106,7 @@ def product_noise(
             "minutes; hint: coarser bins, or counts (Identity) alone"
         )
     grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
-    _check_seen(asked, grams)
+    _check_bases(asked, grams)
     # Tables of public attributes alone are exact; if all tables are such, nothing is measured.
     solved = [
         k
@@ -112,7 +121,7 @@ def product_noise(
     with interrupts_pass():  # an unfinished solution of one attribute makes all others worse
         while moved > _STILL and rounds < _MOST_ROUNDS:
             noise = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
-            slopes = _slopes(workload, p, noise, replaced=replaced)
+            slopes = _derivatives(workload, p, noise, replaced=replaced)
             strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
             for k in solved:
                 weights, ratio = slopes[k]
@@ -144,16 +153,17 @@ def product_noise(
 
 
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
-    """Return the result with strategies of short differences, if better for replaced records.
+    """Return ``single`` with strategies of short column differences, if they lower the error.
 
-    A replaced record changes measurements by a difference of columns, so the columns themselves may
-    be long. Classes with most categories are tried first.
+    This is for replaced records: a replacement changes the measurements by a difference of two
+    columns of the measured matrix (the strategy), so the columns themselves may be long. Classes of
+    attributes with most categories are tried first.
     """
     with interrupts_pass():
         workload, best = single.workload, _replaced_error(single.workload, p)
         for k, gram in sorted(single.grams.items(), key=lambda pair: -len(pair[1])):
             if len(gram) <= _MOST_PAIRED:
-                error, other = _searched(workload, p, k, gram, single.bits)
+                error, other = _best_strategy(workload, p, k, gram, single.bits)
                 if error >= best * (1 - _EARNED):
                     break  # classes of fewer categories are expected to gain less
                 best, workload = error, other
@@ -161,10 +171,15 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
     return replace(single, workload=workload, noise=noise)
 
 
-def _searched(
+def _best_strategy(
     workload: Workload, p: float, k: int, gram: Array, bits: int
 ) -> tuple[float, Workload]:
-    """Return the least error, and the workload, over two parameters of class k's strategy."""
+    """Return the least error found by varying the strategy of class k, and the workload with it.
+
+    The strategy, the matrix measured of one attribute, is varied by two numbers: the penalty on
+    totals, and the weight of column lengths relative to column differences. ``gram`` is the Gram
+    matrix of the queries of the class.
+    """
     start: Array | None = None
     tried: list[tuple[float, Workload]] = []
 
@@ -188,7 +203,10 @@ def _searched(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the error at unit sensitivity, which a search estimates if patterns are too many."""
+    """Return the p-norm error of noise that is scaled to the largest change by a replaced record.
+
+    If there are too many patterns of differing attributes to check, a search estimates the change.
+    """
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):
@@ -199,12 +217,15 @@ def _replaced_error(workload: Workload, p: float) -> float:
     return workload.error(design.noise * moved, p)
 
 
-def _slopes(
+def _derivatives(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """Return for every class dF/dg of each base, and the ratio of the derivatives by s and g.
+    """Return the derivatives of the dual objective F by the variances g and s of every class.
 
-    The module docstring defines the variances g and s.
+    A class of attributes has the measured contrasts B and the measured total; g is the variance of
+    the answers from unit noise on B, and s from unit noise on the total. A class maps to a pair:
+    dF/dg for each of its bases, up to a common factor, and the ratio of the derivatives by s and by
+    g. ``tables`` is the optimal noise.
     """
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
@@ -235,10 +256,11 @@ def _slopes(
 
 
 def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
-    """Return the optimal strategy for one attribute's Gram matrix, and dual weights of its cells.
+    """Return the optimal contrasts for one attribute, and dual weights of its n categories.
 
     Args:
-        gram: ``W'W`` of the queries and of the total, shape (n, n).
+        gram: the Gram matrix ``W'W`` of the rows W, which are the queries and a multiple of the
+            total, shape (n, n).
         bits: the number of bits of the integers to which contrasts are rounded.
     """
     values, axes = np.linalg.eigh(gram)
@@ -256,7 +278,11 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
 
 
 def _strategy(X: Array, bits: int) -> SolvedStrategy:
-    """Return integer contrasts whose Gram matrix is about X, with columns of equal length."""
+    """Return integer contrasts that, together with the total, have about the Gram matrix X.
+
+    X, shape (n, n), is that of the columns of the optimal strategy, up to scale. The contrasts are
+    rounded to ``bits`` bits, and their columns have nearly equal lengths.
+    """
     n = len(X)
     X = X / np.diag(X).max()
     X[np.diag_indices(n)] = 1.0  # the longest column sets the sensitivity: others may be as long
@@ -272,9 +298,11 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
 
 
 def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
-    """Return which categories are in the second of two halves whose answers differ most.
+    """Split the n categories into two halves whose answers differ most; return the second half.
 
-    The halves have about equal weight, and are split along the leading direction of differences.
+    The result, shape (n,), is True for categories of this half. ``gram`` is the Gram matrix of the
+    queries. The halves have about equal sums of ``weights``, and are split along the leading
+    direction of the differences of answers.
     """
     root = np.sqrt(weights / weights.sum())
     centered = np.eye(len(root)) - np.outer(root, root)
@@ -287,14 +315,18 @@ def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
 
 
 def _contrasts(X: Array) -> Array:
-    """Return B with unit columns, shape (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``."""
+    """Return the contrasts B with unit columns, (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``.
+
+    X, shape (n, n), is the Gram matrix of a strategy, with ones on the diagonal, and ``τ =
+    1'X⁻¹1``.
+    """
     tau = float(np.linalg.inv(X).sum())
     values, axes = np.linalg.eigh((X - 1 / tau) / (1 - 1 / tau))
     return np.sqrt(np.maximum(values[1:], 0.0))[:, None] * axes[:, 1:].T
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """Return integers near B times 2^bits, whose columns are at most 2^bits long, and nearly so.
+    """Return integers near the columns of B scaled to length 2^bits; no column is longer than that.
 
     Rounding changes a column's length. Many slightly longer or shorter versions of each column are
     rounded, and the longest result that is not too long is kept.
@@ -317,7 +349,10 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 
 def _bits(workload: Workload, solved: Sequence[int]) -> int:
-    """Return the bits of contrasts for which products over a table fit the noise's range."""
+    """Return the bits for integer contrasts whose products over a table, with noise, fit 64 bits.
+
+    ``solved`` are the classes of attributes that are measured by such contrasts.
+    """
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
     most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)
@@ -329,10 +364,13 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
     return bits
 
 
-def _check_seen(
+def _check_bases(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Refuse bases whose entries are too small or large, or that do not distinguish categories."""
+    """Refuse query matrices whose entries are too small or large, or that merge categories.
+
+    Such a matrix does not distinguish two categories.
+    """
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__

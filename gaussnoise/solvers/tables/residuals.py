@@ -19,7 +19,11 @@ _MOST_SUBSETS = 2**22
 
 
 def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[Subset]:
-    """Return all T inside some of ``subsets`` whose residual is not always zero, smallest first."""
+    """Return all sets T inside one of the attribute ``subsets`` that have a residual, small first.
+
+    The residual of T is a tensor over its attributes that sums to zero along each. It is always
+    zero, and T is left out, if an attribute of T has only one category (``sizes``).
+    """
     count = sum(2 ** sum(sizes[i] > 1 for i in S) for S in subsets)
     check_count(count)
     inside = {T for S in subsets for T in subsets_of(S)}
@@ -27,7 +31,7 @@ def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[
 
 
 def check_count(count: int) -> None:
-    """Raise DomainTooLargeError if this number of subsets is too large to list."""
+    """Raise DomainTooLargeError if there are too many subsets of attributes to list."""
     if count > _MOST_SUBSETS:
         raise DomainTooLargeError(
             f"marginals: {count:.3g} attribute subsets inside the workload's, more than "
@@ -41,7 +45,7 @@ def subsets_of(S: Subset) -> Iterator[Subset]:
 
 
 def rank(T: Subset, sizes: Sequence[int]) -> int:
-    """Return the dimension of the zero-sum tensors over T."""
+    """Return the dimension of the tensors over the attributes T that sum to zero along each."""
     return math.prod(sizes[i] - 1 for i in T)
 
 
@@ -53,7 +57,10 @@ def project_zero_sum(tensor: NDArray, axes: Iterable[int]) -> NDArray:
 
 
 def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
-    """Return orthonormal columns spanning the zero-sum tensors of a shape, shape (cells, rank)."""
+    """Return orthonormal columns that span the tensors with zero sums along every axis.
+
+    ``shape`` is that of the tensors; the result has shape (cells, dimension of the span).
+    """
     basis = np.ones((1, 1))
     for n in shape:
         # rows of Helmert's matrix are orthonormal and sum to zero
@@ -62,12 +69,18 @@ def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
 
 
 def part_of(table: NDArray, S: Subset, T: Subset) -> NDArray:
-    """Return the marginal of T ⊆ S from ``table``, that of S, shape (sizes of S..., k...)."""
+    """Return the marginal table of the attributes T, summed from the table of attributes S.
+
+    T is a subset of S. ``table`` has shape (sizes of S..., k...).
+    """
     return np.asarray(table.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in T)))
 
 
 def extended(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
-    """Return ``values``, shape (cells of T,) or (cells of T, k), as a tensor over the axes of S."""
+    """Repeat a table of attributes T along the other attributes of S.
+
+    ``values`` has shape (cells of T,) or (cells of T, k); the result has the axes of S, and k.
+    """
     tail = values.shape[1:]
     seen = [sizes[i] if i in T else 1 for i in S]
     return np.broadcast_to(values.reshape((*seen, *tail)), (*[sizes[i] for i in S], *tail))

@@ -12,14 +12,16 @@ from ..points.fidelity import Evaluation, Fidelity, Hessian
 
 @dataclass(frozen=True, eq=False)
 class SharedFidelity:
-    """F of weights λ on points, shares v on tables: ``w_j = (v_S / q_S)^{1/s*}`` for queries of S.
+    """The dual objective F if all queries of a table have one common weight.
 
-    Here 1/s* = 1 − 2/p. The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which
+    λ are weights on points, v are shares of the tables, and a query j of table S has the weight
+    ``w_j = (v_S / q_S)^{1/s*}``, where q_S is the number of queries of S and 1/s* = 1 − 2/p. For a
+    covariance V, the largest ``Σ_j w_j V_jj`` over such w is the square of the p-norm in which
     every query counts with the root mean square of its table's standard deviations. F is jointly
     concave, like :class:`Fidelity`.
 
     Attributes:
-        inner: the objective of the coordinates.
+        inner: the objective with one weight for every coordinate (query).
         tables: shape (d,), the index of each coordinate's table, 0..k − 1.
         queries: shape (k,), q: number of queries of each table, also of those that no record
             changes, which are not coordinates.
@@ -43,15 +45,18 @@ class SharedFidelity:
         return self.inner.power
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """Return the weights ``v^{1/s*}`` of tables from their shares v, shape (k,)."""
+        """Return the weights ``v^{1−2/p}`` of tables from their shares v, shape (k,)."""
         return shares**self.power
 
     def per_coordinate(self, shares: Array) -> Array:
-        """Return shares of the coordinates, shape (d,)."""
+        """Return the share ``v_S / q_S`` of every coordinate, a query of table S, shape (d,)."""
         return (shares / self.queries)[self.tables]
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Evaluate F as ``inner`` does; only ``variances``, shape (k,), and ``gap`` differ."""
+        """Return the dual objective and its derivatives at weights of points, shares of tables.
+
+        All fields are those of ``inner``, except ``variances``, shape (k,), and ``gap``.
+        """
         now = self.inner.at(weights, self.per_coordinate(shares))
         # with these variances, Σ_j w_j u_j over a table S is v_S^{1/s*} times the entry of S
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
@@ -60,7 +65,10 @@ class SharedFidelity:
         )
 
     def curvature(self, now: Evaluation, x: Array) -> "SharedCurvature":
-        """Return second derivatives at x = (λ, v)."""
+        """Return minus the Hessian of the dual objective at x = (λ, v), in relative changes.
+
+        λ are weights of points, and v shares of tables.
+        """
         count = len(self.inner.points)
         shares = self.per_coordinate(x[count:])
         w = self.inner.coordinate_weights(shares)
@@ -73,7 +81,9 @@ class SharedFidelity:
 
 @dataclass(frozen=True, eq=False)
 class SharedCurvature:
-    """Minus the Hessian in weights of points and shares of tables.
+    """Minus the Hessian of the dual objective by weights of points and shares of tables.
+
+    It is known by its products with vectors.
 
     Attributes:
         inner: minus the Hessian in weights of points and shares of coordinates.
@@ -86,7 +96,10 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Return a preconditioner: the diagonal without mixed terms of one table's coordinates."""
+        """Return an approximation of the diagonal, for preconditioning.
+
+        Mixed terms of two coordinates of one table are left out.
+        """
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

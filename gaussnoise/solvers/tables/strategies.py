@@ -16,15 +16,16 @@ from ...files.pickling import PickledByArguments
 
 
 class AbstractStrategy(abc.ABC):
-    """Contrasts C, integer combinations of the counts of an attribute's n categories.
+    """Measured contrasts of one attribute: integer combinations C of the counts of n categories.
 
     B is C divided by the length of its longest column. A table over attributes S is answered from
     the measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` of all T ⊆ S. The matrix [1; B] has a left inverse
     [v, B⁺]: B⁺ decodes a measurement along the attributes of T, and v spreads it along those of
-    S∖T; the decoded parts are added. E is B⁺B⁺' up to a factor, see ``unit``.
+    S∖T; the decoded parts are added. E is the covariance B⁺B⁺' of decoded unit noise, divided by
+    the number ``unit``.
 
     Attributes:
-        size: n.
+        size: the number n of categories.
     """
 
     size: int
@@ -47,31 +48,44 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def stretch(self) -> int:
-        """The number a such that decoding unit noise on C gives the covariance E/a of counts."""
+        """The number a such that unit noise on C, decoded to counts, has the covariance E/a.
+
+        C are the integer contrasts, and ``E = R R'`` with R = :attr:`root`.
+        """
 
     @property
     @abc.abstractmethod
     def unit(self) -> float:
-        """The number a such that decoding unit noise on B gives the covariance aE of counts."""
+        """The number a such that unit noise on B, decoded to counts, has the covariance aE.
+
+        B is C, the integer contrasts, divided by the length of the longest column, and ``E = R R'``
+        with R = :attr:`root`.
+        """
 
     @property
     @abc.abstractmethod
     def growth(self) -> int:
-        """A bound on entries of C x, and intermediate results, over Σ x for counts x >= 0."""
+        """A number a such that entries of C x are at most ``a Σ x`` for all counts x >= 0.
+
+        C are the contrasts. The bound also holds for intermediate results of the product.
+        """
 
     @property
     @abc.abstractmethod
     def profile(self) -> Array:
-        """The vector v, shape (n,), of sum one, that spreads a total over the categories."""
+        """The vector v, shape (n,), with sum one, that distributes a total over the categories."""
 
     @property
     @abc.abstractmethod
     def root(self) -> Array:
-        """A matrix R with ``E = R R'``, shape (n, k)."""
+        """A matrix R, shape (n, k), with ``R R' = E``.
+
+        E is the covariance of the counts decoded from unit noise on B, divided by :attr:`unit`.
+        """
 
     @property
     def length(self) -> float:
-        """The spectral norm of the root: :meth:`pull` lengthens weights by at most this."""
+        """The spectral norm of :attr:`root`: :meth:`pull` lengthens vectors by at most this."""
         return float(np.linalg.norm(self.root, 2))
 
     @property
@@ -81,23 +95,35 @@ class AbstractStrategy(abc.ABC):
 
     @abc.abstractmethod
     def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
-        """Apply the contrasts C along an axis of an integer array."""
+        """Return the contrasts C of integer counts, along an axis of the array."""
 
     @abc.abstractmethod
     def decode(self, contrasts: Array, axis: int) -> Array:
-        """Apply C⁺, which decodes contrasts to counts, along an axis."""
+        """Return counts decoded from measured contrasts, along an axis: apply the inverse C⁺.
+
+        The part of the counts that depends on the total is not included.
+        """
 
     @abc.abstractmethod
     def pull(self, weights: Array, axis: int) -> Array:
-        """Return R' times ``weights`` on cells, along an axis: inner products are those of E."""
+        """Multiply ``weights`` of the cells by R', along an axis, where R is :attr:`root`.
+
+        For results r of weights a, and s of weights b, ``r's = a'E b`` with ``E = R R'``.
+        """
 
     def residual(self, counts: Array, axis: int) -> Array:
-        """Apply ``I − v 1'`` along an axis: subtract the total, spread by v, from the counts."""
+        """Subtract the total, distributed by v = :attr:`profile`, from the counts along an axis.
+
+        The result is ``(I − v 1') counts``.
+        """
         shape = [-1 if k == axis else 1 for k in range(counts.ndim)]
         return counts - counts.sum(axis=axis, keepdims=True) * self.profile.reshape(shape)
 
     def gain(self, base: AbstractBase) -> float:
-        """Return the total variance of all answers to ``base`` from unit noise on all rows of B."""
+        """Return the summed variance of all queries of ``base`` if the contrasts B have unit noise.
+
+        B is C, the integer contrasts, divided by the length of the longest column.
+        """
         if (
             base.queries <= 4 * base.size
         ):  # constant parts of queries, which R' maps to zero, are subtracted first: less rounding
@@ -106,7 +132,7 @@ class AbstractStrategy(abc.ABC):
         return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
 
     def total_gain(self, base: AbstractBase) -> float:
-        """Return the total variance of all answers to ``base`` from unit noise on the total."""
+        """Return the summed variance of all queries of ``base`` if the total has unit noise."""
         return float(self.profile @ base.gram() @ self.profile)
 
 
@@ -253,7 +279,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _inverse(self) -> Array:
-        """The matrix [v, B⁺]."""
+        """The inverse [v, B⁺] of [1; B]: it decodes a total and contrasts to counts."""
         scale = np.sqrt(float(self.square))
         return np.asarray(
             np.linalg.inv(np.vstack([np.ones(self.size), self.contrasts / scale])), dtype=np.float64
@@ -280,12 +306,15 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def is_sum(strategy: AbstractStrategy) -> bool:
-    """Return whether the contrast of two categories is (0, 1): the count of the second one."""
+    """Return whether the only contrast of two categories is (0, 1), the count of the second one."""
     return isinstance(strategy, SolvedStrategy) and strategy.contrasts.tolist() == [[0, 1]]
 
 
 def is_exchangeable(gram: Array) -> bool:
-    """Return whether a Gram matrix treats all categories alike: an identity strategy is enough."""
+    """Return whether all diagonal entries of a Gram matrix are equal, and all others are equal.
+
+    Then queries treat all categories alike, and an identity strategy is enough.
+    """
     n = len(gram)
     return n == 1 or bool(
         (np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all()

@@ -1,7 +1,7 @@
 """A workload of tables over bases, by type: one entry for all tables, or all measurements, alike.
 
-T is a set of attributes, and also its residual measurement. Replaced records differ in the set D of
-attributes, the pattern. Shares are 1/variance of a measurement.
+T stands for a set of attributes, and for its residual measurement. A replaced record and its
+replacement differ in a set D of attributes, the pattern. Shares are 1/variance of a measurement.
 """
 
 import itertools
@@ -42,15 +42,20 @@ Table = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tables answered from ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to permuting equivalent attributes.
+    """Requested tables and their measurements, with one entry for all that are equivalent.
+
+    Tables are answered from residual measurements. The measurement of a set T of attributes applies
+    ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` to the counts of all cells, where B_i are the contrasts of attribute
+    i. Sets that differ only by permuting equivalent attributes are of one type.
 
     Attributes:
         strategies: the strategy of each class of attributes, with its matrix B.
-        bases: requested bases of each class. An attribute with several bases is alone in its class.
+        bases: requested bases (query matrices) of each class. An attribute with several bases is
+            alone in its class.
         orbits: the classes; those of more than one category come first.
-        tables: types of the tables.
+        tables: types of the tables: the class of each attribute, and the index of its base.
         weights: error priority of each type's tables, divided by the largest.
-        residuals: types of the measurements T.
+        residuals: types of the attribute sets T that are measured.
         public: classes of attributes in which replaced records never differ.
     """
 
@@ -67,8 +72,8 @@ class Workload:
         """Return the workload of a domain, with each attribute measured by an identity strategy.
 
         Args:
-            domain: its tables.
-            total: whether the empty T is measured.
+            domain: the domain that lists the tables.
+            total: whether the total count, the measurement of the empty T, is measured.
             public: attributes in which replaced records never differ; T of these alone are not
                 measured.
         """
@@ -134,17 +139,17 @@ class Workload:
         )
 
     def measured_by(self, strategies: tuple[AbstractStrategy, ...]) -> Self:
-        """Return the same tables with other strategies."""
+        """Return the workload with other strategies (measured contrasts) for the attributes."""
         return replace(self, strategies=strategies)
 
     @cached_property
     def types(self) -> tuple[Type, ...]:
-        """The classes of every table's attributes."""
+        """The classes of the attributes of every type of table."""
         return tuple(tuple(k for k, _ in table) for table in self.tables)
 
     @cached_property
     def moving(self) -> Orbits:
-        """The classes of more than one category."""
+        """The classes of attributes with more than one category."""
         classes = zip(self.orbits.classes, self.strategies, strict=True)
         return Orbits(tuple(members for members, strategy in classes if strategy.size > 1))
 
@@ -167,19 +172,27 @@ class Workload:
 
     @cached_property
     def ranks(self) -> Array:
-        """The dimension of the space on which a measurement of each type depends."""
+        """The dimension ``Π_{i∈T} (n_i − 1)`` of every type's measurement, for n_i categories."""
         return np.array(
             [float(math.prod(self.strategies[k].size - 1 for k in T)) for T in self.residuals]
         )
 
     @cached_property
     def units(self) -> Array:
-        """For each type, the a for which unit noise on T gives covariance a ⊗_{i∈T} E_i."""
+        """For each type T, the scale a of the covariance of counts decoded from unit noise on T.
+
+        This covariance is ``a ⊗_{i∈T} E_i``, where ``E_i = R_i R_i'`` for the strategy's ``root``
+        R_i.
+        """
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property
     def loss(self) -> "csr_array":
-        """The weighted sum of variances of a table's queries (column) if T (row) has unit noise."""
+        """A sparse matrix: the weighted variance of a table (column) if T (row) has unit noise.
+
+        The variance is summed over the queries of one table of the column's type, and over all
+        measurements of the row's type that the table uses.
+        """
         place = {T: row for row, T in enumerate(self.residuals)}
         entries: list[tuple[int, int, float]] = []
         for column, (table, S, weight) in enumerate(
@@ -194,7 +207,10 @@ class Workload:
         return scipy.sparse.csr_array((losses, (rows, columns)), shape=shape)
 
     def variance(self, T: Type, table: Table) -> float:
-        """Return the sum of variances of one table's queries from unit noise on one T."""
+        """Return the summed variance of one table's queries from unit noise on one measurement.
+
+        T is the type of this residual measurement.
+        """
         left, total = Counter(T), 1.0
         for k, b in table:
             # attributes in T contribute the variance from contrasts, others that from totals
@@ -204,10 +220,10 @@ class Workload:
 
     @cached_property
     def traces(self) -> dict[tuple[int, int], tuple[float, float]]:
-        """The total variance of each base's answers from unit noise on contrasts, and on totals.
+        """The summed variances of a base's queries from unit noise on contrasts, and on totals.
 
-        A total that no answer needs still gets a small weight, so that it is measured and cells can
-        be released.
+        Keys are (index of the class, index of the base). A total that no answer needs still gets a
+        small variance, so that it is measured and cells can be released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
@@ -217,10 +233,11 @@ class Workload:
         return traces
 
     def dual_loss(self, p: float) -> "csr_array":
-        """Return A with ``L = A @ shares^{1−2/p}``, L the variance of answers from noise on one T.
+        """Return the sparse matrix A for which ``A @ shares^{1−2/p}`` are the losses of all types.
 
-        ``shares`` are dual weights of types of tables. The variance is summed over queries with the
-        weights ``w = (share of one query)^{1/s*}``, 1/s* = 1 − 2/p.
+        ``shares`` are dual weights of the types of tables. The loss of a type is the variance of
+        the answers if one residual measurement of this type has unit noise. It is summed over all
+        queries, with the weight (share of the query)^{1−2/p} for each.
         """
         power = dual_power(p)
         # a query's weight is (share/(tables · queries))^{1/s*}; the sum over tables of a type is
@@ -229,26 +246,40 @@ class Workload:
         return scipy.sparse.csr_array(scaled * (1 / self.residual_counts)[:, None])
 
     def error(self, noise: Array, p: float) -> float:
-        """Return ``‖sd‖_p`` of weighted queries, each with the root mean square of its table."""
+        """Return the p-norm of the weighted standard deviations of all queries.
+
+        ``noise`` is the variance of each type of measurement. Every query counts with the root mean
+        square of its table's standard deviations.
+        """
         variances = (self.loss.T @ noise) / self.queries  # variance of a query, by type of table
         return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
     def correlation(self, k: int) -> float:
-        """Return ρ of class k: the least inner product of two columns of B; 1 if public."""
+        """Return the least inner product of two columns of class k's contrasts B; 1 if public.
+
+        The longest column of B has length one. Records never differ in public attributes.
+        """
         return 1.0 if k in self.public else self.strategies[k].correlation
 
     def patterns_moved(self, shares: Array) -> Array:
-        """Return the squared change ``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D."""
+        """Return ``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)``, the squared change, for every pattern D.
+
+        A pattern D is a set of attributes in which a record and its replacement differ, T runs over
+        the measured attribute sets, and ρ_i is the :meth:`correlation` of attribute i. The result
+        has one axis for each class with more than one category, of length 1 for public classes.
+        """
         rho = self._unequal
         sums = pattern_sums(self.moving, self._by_type(shares), [1.0] * len(rho), rho)
         sums = sums[tuple(slice(1 if k in self.public else None) for k in range(len(rho)))]
         return 2 * (float(shares @ self.residual_counts) - sums)
 
     def largest_move(self, shares: Array, *, replaced: bool, claimed: float | None = None) -> float:
-        """Return the largest squared change of all measurements; ``shares`` are 1/variance.
+        """Return the largest squared change of all measurements by one record.
 
-        If there are too many patterns to check, it returns a bound that a search proves. If a bound
-        is ``claimed``, the search stops once it has proven this one.
+        ``shares`` are 1/variance of each type of measurement. If ``replaced``, the record is
+        replaced; otherwise it is added or removed. If there are too many patterns of differing
+        attributes to check, the result is a bound that a search proves. If a bound is ``claimed``,
+        the search stops once it has proven this bound.
         """
         if not replaced or not len(shares):
             return float(self.residual_counts @ shares)
@@ -259,10 +290,11 @@ class Workload:
     def search(
         self, shares: Array, starts: NDArray[np.intp], most: float, effort: float = 1.0
     ) -> tuple[NDArray[np.intp], Array, float]:
-        """Return patterns of large squared change, these changes, and a bound on any change.
+        """Search for the patterns of differing attributes that change the measurements most.
 
-        The search from ``starts`` ends when it finds a change above ``most``, or proves that there
-        is none.
+        Returns patterns (in how many attributes of each class two records differ), their squared
+        changes, and a bound on the squared change of every pattern. The search from the patterns
+        ``starts`` ends when it finds a change above ``most``, or proves that there is none.
         """
         total = float(shares @ self.residual_counts)
         enough = total - most / 2
@@ -284,7 +316,11 @@ class Workload:
         return [self.correlation(k) for k in range(len(self.moving.classes))]
 
     def moved(self, patterns: NDArray[np.intp]) -> Array:
-        """Return ``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, its mean by type, shape (patterns, residuals).
+        """Return squared changes of one measurement of each type, shape (patterns, residuals).
+
+        The change of T is ``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)`` if a record and its replacement differ
+        in the attributes D, where ρ_i is the :meth:`correlation` of attribute i. An entry is the
+        mean over all T of the type.
 
         Args:
             patterns: shape (k, classes of more than one category), how many attributes of each

@@ -42,6 +42,8 @@ _ROUNDS = 20  # number of rounds that fit a product aa' to a matrix
 class LeastSum:
     """Upper and lower bounds on ``min_D Σ_T share_T Π_{i∈T∩D} unequal_i``.
 
+    A pattern D is a set of attributes in which two records differ; T is a measured attribute set.
+
     Attributes:
         patterns: shape (k, classes), the number of attributes of each class that differ, in order
             of increasing sums.
@@ -63,7 +65,10 @@ def least_sum(
     enough: float | None = None,
     effort: float = 1.0,
 ) -> LeastSum:
-    """Find the least sum by branch and bound over how many attributes of each class differ.
+    """Return bounds on ``min_D Σ_T share_T Π_{i∈T∩D} unequal_i``, found by branch and bound.
+
+    A pattern D is a set of attributes in which two records differ: only the number of them in each
+    class matters. T runs over the measured attribute sets.
 
     Args:
         orbits: the classes.
@@ -112,6 +117,9 @@ def searched_move(
 ) -> float:
     """Return a proven bound on ``max_D 2 Σ_T share_T (1 − Π_{i∈T∩D} unequal_i)``.
 
+    This is the largest squared change of the measurements by a replaced record. A pattern D is a
+    set of attributes in which two records differ, and T runs over the measured attribute sets.
+
     Args:
         orbits: the classes.
         shares: by type, the share of each T of this type, nonnegative.
@@ -127,15 +135,19 @@ def searched_move(
 
 
 def _least_product(factors: Sequence[float]) -> float:
-    """Return the lesser of the least factor and the product of all; factors are in [−1, 1]."""
+    """Return the smaller of the least factor and the product of all: a bound for every subset.
+
+    No product of some of the factors, which are in [−1, 1], is smaller.
+    """
     return min(min(factors, default=1.0), math.prod(factors))
 
 
 class _Sum:
-    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, j_k attributes of class k being unequal.
+    """The sum f(j) that the search minimises; j_k attributes of each class k are unequal.
 
-    The type T has t attributes of class k, and m_k is the class's size. p_{k,t}(j), the coefficient
-    of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial in j; ρ_k is the factor of k.
+    ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, over the measured types T. The type T has t
+    attributes of class k, and m_k is the class's size. p_{k,t}(j), the coefficient of z^t in ``(1 +
+    ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial in j; ρ_k is the factor of class k.
     """
 
     def __init__(
@@ -169,7 +181,10 @@ class _Sum:
         ]
 
     def value(self, pattern: Indices) -> float:
-        """Return the sum at one pattern."""
+        """Return the sum over all measured types at one pattern.
+
+        A pattern is the number of differing attributes of each class.
+        """
         at = self._values[np.arange(self.count), pattern]
         return sum(
             float(shares @ at[classes, counts].prod(axis=1))
@@ -177,7 +192,10 @@ class _Sum:
         )
 
     def along(self, pattern: Indices, k: int, size: int) -> Array:
-        """Return the sums if 0, …, ``size`` attributes of class k differ, others as in pattern."""
+        """Return the sums for 0, …, ``size`` differing attributes of class k.
+
+        All other classes differ as in ``pattern``.
+        """
         at = self._values[np.arange(self.count), pattern]
         rest = np.zeros(self.degree + 1)
         for classes, counts, shares in self.groups:
@@ -190,7 +208,7 @@ class _Sum:
 
     @cached_property
     def monomials(self) -> "_Monomials":
-        """All products of the classes' variables that divide the monomial of some term."""
+        """All monomials that divide the monomial of some term; variables are one per class."""
         rows = [
             _padded(classes[:, np.repeat(np.arange(len(counts)), powers)], self)
             for classes, counts, _ in self.groups
@@ -202,9 +220,11 @@ class _Sum:
         return _Monomials(table, self.count)
 
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
-        """Return coefficients of ``f(high − (high − low) y)`` in y, and the sum of absolute terms.
+        """Return coefficients in y of ``f(high − (high − low) y)``, and a size for rounding errors.
 
-        The coefficients are in the order of :attr:`monomials`.
+        f is the sum that the search minimises; y in [0, 1] stands for the patterns from ``low`` to
+        ``high``. The coefficients are in the order of :attr:`monomials`. The size is the sum of all
+        absolute terms, to which rounding errors are relative.
         """
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
@@ -226,7 +246,7 @@ class _Sum:
 
 
 def _powers(counts: Indices) -> list[Indices]:
-    """Return all tuples of powers in which no power exceeds its entry of ``counts``."""
+    """Return all tuples of powers, from zero up to the entries of ``counts``."""
     return [
         np.array(powers, dtype=np.intp)
         for powers in itertools.product(*(range(t + 1) for t in counts.tolist()))
@@ -234,14 +254,20 @@ def _powers(counts: Indices) -> list[Indices]:
 
 
 def _padded(rows: Indices, terms: _Sum) -> Indices:
-    """Return sorted rows of classes, padded with the number of classes."""
+    """Return the rows of classes filled up to the sum's degree, and sorted.
+
+    Rows are filled with the number of classes, which stands for no class.
+    """
     full = np.full((len(rows), terms.degree), terms.count, dtype=np.intp)
     full[:, : rows.shape[1]] = rows
     return np.sort(full, axis=1)
 
 
 def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
-    """Return the distinct rows, each a sorted list of classes, and each row's index among them."""
+    """Return the distinct rows, and for each given row the index of its distinct row.
+
+    Each row is a sorted list of classes, from 0 to ``count``.
+    """
     width = rows.shape[1]
     if (count + 1) ** width < 2**63:
         codes = rows @ (count + 1) ** np.arange(width)
@@ -265,7 +291,12 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """Entries of second derivatives: index of the monomial, row, column, index of the rest."""
+        """The entries of the second derivatives of all monomials.
+
+        Four arrays have one item for each entry: the index of the monomial, the row and the column
+        (the classes of the two variables by which it is derived), and the index of the rest, the
+        product of the other variables. The last item is the number of distinct rests.
+        """
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -279,7 +310,11 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """Distinct monomials less one factor; per such factor: monomial, class, index, 1/degree."""
+        """The distinct monomials that remain when one factor is taken away, and their origins.
+
+        Four arrays have one item for each factor of each monomial: the index of the monomial, the
+        class of the factor, the index of the remaining monomial, and 1/degree of the monomial.
+        """
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):
@@ -290,14 +325,17 @@ class _Monomials:
         return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
 
     def work(self, free: int) -> float:
-        """Return how many numbers one convex bound reads; infinity if memory is too small."""
+        """Return how many numbers one bound by a convex minorant reads, for ``free`` classes.
+
+        It is infinity if memory is too small.
+        """
         if len(self.table) * self.degree * (self.degree - 1) > _MOST_ENTRIES:
             return math.inf
         matrices = self._second[-1] if self.degree > 1 else 0
         return matrices * free**3 + 100.0 * self.table.size
 
     def split_work(self, free: int) -> float:
-        """Return how many numbers all bounds of lower degrees read in total."""
+        """Return how many numbers are read in total by the bounds of monomials of lower degree."""
         if self.degree < 3:
             return 0.0
         lower = self._lower[0]
@@ -306,7 +344,10 @@ class _Monomials:
     def bound(
         self, coefficients: Array, low: Array, free: Indices, widths: Array, enough: float
     ) -> tuple[float, Array, Array, float]:
-        """Return a lower bound over low <= y <= 1 on free classes, y = 0 on the others.
+        """Return a lower bound on a sum of monomials for low <= y <= 1 on free classes.
+
+        There is one variable y_k for each class of attributes; it is 0 on classes that are not
+        free.
 
         Args:
             coefficients: coefficients of the monomials.
@@ -342,11 +383,12 @@ class _Monomials:
         return max(value, math.fsum(splits)), y, doubts, work
 
     def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
-        """Return a bound by the tangent of a convex function that is nowhere above the sum q.
+        """Return a lower bound on the sum q: a tangent of a convex function nowhere above q.
 
-        The second derivative of q is a polynomial in y, 0 <= y <= 1, with matrices M as
-        coefficients. If d = Σ d_M, with ``M + diag(d_M) ⪰ 0`` for all M, the function
-        ``q(y) − ½ Σ d_k y_k (1 − y_k)`` is convex.
+        Also returned are the point y of the tangent, and how far the convex function is below q
+        there, by class. The second derivative of q is a polynomial in y, 0 <= y <= 1, with matrices
+        M as coefficients. If d = Σ d_M, with ``M + diag(d_M) ⪰ 0`` for all M, the function ``q(y) −
+        ½ Σ d_k y_k (1 − y_k)`` is convex.
         """
         bend = np.zeros(self.count)
         if len(free) and self.degree > 1:
@@ -388,7 +430,11 @@ class _Monomials:
         return tangent * size, y, bend * y * (1 - y) / 2
 
     def _bend(self, coefficients: Array, free: Indices) -> Array:
-        """Return Σ d_M over the coefficient matrices M of the second derivative."""
+        """Return d >= 0 for the free classes so that the sum plus ``½ Σ d_k y_k²`` is convex.
+
+        The second derivative of the sum is a polynomial whose coefficients are matrices M. d is the
+        sum of vectors d_M for which ``M + diag(d_M)`` is positive semidefinite.
+        """
         rows, first, second, places, count = self._second
         position = np.full(self.count, -1)
         position[free] = np.arange(len(free))
@@ -400,7 +446,10 @@ class _Monomials:
 
 
 def _diagonals(matrices: Array) -> Array:
-    """Return for each matrix M a d >= 0 with ``M + diag(d) ⪰ 0``; d is small if M is nearly aa'."""
+    """Return for each matrix M a vector d >= 0 such that ``M + diag(d)`` is positive semidefinite.
+
+    d is small if M is nearly a product aa'. Shapes are (n, k, k) and (n, k).
+    """
     count = matrices.shape[1]
     own = np.einsum("nii->ni", matrices)
     squares = np.maximum(own, 0.0)  # squares of the entries of a, fitted to off-diagonal row sums
@@ -421,7 +470,9 @@ def _diagonals(matrices: Array) -> Array:
 
 
 class _Search:
-    """A search over boxes of patterns; the box with the lowest bound is split next.
+    """A branch-and-bound search for the pattern of differing attributes with the least sum.
+
+    A box is a range of patterns; the box with the lowest bound is split next.
 
     Attributes:
         known: a mapping from patterns at which descents ended to their sums.
@@ -434,29 +485,35 @@ class _Search:
 
     @property
     def work(self) -> float:
-        """The work of one bound on the first box, which has all patterns."""
+        """The cost of one bound on the box of all patterns: how many numbers it reads."""
         return self._terms.monomials.work(len(self._moving))
 
     @property
     def best(self) -> float:
-        """The least known sum."""
+        """The least sum found so far."""
         return min(self.known.values())
 
     @property
     def wanted(self) -> float:
-        """The bound that excludes a box from further splits; −∞ once a sum is below ``enough``."""
+        """The bound at which a box needs no more splits; −∞ once a sum is below ``enough``."""
         if self._enough is None:
             return self.best - _CLOSE
         return -math.inf if self.best < self._enough else self._enough
 
     def descend(self, starts: Indices | None) -> None:
-        """Descend from ``starts``, and from the patterns in which all or no attributes differ."""
+        """Lower the sum step by step from ``starts``, and from all or no attributes differing.
+
+        The patterns found are recorded in ``known``.
+        """
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
-            self._down(np.minimum(start, self._sizes))
+            self._descend_from(np.minimum(start, self._sizes))
 
-    def _down(self, pattern: Indices) -> None:
-        """Lower the sum by changing one class after another, and pairs, until nothing changes."""
+    def _descend_from(self, pattern: Indices) -> None:
+        """Lower the sum from ``pattern`` until nothing changes; record the patterns in ``known``.
+
+        Each step changes the number of differing attributes in one class or in two.
+        """
         value = self._terms.value(pattern)
         while True:
             pattern, value = self._one_by_one(pattern, value)
@@ -472,7 +529,7 @@ class _Search:
             pattern, value = best
 
     def _one_by_one(self, pattern: Indices, value: float) -> tuple[Indices, float]:
-        """Minimise the sum over one class after another, until nothing changes."""
+        """Minimise the sum over one class after another; return the last pattern and its sum."""
         pattern, moving = pattern.copy(), True
         while moving:
             moving = False
@@ -484,7 +541,10 @@ class _Search:
         return pattern, value
 
     def _steps(self, pattern: Indices) -> list[Indices]:
-        """Return patterns with one class changed by ±1, and the best change of another class."""
+        """Return patterns near the given pattern, with two classes changed.
+
+        One class is changed by ±1, and a second class by the change that lowers the sum most.
+        """
         steps = []
         for k in self._moving:
             for moved in (pattern[k] - 1, pattern[k] + 1):
@@ -504,7 +564,10 @@ class _Search:
         return steps
 
     def bound(self, most: float) -> float:
-        """Return a proven lower bound, as close to the best known sum as ``most`` work allows."""
+        """Return a proven lower bound on the sums of all patterns.
+
+        It is as close to the least known sum as ``most`` work allows.
+        """
         boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
         spent, made = 0.0, 0
 
@@ -523,7 +586,7 @@ class _Search:
             # the sum may be small at the pattern nearest to the minimum of the convex minorant
             nearest = np.clip(np.rint(at), low, high).astype(np.intp)
             if self._terms.value(nearest) < self.best:
-                self._down(nearest)
+                self._descend_from(nearest)
             # the bound of the box that was split holds for its parts, too
             bound = max(value - _ROUNDING * size, parent)
             doubts = np.where(high > low, doubts + 1e-6 * np.abs(at - nearest), -1.0)

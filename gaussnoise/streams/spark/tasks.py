@@ -39,7 +39,9 @@ PERIOD, CUMULATIVE = "period", "cumulative"
 @final
 @dataclass(frozen=True)
 class Kept:
-    """The committed files of one tick: exact counts and noisy integers of each group of tables.
+    """The files of one tick (release): exact counts and noisy integers of each group of tables.
+
+    A group is the set of tables that one Spark task measures.
 
     Attributes:
         rows: the number of rows.
@@ -54,7 +56,8 @@ class Kept:
     digests: Mapping[str, str]
 
     def load(self, folder: Path, part: int) -> Integers:
-        """Return the integers of group number ``part``, flat, from one of the two folders.
+        """Return the integers of group number ``part`` of the tables, as a flat array, from one of
+        the two folders.
 
         Raises:
             StreamError: the file differs from the committed one.
@@ -68,7 +71,10 @@ class Kept:
 @final
 @dataclass(frozen=True)
 class Drawing:
-    """The plan and layout that determine the noisy integers of each group's file.
+    """The plan and the layout, which say which noisy integers are in the file of each group of
+    tables.
+
+    A group is the set of tables that one Spark task measures.
 
     Attributes:
         plan: the plan of the stream.
@@ -79,12 +85,20 @@ class Drawing:
     layout: Layout
 
     def residuals(self, part: int) -> list[Subset]:
-        """Return the residuals of a group, in the order of its file."""
+        """Return the attribute sets whose residuals are in the file of group number ``part``, in
+        their order.
+
+        A residual is the part of a table that no smaller table determines.
+        """
         return [T for T, exact in self.layout.measured[part] if not exact]
 
     @cached_property
     def places(self) -> Mapping[Subset, tuple[int, slice]]:
-        """The group of each residual, and its slice in that group's file."""
+        """{attribute set: (number of the group that measures its residual, the slice in this
+        group's file)}.
+
+        A residual is the part of a table that no smaller table determines.
+        """
         places = {}
         for part in range(len(self.layout.groups)):
             start = 0
@@ -96,7 +110,7 @@ class Drawing:
 
 
 def kept_name(folder: Path, part: int) -> str:
-    """Return the name of a group's file in a commit."""
+    """Return the name, "folder/file", of the file of group number ``part`` of the tables."""
     return f"{folder.name}/{measured_name(part)}"
 
 
@@ -108,7 +122,10 @@ def measure(
     noisy: Commits,
     parts: Parts,
 ) -> Batches:
-    """Commit the counts of groups and, from the counts of all ticks, their noisy integers.
+    """Write the exact counts of groups of tables to files, and then their noisy integers.
+
+    Noisy integers are made from the counts of all ticks (releases) so far. Yield the name and the
+    sha256 of every file.
 
     Each file is committed once. Noise is drawn for the committed counts, even if another task
     committed them.
@@ -138,7 +155,11 @@ def measure(
 
 
 def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
-    """Write the noisy integers of a group to a file."""
+    """Draw the noise of group number ``part`` of the tables, and write its noisy integers to
+    ``path``.
+
+    ``weighted`` has the exact counts of all ticks (releases) so far, weighted by the time strategy.
+    """
     query = drawing.layout.query
     noisy = [
         query.noisy(
@@ -152,7 +173,9 @@ def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: 
 
 
 def _save(values: Integers, path: Path) -> None:
-    """Save integers: as int64, or as decimal digits if 64 bits may not hold them."""
+    """Write integers to a new file: as int64, or as text of decimal digits if they may need more
+    bits.
+    """
     if values.dtype == object:
         small = all(abs(x) < MOST_SUM for x in values)
         values = values.astype(np.int64) if small else np.array([b"%d" % x for x in values])
@@ -169,7 +192,7 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Batches:
-    """Write the groups' tables to files: those of the last tick, and those of all ticks so far.
+    """Write tables to files: those of the last tick (release), and those of all ticks so far.
 
     Args:
         drawing: the plan of the measurements.
@@ -212,7 +235,12 @@ def write_tables(
 def _residuals(
     drawing: Drawing, ticks: Sequence[Kept], inverse: tuple[list[int], int], part: int
 ) -> dict[Subset, Array]:
-    """Return the residuals of a group's tables, estimated for the rows of the last tick."""
+    """Return {T: estimated residual of table T} for the tables of one group, for the last tick's
+    rows.
+
+    A residual is the part of a table that no smaller table determines. It is estimated from the
+    noisy integers of all ticks (releases) so far.
+    """
     query = drawing.layout.query
     wanted = {T for S in drawing.layout.tables[part] for T in measured_parts(S, query)}
     files: dict[int, list[Integers]] = {}
@@ -227,7 +255,9 @@ def _residuals(
 
 
 def _integers(values: Integers) -> Integers:
-    """Return integers as :func:`_save` was given them, from what its file holds."""
+    """Return the integers that a file holds, which :func:`_save` wrote as int64 or as decimal
+    digits.
+    """
     if values.dtype == np.int64:
         return values
     return np.array([int(x) for x in values], dtype=object)

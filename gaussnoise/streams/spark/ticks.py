@@ -43,7 +43,7 @@ _COUNTED, _MEASURED = "exact-counts", "measured"
 @final
 @dataclass(frozen=True, eq=False)
 class GroupsCommit(AbstractCommit):
-    """The commit of one tick whose counts and measurements are in the files of a folder.
+    """The record of one tick (release) whose counts and measurements are in the files of a folder.
 
     Attributes:
         folder: the folder's name.
@@ -58,7 +58,9 @@ class GroupsCommit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of the sha256 values of all measurement files, in the order of groups."""
+        """The sha256 of the list of all files of noisy measurements, with their names and sha256
+        values.
+        """
         public = {
             name: own for name, own in self.digests.items() if name.startswith(f"{_MEASURED}/")
         }
@@ -68,7 +70,8 @@ class GroupsCommit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class Executors(AbstractMaker[GroupsCommit]):
-    """The maker that lets Spark's executors count, draw and write ticks.
+    """The object that lets Spark's executors count rows, draw noise and write the tables of ticks
+    (releases).
 
     Attributes:
         plan: the plan of the stream.
@@ -93,23 +96,32 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The plan with the layout, which assigns residuals to tasks."""
+        """The plan of the stream, with the layout that assigns tables and residuals to
+        Spark tasks.
+        """
         return Drawing(self.plan, layout_of(self.plan))
 
     @property
     def most_bytes(self) -> int:
-        """The largest size in bytes of a commit: a name and a sha256 for each file."""
+        """An upper bound on the size in bytes of the file that lists the files of a tick
+        (release).
+        """
         return 2**20 + 2**9 * len(self.drawing.layout.groups)
 
     @cached_property
     def _names(self) -> list[str]:
-        """The names of the files of counts and measurements that a commit lists."""
+        """The names of all files of exact counts and of noisy measurements of one tick
+        (release).
+        """
         parts = range(len(self.drawing.layout.groups))
         folders = Path(_COUNTED), Path(_MEASURED)
         return [tasks.kept_name(folder, part) for folder in folders for part in parts]
 
     def read(self, content: Any, sha256: str) -> GroupsCommit:
-        """Return a commit of all groups; the files' sha256 are checked when they are read."""
+        """Return the record of a tick (release) from ``content``, the parsed file.
+
+        Raise ValueError unless it lists all files; their sha256 is checked only when they are read.
+        """
         digests, folder = content["files"], content["folder"]
         if (
             sorted(digests) != self._names
@@ -122,7 +134,9 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(content["rows"], sha256, content.get("registry"), folder, digests)
 
     def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
-        """Count, draw and commit a tick.
+        """Count the rows of a tick (release), draw noise, and return the record of their files.
+
+        The record is on disk before this method returns.
 
         Files of groups that a killed driver committed for the same rows are used. If it had other
         rows, its files are deleted; no other user has seen them.
@@ -144,7 +158,11 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
     def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
-        """Return work on this tick, begun before for the same rows or now, and the coded rows."""
+        """Return the folder of work on a tick (release), and the rows as Spark codes them.
+
+        If an interrupted program began work on the same rows, that work is continued; else it is
+        new.
+        """
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
             if work.begun and not folder.suffix:  # with a suffix, its removal was interrupted
@@ -171,15 +189,21 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def run(self) -> Run:
-        """The rows, and the work of tasks on them."""
+        """The Spark dataframe of the rows, and the methods that run tasks on it."""
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None, turn: Turn | None) -> SparkRecords:
-        """Return the rows, with their tick; ``work=None`` means all rows of every person."""
+        """Return the rows with the columns that name their tick (release) and sign.
+
+        With ``work=None``, no person's rows are left out, also where the plan limits their number.
+        """
         return self.run.records(work, *self.plan.over.columns, admission=turn)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
-        """Refuse rows of other ticks; check all rows, not only those chosen at random."""
+        """Raise DataError if the table has rows of ticks (releases) that may not be counted now.
+
+        All rows are checked, not only those that are chosen at random where persons have too many.
+        """
         over = self.plan.over
         if over.period is None:
             return
@@ -199,7 +223,11 @@ class Executors(AbstractMaker[GroupsCommit]):
     def _measured(
         self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
     ) -> dict[str, str]:
-        """Return the sha256 of the files of counts and measurements, by name, of every group."""
+        """Return {file name: sha256} of all files of exact counts and noisy measurements of one
+        tick (release).
+
+        Files that exist already are used; Spark tasks write the others.
+        """
         counted = Commits(work.folder / _COUNTED, work.aside)
         places = {_COUNTED: counted, _MEASURED: work.measured}
         split = {name: name.split("/") for name in self._names}
@@ -216,7 +244,10 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Kept(commit.rows, folder / _COUNTED, folder / _MEASURED, commit.digests)
 
     def write(self, folder: Path, commits: list[GroupsCommit]) -> None:
-        """Write the last tick's tables; files that a killed driver committed are used."""
+        """Write the tables, texts and record of the last committed tick (release) into ``folder``.
+
+        Files of tables that an interrupted program finished are used.
+        """
         plan, tick, layout = self.plan, len(commits), self.drawing.layout
         work = Work(self.state.private / commits[-1].folder)
         work.result.mkdir(exist_ok=True)
@@ -244,7 +275,9 @@ class Executors(AbstractMaker[GroupsCommit]):
         self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
-        """Return the cumulative tables of a tick, and the sha256 of its files."""
+        """Return the cumulative tables of a tick (release), and {file name: sha256} of all files in
+        its folder.
+        """
         if not tick:
             return None, {}
         folder = self.state.tick_folder(tick)
@@ -257,7 +290,9 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Delete files that later ticks do not need: keys, and draws that were not committed."""
+        """Delete files that later ticks (releases) do not need: keys of tasks, and
+        unfinished work.
+        """
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
             if folder.name in published:
@@ -269,7 +304,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Return the assignment of a stream's work to tasks, in which no table is cut into pieces."""
+    """Return the layout of a stream: which Spark task measures which tables. No table is split."""
     return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 

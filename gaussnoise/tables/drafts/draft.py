@@ -224,7 +224,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         reason += f"; most are like dates: {like}"
     reason += _rare(column, values)
     if spelt:
-        reason += f"; joined, as they differ in case, blanks or Unicode form only: {_shown(spelt)}"
+        why = "joined, as they differ in capitals, blanks or the code of a letter only"
+        reason += f"; {why}: {_shown(spelt)}"
     return Attribute(name, values, other=other, missing=codes, spellings=spelt), reason
 
 
@@ -243,7 +244,7 @@ def _rare(column: Seen, values: Sequence[Category]) -> str:
 
 def _catch_all(column: Seen) -> str:
     """Return why the attribute has a catch-all; "" if none is needed."""
-    parts = ["nulls"] if column.missing else []
+    parts = ["missing values"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
         what = f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}"
         parts.append(f"{what}: {_listed(texts)}")

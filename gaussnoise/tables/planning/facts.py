@@ -260,8 +260,11 @@ def mean_of(plan: "Plan", name: str) -> str:
     return f"{noun}, at most {plan.rows_per_person} of each person"
 
 
-def limit_text(plan: "Plan") -> str:
-    """Return a short text on how much of each person is counted; "" if every row is counted."""
+def limit_text(plan: "Plan", *, each_tick: bool) -> str:
+    """Return a short text on how much of each person is counted; "" if every row is counted.
+
+    ``each_tick``: whether the plan is of a stream, whose every tick counts as much.
+    """
     k = plan.rows_per_person
     rows = "one row" if k == 1 else f"at most {k} rows"
     if plan.person is None:
@@ -269,7 +272,7 @@ def limit_text(plan: "Plan") -> str:
     if plan.per_person:
         groups = "one group" if k == 1 else f"at most {k} groups"
         return f"one record of each person in {groups} is counted"
-    within = " in each tick" if hasattr(plan, "over") else ""
+    within = " in each tick" if each_tick else ""
     return f"{rows} of each person{within} {'is' if k == 1 else 'are'} counted"
 
 

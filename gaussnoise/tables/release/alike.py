@@ -16,7 +16,11 @@ _MOST_NAMED = 3  # most categories in a message
 
 
 def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
-    """Return {attribute or level: how it differs} for two attributes of the same name."""
+    """Return how two attributes of the same name differ, as {name: text}; empty if they do not.
+
+    The names are the attribute's own name and the names of its levels (coarser groupings of its
+    categories).
+    """
     how = difference_of(one, other)
     levels, others = (dict(own.groups or ()) for own in (one, other))
     if how is not None:
@@ -27,7 +31,10 @@ def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
 
 
 def difference_of(one: Attribute, other: Attribute) -> str | None:
-    """Return how two attributes of the same name count or sum differently; None if equally."""
+    """Return how the definitions of two attributes of the same name differ, as text.
+
+    None if both count or sum rows in the same way.
+    """
     if one.is_summed and other.is_summed and one.interval != other.interval:
         first, second = (values_text(own.interval) for own in (one, other))
         return f"is of {first} in one release and of {second} in the other"
@@ -45,7 +52,7 @@ def difference_of(one: Attribute, other: Attribute) -> str | None:
     if one.edges != other.edges:
         shifted = _is_shifted(one, other)
         return _OTHER_YEARS if shifted else "has other edges in each of the releases"
-    if _codes(one) != _codes(other):
+    if _missing_numbers(one) != _missing_numbers(other):
         return "has other codes for no answer (missing) in each of the releases"
     ours, theirs = ({t: name for name, own in a.spellings for t in own} for a in (one, other))
     if any(ours[text] != theirs[text] for text in ours.keys() & theirs.keys()):
@@ -74,7 +81,10 @@ _A_YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 
 
 def _is_shifted(one: Attribute, other: Attribute) -> bool:
-    """Return whether labels or dates are equal up to one number of years between them."""
+    """Return whether the labels or date edges of two attributes differ only in the year.
+
+    All years must differ by the same number, like those of the months of 2022 and of 2023.
+    """
     if one.edges is not None and not is_dated(one.edges):
         return False
     texts, others = (
@@ -90,19 +100,27 @@ def _is_shifted(one: Attribute, other: Attribute) -> bool:
 
 
 def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
-    """Return the attributes and rules that leave rows out of one of the two releases only.
+    """Return the attribute names and the rules by which only one of two releases leaves out rows.
 
-    A release that refuses rows that do not fit has tables of all rows, and all of these fit.
+    A release that refuses rows without a valid value has tables of all rows, and shows that all of
+    them have valid values.
     """
-    fits, others = (dict(_fits(release)) for release in (one, other))
-    found = [*_only(one, fits, other, others), *_only(other, others, one, fits)]
+    fits, others = (dict(_valid_values(release)) for release in (one, other))
+    found = [
+        *_left_out_by_one(one, fits, other, others),
+        *_left_out_by_one(other, others, one, fits),
+    ]
     return list(dict.fromkeys(found))
 
 
-def _only(
+def _left_out_by_one(
     one: AbstractRelease, fits: dict[str, object], other: AbstractRelease, others: dict[str, object]
 ) -> Iterator[str]:
-    """Yield attributes and rules that leave rows out of ``one``, but maybe not of ``other``."""
+    """Yield attributes and rules by which ``one`` leaves out rows that ``other`` may have counted.
+
+    ``fits`` and ``others`` map each attribute or rule of ``one`` and of ``other`` to its valid
+    values.
+    """
     for name, fit in fits.items() if one.on_outside == "drop" else ():
         own, known = others.get(name), other.on_outside == "refuse"
         within = isinstance(own, frozenset) and isinstance(fit, frozenset) and own <= fit
@@ -110,31 +128,34 @@ def _only(
             yield name
 
 
-def _fits(release: AbstractRelease) -> Iterator[tuple[str, object]]:
-    """Yield (attribute or rule, its valid values); a row with other values is in no table."""
+def _valid_values(release: AbstractRelease) -> Iterator[tuple[str, object]]:
+    """Yield (attribute or rule, its valid values); a row with any other value is in no table."""
     used = {name for marginal in release for name in marginal}
     for attribute in release.plan.schema.attributes:
         if attribute.name in used and attribute.other is None:
-            yield attribute.name, _values(attribute)
+            yield attribute.name, _comparable_values(attribute)
     plan: Any = release.plan
     plans = [own.plan for own in plan.releases] if isinstance(plan, MergedPlan) else [plan]
     for rule in dict.fromkeys(rule for one in plans for rule in impossible_rules(one)):
         yield rule_text(rule), rule
 
 
-def _values(attribute: Attribute) -> object:
-    """Return the valid values of an attribute, in a form that can be compared."""
+def _comparable_values(attribute: Attribute) -> object:
+    """Return the valid values of an attribute in a form that can be compared with ``==``."""
     if attribute.edges is not None:
         kinds = sorted({type(edge).__name__ for edge in attribute.edges if not is_open(edge)})
         ends = place(attribute.edges[0]), place(attribute.edges[-1])
-        return (*kinds, *ends, _codes(attribute))
+        return (*kinds, *ends, _missing_numbers(attribute))
     if attribute.is_summed:
-        return "numbers", _codes(attribute)
+        return "numbers", _missing_numbers(attribute)
     spelt = (text for _, own in attribute.spellings for text in own)
     return frozenset(map(repr, (*attribute.labels, *spelt)))
 
 
-def _codes(attribute: Attribute) -> frozenset[object]:
-    """Return the numbers that mean no answer; empty for categories, which have no cell for them."""
+def _missing_numbers(attribute: Attribute) -> frozenset[object]:
+    """Return the numbers that mean no answer; empty for an attribute with categories.
+
+    Such an attribute has no cell for numbers that mean no answer.
+    """
     numbers = (code for code in attribute.missing if not isinstance(code, str))
     return frozenset(numbers if attribute.categories is None else ())

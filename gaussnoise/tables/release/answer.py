@@ -37,8 +37,8 @@ class Answer:
         estimate: shape (labels…); NaN if there is no estimate, such as the share of an empty
             group. Quantiles of dates are dates, or NaT.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
-        low: lower bounds of intervals, each for itself, or for ``compared`` numbers together.
-        high: upper bounds; infinite, or NaT for dates, if no finite bound is known.
+        low: lower bounds of intervals, which hold each alone if ``compared`` is 1, else together.
+        high: upper bounds of intervals; infinite, or NaT for dates, if no finite bound is known.
         level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
@@ -46,13 +46,13 @@ class Answer:
             estimate outside, and ``print`` says so beside it; intervals are cut to these values.
         compared: for how many numbers the intervals hold at the same time: 1, or all of them if the
             largest of several were asked for.
-        cut: where noise moved a mean outside the interval of its number, so that the estimate is
-            the nearer bound; None for other numbers.
+        cut: True for a mean that noise moved outside the interval to which its number is clipped:
+            the estimate is then the nearer bound. None if there is no such mean.
         method: how the intervals of a function are found, in words; "" for other answers, whose
             methods are in ``note``.
-        pvalue: for trends over the ticks of a stream, the p-value of the χ² test of no change, one
-            for each number; NaN if a tick has no estimate. For a test of independence, whose
-            estimate is its χ², the p-value. None for other answers.
+        pvalue: for trends over the ticks (releases) of a stream, the p-value of the χ² test of no
+            change, one for each number; NaN if a tick has no estimate. For a test of independence,
+            whose estimate is its χ², the p-value. None for other answers.
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
@@ -100,9 +100,10 @@ class Answer:
 
     @property
     def remarks(self) -> list[str]:
-        """A remark on each estimate, or "": the p-value of a trend, if there are several.
+        """A remark on each estimate as text, or "".
 
-        For other answers, it says that the true number cannot be as small or large as the estimate.
+        If a trend has several slopes, the remark is the p-value of its test of no change. Otherwise
+        it marks estimates that noise moved outside the values that the true number can have.
         """
         least, most = self.limits
         if self.pvalue is not None and self.pvalue.size > 1:
@@ -131,10 +132,11 @@ class Answer:
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """Return :meth:`columns` as a dataframe of the library that the records came in.
+        """Return the answer as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow. The frame holds the level of the intervals, as frames
-        of tables do.
+        The columns are those of :meth:`columns`. For records in files and remote engines, the
+        result is a pyarrow table. The frame holds the level of the intervals, as frames of tables
+        do.
         """
         return framed(with_level(self._arrow(), self.level, self.private), self.backend)
 
@@ -161,7 +163,7 @@ class Answer:
         }
 
     def _of_population(self) -> list[dict[str, Any]]:
-        """Return the means of a population, or their differences, as plain data."""
+        """Return the means of the population, or their differences, as plain data for JSON."""
         parts = [] if self.population is None else self.population.parts
         return [_plain_part(asdict(part)) for part in parts]
 
@@ -171,7 +173,7 @@ class Answer:
 
     @property
     def written(self) -> dict[str, list[str]]:
-        """The first numbers as text, by column; a last column has remarks, if there are any."""
+        """The first numbers as text, {column: texts}; the column "" has the remarks, if any."""
         sd, ends = self.standard_deviation, (self.low, self.high)
         write = partial(first, digits=6) if sd is None else partial(rounded, deviations=sd)
         found = {"estimate": write(self.estimate)}
@@ -185,7 +187,7 @@ class Answer:
 
     @property
     def cautions(self) -> list[str]:
-        """The level of the intervals, and then the notes, the most important first."""
+        """The level of the intervals, followed by the notes, the most important note first."""
         alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
         level = f"{level_text(self.level)} intervals, {alone}"
         return [level, *[note for note in self.note.split("; ") if note]]
@@ -222,7 +224,7 @@ class Answer:
 
 
 def _plain_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a mean as plain data; labels by group, bounds of a range as a list."""
+    """Return the fields of a mean as plain data for JSON; fields with several values are lists."""
     return {
         name: [_plain(end) for end in value] if isinstance(value, tuple) else _plain(value)
         for name, value in part.items()

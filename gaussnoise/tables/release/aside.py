@@ -20,11 +20,15 @@ _MOST_CELLS = 10**5  # larger tables are not read for this
 
 
 def rows_aside(release: AbstractRelease) -> Iterator[str]:
-    """Yield a remark for each attribute with nearly all rows in its catch-all or an open bin."""
+    """Yield a remark for each attribute with nearly all rows in a cell that should be rare.
+
+    Such a cell is the catch-all category (the category for all other values), or a bin without a
+    lower or an upper limit.
+    """
     release, tables = release.kept(), release.plan.tables
     for i, attribute in enumerate(release.plan.schema.attributes):
         cells = min((tables.cells(S) for S in tables.subsets if i in S), default=math.inf)
-        for cell, name in _aside(attribute).items() if cells <= _MOST_CELLS else ():
+        for cell, name in _rare_cells(attribute).items() if cells <= _MOST_CELLS else ():
             beyond = np.full(attribute.size, -_NEARLY_ALL)
             beyond[cell] += 1
             rows, deviation = contrast(release, {(attribute.name,): beyond})
@@ -35,8 +39,12 @@ def rows_aside(release: AbstractRelease) -> Iterator[str]:
                 yield f"{said} of {attribute.name!r}"
 
 
-def _aside(attribute: Attribute) -> dict[int, str]:
-    """Return {cell: name} of the catch-all and of open bins, for values that no other cell has."""
+def _rare_cells(attribute: Attribute) -> dict[int, str]:
+    """Return {index: name} of the cells of an attribute that should be rare.
+
+    They are the catch-all category (the category for all other values), and bins without a lower or
+    an upper limit.
+    """
     found = open_bins(attribute.edges)
     if attribute.other is not None:
         found[attribute.size - 1] = f"the catch-all {attribute.other!r}"

@@ -177,33 +177,43 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
-    """Return the answer to a parsed question; ``text`` is its text."""
+    """Return the answer to a parsed question about one release; ``text`` is the question itself."""
     return _Asked(release.kept(), text, level).answer(asked)
 
 
 def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
-    """Return an amount at the later of two ticks of a stream, minus the amount at the earlier."""
+    """Return how much an amount (a count, share or mean) changed between two ticks of a stream.
+
+    A tick is one release of the stream; ``asked`` names both. ``text`` is the question itself.
+    """
     kept = stream.kept()
     earlier, later = asked.ticks
     return _Asked(kept.read(later, later), text, level, kept, (later, earlier)).change(asked)
 
 
 def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) -> Answer:
-    """Return the slope of an amount over all ticks of a stream; ``fitted`` fits the line."""
+    """Return the slope of an amount (a count, share or mean) over all ticks (releases) of a stream.
+
+    ``fitted`` fits the line: from the covariance of the noise, the ticks and the numbers it
+    computes the weight of each tick in the slope, and the χ² statistics of the test of no change.
+    """
     kept, ticks = stream.kept(), tuple(range(1, len(stream) + 1))
     return _Asked(kept.read(1, 1), text, level, kept, ticks).trend(asked, fitted)
 
 
 class _Axis(NamedTuple):
-    """One axis of an answer: its attribute, and the cells that each label counts."""
+    """One axis of an answer: the attribute, its labels, and the table cells that a label counts."""
 
     name: str
     labels: tuple[Category, ...]
     cells: Sequence[Cells]
 
 
-class _Found(NamedTuple):
-    """The numbers of an answer: flat, or in the shape of its axes."""
+class _Numbers(NamedTuple):
+    """The estimates, standard deviations and intervals of an answer.
+
+    The arrays are flat (in C order), or have one axis for each axis of the answer.
+    """
 
     estimate: NDArray[Any]
     deviation: Array | None
@@ -215,7 +225,10 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True)
 class _Asked:
-    """One question to a release, or to two ticks of a stream's tables, the later one first."""
+    """One question, with the tables that answer it: those of one release, or of several ticks.
+
+    A tick is one release of a stream. For a change, ``ticks`` has the later tick first.
+    """
 
     release: AbstractRelease
     text: str
@@ -229,13 +242,16 @@ class _Asked:
 
     @property
     def _assumed(self) -> str:
-        """The assumption that every note begins with; "" if nothing is assumed."""
+        """The assumption with which the note of every answer begins; "" if nothing is assumed."""
         plan: Any = self.release.plan
         return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
 
     @property
     def _most_groups(self) -> str:
-        """A note on the most groups in which a person has a record; "" if it can be all."""
+        """A note on the largest number of groups in which one person has a record.
+
+        It is "" if one person can have a record in every group.
+        """
         plan = self.release.plan
         used = {name for marginal in plan.marginals for name in marginal}
         groups = [a.size for a in plan.schema.attributes if a.name in used and not a.is_summed]
@@ -269,22 +285,30 @@ class _Asked:
         if isinstance(asked, Between):
             return self._between(asked)
         axes = self._axes_of(asked)
-        found = self._answer(self._said(asked), axes, *self._single(asked, axes), self._unit(asked))
+        found = self._answer(
+            self._said(asked), axes, *self._numbers(asked, axes), self._unit(asked)
+        )
         return self._with_population(found, asked)
 
     def _with_population(self, answer: Answer, *asked: Amount) -> Answer:
-        """Return an answer with the same mean, or difference, of the population if it is known."""
+        """Return the answer; if known, the same mean or difference for the population is added.
+
+        The population is the one from which the rows were drawn.
+        """
         found = self._population(asked)
         if found is None:
             return answer
         return replace(answer, population=found, note=answer.note.replace(_OF_NOISE, _AND_BELOW))
 
     def _population(self, asked: Sequence[Amount]) -> Population | None:
-        """Return the mean of a population, or the difference of two groups; None if not known."""
+        """Return the mean of a number in the population, or the difference between two groups.
+
+        None if the release has no population means for this question.
+        """
         plan, schema = self.release.plan, self.release.plan.schema
         means = [one for one in asked if isinstance(one, Mean)]
         columns = {schema.names[one.attribute] for one in means}
-        wheres = [self._labels(one.given) for one in means]
+        wheres = [self._group_labels(one.given) for one in means]
         own = [found for found in plan.ranges if found.column in columns]
         known = len(means) == len(asked) and len(columns) == len(own) == 1 and None not in wheres
         if not known or plan.weight is not None or self.level >= 1 - own[0].wrong:
@@ -292,8 +316,11 @@ class _Asked:
         first, *others = [where for where in wheres if where is not None]
         return asked_population(self.release, own[0].column, first, others, self.level)
 
-    def _labels(self, given: Conditions) -> dict[str, Category | None] | None:
-        """Return {attribute: label, or None for all labels}; None if groups are of other kinds."""
+    def _group_labels(self, given: Conditions) -> dict[str, Category | None] | None:
+        """Return the groups of a question as {attribute name: label, or None for all labels}.
+
+        None if a group is not a single label: several labels added up, or a coarser grouping.
+        """
         schema, found = self.release.plan.schema, dict[str, Category | None]()
         for i, cells in given.items():
             if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
@@ -308,12 +335,17 @@ class _Asked:
         return self._difference(meaning, asked.of, asked.of)
 
     def trend(self, asked: Trend, fitted: Fitted) -> Answer:
-        """Return slopes fitted by generalised least squares, each with a test of no change."""
+        """Return the slope of an amount over all ticks (releases of a stream), for each number.
+
+        Each line is fitted by generalised least squares, and has a test of no change.
+        """
         amount, ticks = asked.of, len(self.ticks)
         axes, own = self._axes_of(amount), len(self._forms(amount))
         x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
         spans = [slice(own * k, own * (k + 1)) for k in range(ticks)]
-        parts = [self._part(amount, x[:, at], covariance[:, at, at], self._z) for at in spans]
+        parts = [
+            self._with_interval(amount, x[:, at], covariance[:, at, at], self._z) for at in spans
+        ]
         slopes = np.stack([slope for _, slope in parts], 1)  # (numbers, ticks, forms)
         estimate = np.stack([part.estimate for part, _ in parts], 1)
         forms = covariance.reshape(-1, ticks, own, ticks, own)
@@ -333,37 +365,40 @@ class _Asked:
             notes += [f"no change: p {pvalue_text(pvalue[0])}"]
         notes += ["of a line by least squares", *([] if own == 1 else ["to first order"])]
         half = self._z * deviation
-        ends = _Found(slope, deviation, slope - half, slope + half)
+        ends = _Numbers(slope, deviation, slope - half, slope + half)
         meaning = f"trend of {self._said(amount)} over ticks 1 to {ticks}"
         answer = self._answer(meaning, axes, ends, notes, self._unit(amount))
         return replace(answer, pvalue=read_only(pvalue.reshape(answer.estimate.shape)))
 
-    def _single(
+    def _numbers(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
-    ) -> tuple[_Found, list[str]]:
-        """Return an amount's numbers, and notes; intervals hold for ``count`` numbers together."""
-        if (table := self._table(asked)) is not None:
+    ) -> tuple[_Numbers, list[str]]:
+        """Return the numbers of one amount (a count, share or mean), and notes about them.
+
+        The intervals hold for ``count`` numbers together.
+        """
+        if (table := self._whole_table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
-            found = _Found(table.estimate, table.standard_deviation, low, high, cut=cut)
+            found = _Numbers(table.estimate, table.standard_deviation, low, high, cut=cut)
             if isinstance(asked, Count) and len(asked.summed) > 1:
                 return found, [_CLIPPED]  # its limits are those of products
             empty = _may_be_empty(found.estimate, table.clip)
             return found, [*empty, f"of {values_text(table.clip)}"]
         x, covariance = self._counts(self._forms(asked), axes)
-        ratios, _ = self._part(asked, x, covariance, quantile(self.level, count))
+        ratios, _ = self._with_interval(asked, x, covariance, quantile(self.level, count))
         if isinstance(asked, Count):
-            return _Found(*ratios), [_CLIPPED if asked.summed else _COUNTS]
+            return _Numbers(*ratios), [_CLIPPED if asked.summed else _COUNTS]
         limits, cut, notes = self._limits(asked), None, [_RATIOS]
         if isinstance(asked, Mean):
             notes = [f"of {values_text(limits)}"]
             outside = np.isin(ratios.estimate, limits) & (ratios.standard_deviation > 0)
             cut = outside if outside.any() else None
         notes[:0] = _may_be_empty(ratios.high, limits)
-        return self._within(ratios, limits)._replace(cut=cut), notes
+        return self._cut(ratios, limits)._replace(cut=cut), notes
 
-    def _table(self, asked: Amount) -> Any:
-        """Return a whole table of sums or means if the question asks for one; else None."""
+    def _whole_table(self, asked: Amount) -> Any:
+        """Return the table of sums or means if the question asks for all its cells; else None."""
         names = self.release.plan.schema.names
         if isinstance(asked, Mean) and not any(c is not None for c in asked.given.values()):
             given = tuple(names[i] for i in asked.given)
@@ -375,7 +410,10 @@ class _Asked:
         return None
 
     def _forms(self, asked: Amount) -> list[Conditions]:
-        """Return the linear form of a count or sum, or the two forms whose ratio the amount is."""
+        """Return the linear forms (weighted sums of cells) from which an amount is computed.
+
+        A count or a sum is one form; a share or a mean is the ratio of two, numerator first.
+        """
         if isinstance(asked, Count):
             return [asked.where]
         if isinstance(asked, Share):
@@ -407,8 +445,15 @@ class _Asked:
         least = 0.0 if all(own.is_nonnegative for own in asked.summed.values()) else -math.inf
         return least, math.inf
 
-    def _part(self, asked: Amount, x: Array, covariance: Array, z: float) -> tuple[Ratios, Array]:
-        """Return an amount with intervals, and its derivatives by its forms: (numbers, forms)."""
+    def _with_interval(
+        self, asked: Amount, x: Array, covariance: Array, z: float
+    ) -> tuple[Ratios, Array]:
+        """Return an amount with its intervals, and its derivatives by its linear forms.
+
+        The forms are weighted sums of cells. Their values ``x`` and the derivatives have the shape
+        (numbers, forms), ``covariance`` has (numbers, forms, forms). Intervals are those of ± ``z``
+        standard deviations of noise.
+        """
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
             found = x[:, 0], deviation, x[:, 0] - z * deviation, x[:, 0] + z * deviation
@@ -428,12 +473,12 @@ class _Asked:
     def _pair(
         self, first: Amount, second: Amount, axes: Mapping[int, _Axis]
     ) -> tuple[Ratios, Ratios, Array]:
-        """Return two amounts, and the covariance of their estimates."""
+        """Return two amounts with intervals, and the covariance of both estimates per number."""
         forms = self._forms(first), self._forms(second)
         x, covariance = self._counts([*forms[0], *forms[1]], axes, len(forms[0]))
         own = slice(len(forms[0])), slice(len(forms[0]), None)
         (one, ones), (two, twos) = (
-            self._part(amount, x[:, at], covariance[:, at, at], self._z)
+            self._with_interval(amount, x[:, at], covariance[:, at, at], self._z)
             for amount, at in zip((first, second), own, strict=True)
         )
         return one, two, np.einsum("ki,kij,kj->k", ones, covariance[:, own[0], own[1]], twos)
@@ -454,7 +499,7 @@ class _Asked:
             notes.insert(0, f"no finite interval{where}: the denominator may be zero")
         least = min(self._limits(one)[0] for one in (first, second))
         meaning = f"ratio of ({self._said(first, True)}) to ({self._said(second, True)})"
-        found = self._within(ratios, (0.0 if least >= 0 else -math.inf, math.inf))
+        found = self._cut(ratios, (0.0 if least >= 0 else -math.inf, math.inf))
         return self._answer(meaning, axes, found, notes)
 
     def _difference(self, meaning: str, first: Amount, second: Amount) -> Answer:
@@ -465,11 +510,11 @@ class _Asked:
             s, t = one.standard_deviation, two.standard_deviation
             deviation = np.sqrt(np.maximum(s**2 + t**2 - 2 * between, 0))
             half = self._z * deviation
-            found = _Found(estimate, deviation, estimate - half, estimate + half)
+            found = _Numbers(estimate, deviation, estimate - half, estimate + half)
             note = f"unbiased, {_CLIPPED}" if self._summed(first, second) else _COUNTS
             return self._answer(meaning, axes, found, [note], self._unit(first, second))
         (a, b), (c, d) = self._limits(first), self._limits(second)
-        found = self._within(difference_of_ratios(one, two, between), (a - d, b - c))
+        found = self._cut(difference_of_ratios(one, two, between), (a - d, b - c))
         empty = _may_be_empty(found.estimate, found.limits, "a group")
         notes = [*empty, _FIRST_ORDER, *([_CLIPPED] if isinstance(first, Mean) else [])]
         return self._answer(meaning, axes, found, notes, self._unit(first, second))
@@ -477,20 +522,27 @@ class _Asked:
     def _summed(self, *asked: Amount) -> bool:
         return any(isinstance(one, Count) and one.summed for one in asked)
 
-    def _within(self, ratios: Ratios, limits: tuple[float, float]) -> _Found:
-        """Return intervals cut to the values that the true numbers can have."""
+    def _cut(self, ratios: Ratios, limits: tuple[float, float]) -> _Numbers:
+        """Return estimates with intervals cut to ``limits``, the possible values of true numbers.
+
+        A bound that is NaN (unknown) becomes the limit.
+        """
         ends = zip((ratios.low, ratios.high), limits, strict=True)
         low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
-        return _Found(ratios.estimate, ratios.standard_deviation, low, high, limits)
+        return _Numbers(ratios.estimate, ratios.standard_deviation, low, high, limits)
 
     def _top(self, asked: Top) -> Answer:
-        """Return the largest or smallest numbers; intervals hold for all compared ones together."""
+        """Return the largest or the smallest numbers of an amount, in the order of their size.
+
+        Intervals hold for all compared numbers together, since the noise influences which are
+        chosen.
+        """
         axes = self._axes_of(asked.of)
         names, labels = (
             tuple(getattr(axis, of) for axis in axes.values()) for of in ("name", "labels")
         )
         every = list(itertools.product(*labels))
-        found, notes = self._single(asked.of, axes, len(every))
+        found, notes = self._numbers(asked.of, axes, len(every))
         estimate, deviation, low, high = (np.ravel(np.asarray(part)) for part in found[:4])
         sign = -1 if asked.is_largest else 1
         order = np.argsort(sign * estimate, kind="stable")[: asked.many]
@@ -503,7 +555,7 @@ class _Asked:
         axis = _Axis(" × ".join(names), tuple(joined[k] for k in order), ())
         ours = (part[order] for part in (estimate, deviation, low, high))
         cut = None if found.cut is None else np.ravel(found.cut)[order]
-        chosen = _Found(*ours, limits=found.limits, cut=cut)
+        chosen = _Numbers(*ours, limits=found.limits, cut=cut)
         word = "largest" if asked.is_largest else "smallest"
         many = f"{len(order)} " if len(order) > 1 else ""
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
@@ -515,8 +567,8 @@ class _Asked:
         return replace(answer, compared=len(every), note=note)
 
     def _indicator(self, asked: Indicator) -> Answer:
-        """Return an indicator of the counts of cells, for each group."""
-        bases = {i: self._base_of(i, cells) for i, cells in asked.of.items()}
+        """Return an indicator of cell counts, like an entropy or an odds ratio, for each group."""
+        bases = {i: self._queries_of(i, cells) for i, cells in asked.of.items()}
         shape = tuple(base.queries for base in bases.values() if base.queries > 1)
         if asked.name == "odds_ratio" and shape != (2, 2):
             raise ParameterError(
@@ -526,7 +578,7 @@ class _Asked:
         names, f = self.release.plan.schema.names, getattr(indicators, asked.name)
 
         def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
-            within = {i: self._base_of(i, cells) for i, cells in group.items()}
+            within = {i: self._queries_of(i, cells) for i, cells in group.items()}
             entry = {names[i]: base for i, base in (bases | within).items()}
             table = self.release.answers(entry)
             return function(self.release, lambda n: f(n.reshape(shape)), table)
@@ -536,7 +588,7 @@ class _Asked:
         return self._of_groups(what, asked.given, of_group, notes)
 
     def _variance(self, asked: Variance) -> Answer:
-        """Return the variance of a number, for each group."""
+        """Return the variance of a number over the records of each group, as an answer."""
         names = self.release.plan.schema.names
 
         def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
@@ -547,7 +599,7 @@ class _Asked:
         return self._of_groups(what, asked.given, of_group, [_CLIPPED])
 
     def _between(self, asked: Between) -> Answer:
-        """Return the covariance or the correlation of two numbers, for each group."""
+        """Return the covariance or correlation of two numbers in the records of each group."""
         names, pair = self.release.plan.schema.names, (asked.first, asked.second)
         of_pair = covariance_within if asked.name == "covariance" else correlation_within
 
@@ -565,7 +617,11 @@ class _Asked:
         of_group: Callable[[Mapping[int, Cells]], FunctionEstimate],
         notes: Sequence[str],
     ) -> Answer:
-        """Return the answer of ``of_group`` for each group, which is given by its cells."""
+        """Return an answer with one number for each group, computed by ``of_group``.
+
+        ``of_group`` takes a group as {index of an attribute: the cells that the group counts}.
+        ``what`` names the number, and ``given`` has the conditions that define the groups.
+        """
         axes = self._axes(given)
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         if len(places) > _MOST_FUNCTIONS:
@@ -582,19 +638,23 @@ class _Asked:
             np.array([getattr(one, name) for one in listed])
             for name in ("estimate", "standard_deviation")
         )
-        numbers = _Found(estimate, deviation, low, high)
+        numbers = _Numbers(estimate, deviation, low, high)
         answer = self._answer(f"{what}{self._groups(given)}", axes, numbers, notes)
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
-    def _base_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the queries of a condition: one per label or group, or one for all its cells."""
+    def _queries_of(self, i: int, cells: Condition) -> AbstractBase:
+        """Return the queries (sums of cells of attribute ``i``) that a condition asks for.
+
+        Fixed cells make one query, their sum. A level (a coarser grouping) makes one query for each
+        of its groups, and an attribute without a condition one for each label.
+        """
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])
         return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
     def _odds(self, asked: Indicator) -> str:
-        """Return in words which odds the odds ratio divides by which."""
+        """Return a text that says which odds are divided by which other odds in an odds ratio."""
         axes = self._axes(asked.of)
         (one, (first, second)), (other, (yes, no)) = (
             (axis.name, axis.labels) for axis in axes.values()
@@ -602,7 +662,7 @@ class _Asked:
         return f"odds of {other}={yes} against {no} for {one}={first}, over those for {second}"
 
     def _regression(self, asked: Regressed) -> Answer:
-        """Return the coefficients of a regression."""
+        """Return the coefficients of a linear or logistic regression, as an answer."""
         names = self.release.plan.schema.names
         on = [":".join(names[i] for i in term) for term in asked.on]
         name = names[asked.attribute]
@@ -617,7 +677,7 @@ class _Asked:
             meaning = f"logistic regression of {said} on {terms}"
         axes = {0: _Axis("coefficient", found.columns, ())}
         low, high = found.confidence_interval(self.level)
-        numbers = _Found(found.estimate, found.standard_deviation, low, high)
+        numbers = _Numbers(found.estimate, found.standard_deviation, low, high)
         notes = [
             "each category against the first of its attribute",
             "of the rows, not a population",
@@ -625,21 +685,24 @@ class _Asked:
         return replace(self._answer(meaning, axes, numbers, notes), method=method)
 
     def _independence(self, asked: Independence) -> Answer:
-        """Return the χ² statistic of a test of independence, without an interval, and its text."""
+        """Return the answer to a test of independence: the χ² statistic, its p-value and a text.
+
+        The answer has no interval.
+        """
         names = self.release.plan.schema.names
         given = [names[i] for i in asked.given]
         found = independence(self.release, names[asked.first], names[asked.second], given=given)
         pair = " and ".join(self._named({i: None}) for i in (asked.first, asked.second))
         none = np.full(1, np.nan)
-        numbers = _Found(np.array([found.statistic]), None, none, none)
+        numbers = _Numbers(np.array([found.statistic]), None, none, none)
         answer = self._answer(f"independence of {pair}{self._groups(asked.given)}", {}, numbers, [])
         said = str(found)
         return replace(
             answer, note=said.replace("\n", "; "), pvalue=np.array(found.p_value), printed=said
         )
 
-    def _counted(self, i: int) -> None:
-        """Refuse an attribute that is a clipped number, which has sums but no bins."""
+    def _check_in_bins(self, i: int) -> None:
+        """Raise RefusedError if attribute ``i`` is a number clipped to an interval, not in bins."""
         attribute = self.release.plan.schema.attributes[i]
         if attribute.is_summed:
             raise RefusedError(
@@ -650,13 +713,13 @@ class _Asked:
 
     def _cdf(self, asked: Cdf) -> Answer:
         attribute = self.release.plan.schema.attributes[asked.attribute]
-        self._counted(asked.attribute)
+        self._check_in_bins(asked.attribute)
         prefix = as_base("prefix", attribute)
         cells = [tuple(range(k + 1)) for k in range(prefix.queries)]
         axes = self._axes(asked.given)
         axes[asked.attribute] = _Axis(attribute.name, query_labels(prefix, attribute), cells)
         meaning = f"cdf of {self._named({asked.attribute: None})}{self._groups(asked.given)}"
-        found, notes = self._single(Share({asked.attribute: None}, asked.given), axes)
+        found, notes = self._numbers(Share({asked.attribute: None}, asked.given), axes)
         if attribute.other is not None:
             noun = self.release.noun
             notes.insert(0, f"of all {noun}, those in {attribute.other!r} too, which are in no bin")
@@ -665,11 +728,11 @@ class _Asked:
     def _quantile(self, asked: Quantile) -> Answer:
         attributes = self.release.plan.schema.attributes
         attribute = attributes[asked.attribute]
-        self._counted(asked.attribute)
+        self._check_in_bins(asked.attribute)
         support(attribute)  # refuses an attribute without numbers
         axes, groups = self._axes(asked.given), dict[str, AbstractBase]()
         for i, cells in asked.given.items():
-            groups[attributes[i].name] = self._base_of(i, cells)
+            groups[attributes[i].name] = self._queries_of(i, cells)
         quantiles = quantiles_of(self.release, attribute, asked.probabilities, groups)
         axes[asked.attribute] = _Axis(quantiles.attributes[-1], quantiles.labels[-1], ())
         low, high = quantiles.confidence_interval(self.level)
@@ -680,11 +743,11 @@ class _Asked:
             noun = self.release.noun
             notes.insert(0, f"of the {noun} in bins, without those in {attribute.other!r}")
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
-        found = _Found(quantiles.estimate, None, low, high)
+        found = _Numbers(quantiles.estimate, None, low, high)
         return self._answer(meaning, axes, found, notes, attribute.measured_in or "")
 
     def _unit(self, *asked: Amount) -> str:
-        """Return the unit of amounts, or of their difference; "" if none is known."""
+        """Return the unit of an amount, or of the difference of two; "" if no unit is common."""
         attributes, units = self.release.plan.schema.attributes, set[str]()
         for one in asked:
             if isinstance(one, Share):
@@ -699,7 +762,7 @@ class _Asked:
         self,
         meaning: str,
         axes: Mapping[int, _Axis],
-        found: _Found,
+        found: _Numbers,
         notes: Sequence[str],
         unit: str = "",
     ) -> Answer:
@@ -748,7 +811,10 @@ class _Asked:
         return self._axes(*parts)
 
     def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
-        """Return an axis for every attribute or level that the question names without labels."""
+        """Return {index of an attribute: axis} for the attributes and levels named without labels.
+
+        A level is a coarser grouping of an attribute's categories.
+        """
         axes: dict[int, _Axis] = {}
         for i, cells in itertools.chain.from_iterable(part.items() for part in parts):
             named = cells.name if isinstance(cells, Level) else self.release.plan.schema.names[i]
@@ -774,8 +840,10 @@ class _Asked:
     ) -> tuple[Array, Array]:
         """Return the values of linear forms for each number of the answer, and their covariances.
 
-        Values have shape (numbers, forms), covariances (numbers, forms, forms). If there are
-        several ticks, the first ``own`` forms are of the first tick, and so on.
+        A linear form is a weighted sum of the cells of a table. Values have shape (numbers, forms),
+        covariances (numbers, forms, forms). If there are several ticks (releases of a stream), the
+        first ``own`` forms are computed from the first tick, the next ``own`` forms from the
+        second, and so on.
         """
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
@@ -810,7 +878,11 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> Weights:
-        """Return the weights of cells in a form, for one number of the answer."""
+        """Return a linear form (weighted sum of cells) as {attribute names: weights of cells}.
+
+        ``form`` states the conditions. ``row`` has, for each axis of the answer, the position of
+        the number that the form computes.
+        """
         schema = self.release.plan.schema
         weights = np.ones(())
         for i, cells in form.items():
@@ -852,7 +924,10 @@ class _Asked:
 
 
 def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the group") -> list[str]:
-    """Return a note if some number is unknown, so that its interval has all possible values."""
+    """Return a list with a note if some of the numbers are unknown; an empty list if none is.
+
+    A number is unknown if its group may be empty; its interval then has all possible values.
+    """
     if np.isfinite(known).all():
         return []
     least, most = (significant(end, 6) if math.isfinite(end) else NO_LIMIT for end in limits)
@@ -860,9 +935,10 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which ranks are uncertain; each of ``ranks`` is (best, worst possible).
+    """Return in words which ranks the noise leaves uncertain.
 
-    The ranks of ``unknown`` groups, which may be empty, are not known at all.
+    Each of ``ranks`` is (best possible rank, worst possible rank) of a number. The groups
+    ``unknown`` may be empty, so that nothing is known about their ranks.
     """
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):

@@ -26,9 +26,9 @@ Numbers = NDArray[Any]  # float64, or int64 once rounded
 
 
 class AbstractTable:
-    """A table of counts, with steps that make it easier to use and biased.
+    """A table of noisy counts, with methods that make them non-negative or integers.
 
-    These steps cost no privacy.
+    The resulting tables are easier to use, but biased. The methods cost no privacy.
     """
 
     attributes: tuple[str, ...]
@@ -40,7 +40,7 @@ class AbstractTable:
     def nonnegative(self) -> "BiasedTable":
         """Return the table with its negative cells set to 0.
 
-        Its cells are biased upwards, sums of many cells strongly.
+        This biases cells upwards, and sums of many cells strongly.
         """
         return _processed(self, nonnegative, "negative cells set to 0")
 
@@ -55,7 +55,7 @@ class AbstractTable:
         return _processed(self, projected, "nearest non-negative table of the same total")
 
     def integer(self) -> "BiasedTable":
-        """Return the nearest table of int64 in least squares whose sum is the rounded total.
+        """Return the table of integers that is nearest in least squares and has the rounded total.
 
         Cells with equal remainders are rounded up in C order, so the first ones are favoured.
 
@@ -68,7 +68,7 @@ class AbstractTable:
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedTable(AbstractTable):
-    """One released table after a step that makes its cells easier to use and no longer unbiased.
+    """One released table after a step that made its cells non-negative or integers, but biased.
 
     It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
     the true counts, which are private. The biases of cells add up in sums of many cells; take sums,
@@ -109,14 +109,15 @@ class BiasedTable(AbstractTable):
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """Return :meth:`columns` as a dataframe of the library that the records came in.
+        """Return the table as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow.
+        The columns are those of :meth:`columns`. For records in files and remote engines, the
+        result is a pyarrow table.
         """
         return framed(self._arrow(), self.backend)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return :meth:`columns` as a pandas frame.
+        """Return the table as a pandas frame, with the columns of :meth:`columns`.
 
         Raises:
             NotAvailableError: pandas is not installed.
@@ -154,7 +155,7 @@ class BiasedTable(AbstractTable):
 
 
 def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: str) -> BiasedTable:
-    """Return the table after ``step``; ``words`` describe the step in its ``method``."""
+    """Return the table after ``step`` has changed its estimates; ``words`` describe the step."""
     estimate = step(table.estimate)
     estimate.flags.writeable = False
     method = f"{table.method}, then {words}" if isinstance(table, BiasedTable) else words

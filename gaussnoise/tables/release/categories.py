@@ -38,9 +38,9 @@ class Categories(AbstractLoaded):
     """The frequent values of a column. Counts are BIASED upwards by the private selection.
 
     Attributes:
-        column: the column they were found in.
+        column: the column in which the values were found.
         categories: all text or all integers, sorted, so that their order reveals nothing else.
-        counts: the noisy number of rows of each; see :attr:`note`.
+        counts: the noisy number of rows of each category, biased: see :attr:`note`.
         threshold: values with a noisy count below this are not shown.
         standard_deviation: the standard deviation of the noise on each count, in rows.
         rho: the part of the budget spent on noise.
@@ -68,7 +68,7 @@ class Categories(AbstractLoaded):
     _most_bytes = 2**32
 
     def attribute(self, other: str = "other") -> Attribute:
-        """Return an attribute of these categories, with a catch-all for less frequent values.
+        """Return an attribute with these categories, and a catch-all category for all other values.
 
         Args:
             other: label of the catch-all; underscores are added where a category has this name.
@@ -180,7 +180,8 @@ def discover_categories(
             person are ignored. Both columns are read into memory.
         on_formula: the treatment of frequent text that spreadsheets read as a formula, and run,
             when a CSV file with it is opened: text that begins with =, +, -, @, a tab or the end of
-            a line. "drop" leaves it out, however frequent; a schema then has it in its catch-all.
+            a line. "drop" leaves it out, however frequent; a schema then has it in its catch-all
+            category.
         ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
         id: the name of this release in the ledger.
 
@@ -278,7 +279,11 @@ def discover_categories(
 def _found(
     counts: "Mapping[Label, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
-    """Return the values whose noisy count reaches the threshold; OpenDP gets their counts alone."""
+    """Return the frequent values: those whose noisy count reaches the threshold.
+
+    OpenDP, which adds the noise and compares with the threshold, gets the counts without the
+    values. ``record`` is the record of the privacy guarantee, stored with the result.
+    """
     values = list(counts)
     noisy = query.frequent(dict(enumerate(counts.values())))
     shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}

@@ -36,7 +36,10 @@ def in_order(estimate: Array, *, descending: bool) -> Places:
 
 
 def first_of(order: Places, count: int, function: str) -> Places:
-    """Return the first ``count`` indices, or raise ParameterError."""
+    """Return the first ``count`` indices; raise ParameterError unless it is a positive integer.
+
+    ``function`` is the name with which the error message begins.
+    """
     if type(count) is not int or count < 1:
         raise ParameterError(f"{function}: expected a positive number of cells, got {count!r:.50}")
     return order[:count]
@@ -45,7 +48,7 @@ def first_of(order: Places, count: int, function: str) -> Places:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CellList:
-    """Cells of a released table in another order, or some of them, from ``top`` and ``sorted``.
+    """All cells of a released table in sorted order, or some of them: see ``sorted`` and ``top``.
 
     Attributes:
         table: the table that the cells are from.
@@ -107,11 +110,18 @@ class CellList:
         return ConfidenceInterval(np.ravel(low)[self.places], np.ravel(high)[self.places])
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Return tidy columns like the table's; low and high are intervals for each cell alone."""
+        """Return the cells as tidy columns, {name: values}, in the order of this list.
+
+        The columns are those of the table; low and high are bounds of intervals for each cell
+        alone.
+        """
         return self.to_arrow(level).to_pydict()
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
-        """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
+        """Return the cells as a pyarrow table, with the columns of :meth:`columns`.
+
+        The metadata of the table hold the level of the intervals.
+        """
         import pyarrow as pa
 
         cells = zip(*self._cells(), strict=True)
@@ -125,11 +135,14 @@ class CellList:
         return with_level(rows, level, self.private)
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """Return :meth:`columns` as a dataframe of the library that the records came in."""
+        """Return the cells as a dataframe of the library that the records came in.
+
+        The columns are those of :meth:`columns`.
+        """
         return framed(self.to_arrow(level), self.table.backend)
 
     def to_pandas(self, level: float = LEVEL) -> "pd.DataFrame":
-        """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
+        """Return the cells as a pandas frame; ``frame.attrs`` holds the level of the intervals.
 
         Raises:
             NotAvailableError: pandas is not installed.
@@ -147,7 +160,7 @@ class CellList:
         return plot_cells(self, level)
 
     def _cells(self) -> list[tuple[int, ...]]:
-        """Return the indices of each cell along the axes."""
+        """Return, for each cell, its indices along the axes of the table."""
         shape = self.table.estimate.shape
         if not shape:
             return [() for _ in self.places]
@@ -198,7 +211,10 @@ def cells_html(table: "AbstractEstimates", title: str) -> str:
 
 
 def _html(cells: CellList, title: str, count: int) -> str:
-    """Return cells as an HTML table with this heading; ``count`` is the size of the whole table."""
+    """Return cells as an HTML table with the heading ``title``.
+
+    ``count`` is the number of cells of the whole table, for a note on how many cells are not shown.
+    """
     low, high = cells.confidence_interval()
     numbers = (cells.estimate, low, high, cells.standard_deviation)
     return rendered(

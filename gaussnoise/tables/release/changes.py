@@ -64,7 +64,7 @@ _NUMBERS = ("before", "after", "change", "low", "high", "in %")
 
 
 class Change(NamedTuple):
-    """A change, the relative change, and the numbers before and after."""
+    """A change in one cell, absolute and relative, and the numbers before and after."""
 
     change: Cell
     relative: Cell
@@ -78,11 +78,11 @@ class ShownChanges:
     """A table of changes, with its name and the numbers that it compares.
 
     Attributes:
-        table: later minus earlier.
+        table: the changes, numbers of the later release minus those of the earlier one.
         statistic: "count", "mean", "sum" or another kind of number.
-        parts: the names of the table's attributes, with their queries if these are not cells.
+        parts: the names of the table's attributes, each with its queries if these are not cells.
         noun: the plural noun for the counted things.
-        number: the clipped number whose sums or means these are; else None.
+        number: the name of the number whose sums or means these are; None for other statistics.
         over: text after the name of a sum or mean over persons.
         schema: the schema of the earlier release.
     """
@@ -97,7 +97,7 @@ class ShownChanges:
 
     @property
     def title(self) -> tuple[str, ...]:
-        """The parts of the table's name, for names of files."""
+        """The parts of the table's name, from which the names of its files are made."""
         return self.parts if self.number is None else (self._what, *self.parts)
 
     @property
@@ -109,7 +109,7 @@ class ShownChanges:
 
     @property
     def heading(self) -> str:
-        """The name of the table, with the names of attributes that readers see."""
+        """The name of the table, with the headings that readers see in place of attribute names."""
         if self.schema is None:
             return self.name
         parts, own = tuple(map(self.schema.heading, self.parts)), self.number
@@ -122,16 +122,22 @@ class ShownChanges:
 
     @cached_property
     def relative(self) -> ComparisonTable:
-        """The changes divided by the earlier numbers."""
+        """The relative changes: the changes divided by the numbers of the earlier release."""
         return self.table.relative()
 
     def digits(self, deviation: float) -> int:
-        """Return the decimals for a number with this noise; one more for means than for counts."""
+        """Return the number of decimals for a number, given the standard deviation of its noise.
+
+        Means get one decimal more than counts and sums.
+        """
         return digits_of(deviation / 10 if self.statistic == "mean" else deviation)
 
     @property
     def finding(self) -> str:
-        """One sentence, supported by the intervals for all numbers of the table together."""
+        """One sentence: the largest change that is clear of the noise, or that there is none.
+
+        The sentence is supported by intervals that hold for all numbers of the table together.
+        """
         table = self.table
         low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
         certain = (low > 0) | (high < 0)
@@ -158,7 +164,10 @@ class ShownChanges:
         return (f"{group}: {said}" if group else said[0].upper() + said[1:]) + "."
 
     def cells(self, places: Sequence[int]) -> list[Change]:
-        """Return changes and the numbers that they compare, at these indices in C order."""
+        """Return the changes in some cells, each with the two numbers that it compares.
+
+        ``places`` are the indices of the cells in the flattened table (C order).
+        """
         table = self.table
         four = table, self.relative, table.second, table.first
         return list(map(Change, *(cells_of(own, places) for own in four)))
@@ -197,9 +206,10 @@ class ShownChanges:
         return text
 
     def to_arrow(self) -> "pa.Table":
-        """Return tidy rows: before, after, change and change in per cent, with their intervals.
+        """Return the table as tidy rows, one for each cell, in pyarrow.
 
-        The change in per cent is unknown if the number before may be zero.
+        The numbers are before, after, change, and change in per cent, with their intervals. The
+        change in per cent is unknown if the number before may be zero.
         """
         import pyarrow as pa
 
@@ -219,7 +229,7 @@ class ShownChanges:
 
     @property
     def _columns(self) -> dict[str, tuple[str, NDArray[np.float64]]]:
-        """{name: (meaning, numbers)} of the columns in files."""
+        """The columns of numbers in files, as {name: (meaning, numbers)}."""
         found: dict[str, tuple[str, NDArray[np.float64]]] = {}
         tables: dict[str, tuple[str, AbstractEstimates, float]] = {
             "before": ("the number before", self.table.second, 1.0),
@@ -239,7 +249,7 @@ class ShownChanges:
         return found
 
     def record(self, *, rows: bool) -> dict[str, object]:
-        """Return plain data for JSON, with all numbers if ``rows``."""
+        """Return the table as plain data for JSON, with the numbers of all cells if ``rows``."""
         table, found = self.table, dict[str, object]()
         if rows:
             found["rows"] = [
@@ -271,9 +281,11 @@ class ShownChanges:
 
 
 def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownChanges]:
-    """Return tables of changes: of these entries, or of all planned entries that both can answer.
+    """Return the tables of changes for some entries: tables that the releases were asked for.
 
-    An entry with a clipped number has its means and sums, by the other attributes.
+    Without ``of``, these are all planned entries that both releases can answer. An entry with a
+    number that is clipped to an interval gives tables of the number's means and sums, by the other
+    attributes.
 
     Raises:
         ParameterError: unknown attributes, or a table that one of the releases does not have.
@@ -283,7 +295,7 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
         terms = [entry_term(schema, entry) for entry in of]
         entries = [{schema.names[i]: base for i, base in term.items()} for term in terms]
     else:
-        entries = _common(changes)
+        entries = _entries_of_both(changes)
     found: dict[object, ShownChanges] = {}
     for one in (own for entry in entries for own in _tables(changes, entry)):
         # several tables may have the means of the same number
@@ -291,32 +303,40 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
     return list(found.values())
 
 
-def _common(changes: "Changes") -> list[dict[str, AbstractBase]]:
-    """Return the total, and the planned entries of either release that both can answer."""
+def _entries_of_both(changes: "Changes") -> list[dict[str, AbstractBase]]:
+    """Return the planned entries of either release that both releases can answer, and the total.
+
+    An entry is {attribute name: the queries about it}; the total is the empty entry.
+    """
     found: dict[object, dict[str, AbstractBase]] = {(): {}}
-    for schema, term in _terms(changes):
+    for schema, term in _planned_entries(changes):
         entry = {schema.names[i]: base for i, base in term}
-        if _reason(changes, entry) is None:
+        if _why_not_compared(changes, entry) is None:
             found.setdefault(tuple(sorted(entry.items(), key=lambda item: item[0])), entry)
     return list(found.values())
 
 
-def _terms(changes: "Changes") -> Iterator[tuple[Schema, Sequence[tuple[int, AbstractBase]]]]:
-    """Yield the planned entries of both releases, each with its schema."""
+def _planned_entries(
+    changes: "Changes",
+) -> Iterator[tuple[Schema, Sequence[tuple[int, AbstractBase]]]]:
+    """Yield (schema, entry) for every planned entry of both releases.
+
+    Here, an entry is a sequence of (index of an attribute in the schema, the queries about it).
+    """
     for release in (changes.before, changes.after):
         for term in release.plan.domain.terms:
             yield release.plan.schema, term
 
 
 def left_out(changes: "Changes") -> dict[str, str]:
-    """Return {table: why it is not compared} for planned entries of one of the releases.
+    """Return {table name: why it cannot be compared} for planned tables that are left out.
 
-    The names are those that compared tables would have; each occurs once.
+    The names are those that the tables of changes would have; each table occurs once.
     """
     found: dict[frozenset[str], tuple[str, str]] = {}
-    for schema, term in _terms(changes):
+    for schema, term in _planned_entries(changes):
         names = [schema.names[i] for i, _ in term]
-        reason = _reason(changes, names)
+        reason = _why_not_compared(changes, names)
         if reason is None:
             continue
         parts = [term_name(schema, [one]) for one in term]
@@ -332,8 +352,8 @@ def left_out(changes: "Changes") -> dict[str, str]:
     return dict(found.values())
 
 
-def _reason(changes: "Changes", names: Collection[str]) -> str | None:
-    """Return why a table of these attributes cannot be compared; None if it can."""
+def _why_not_compared(changes: "Changes", names: Collection[str]) -> str | None:
+    """Return why tables of these attributes cannot be compared, as text; None if they can."""
     said = [f"{name} {changes.unlike[name]}" for name in names if name in changes.unlike]
     if said:
         return "; ".join(said)
@@ -345,7 +365,11 @@ def _reason(changes: "Changes", names: Collection[str]) -> str | None:
 
 
 def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[ShownChanges]:
-    """Return the tables of one entry."""
+    """Return the tables of changes for one entry, {attribute name: the queries about it}.
+
+    For each number that is clipped to an interval, there is a table of means and a table of sums.
+    Without such numbers, there is one table.
+    """
     names, plan, schema = tuple(entry), changes.after.plan, changes.before.plan.schema
     numbers = [name for name, base in entry.items() if isinstance(base, Clipped)]
     groups = tuple(name for name in names if name not in numbers)
@@ -369,9 +393,10 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
 def changes_text(
     changes: "Changes", found: Sequence[ShownChanges], of: Sequence[Entry] = ()
 ) -> str:
-    """Return the first tables of changes, and a sentence about each other one, in 80 columns.
+    """Return the text that is printed for changes, at most 80 characters wide.
 
-    If ``of`` is empty, tables that cannot be compared are named.
+    The first tables are shown in full, and each further table as one sentence. If ``of`` is empty,
+    the tables that cannot be compared are named, with the reason.
     """
     missing = [f"{name}: {why}" for name, why in ({} if of else left_out(changes)).items()]
     if len(missing) > _MOST_TABLES:
@@ -389,16 +414,16 @@ def changes_text(
 
 
 def population_of_changes(changes: "Changes", of: Sequence[Entry]) -> MeanChanges | None:
-    """Return changes of population means, if they can be computed from both releases.
+    """Return the changes of means of the population, if both releases have such means.
 
-    None if ``of`` asks for other tables.
+    None if they cannot be computed, or if ``of`` names the tables to show.
     """
     both = changes.before, changes.after, changes.unlike
     return None if of or no_changes(*both) else changes_of_means(*both)
 
 
 def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
-    """Return sentences on which rows and values the numbers are about."""
+    """Return sentences that say which rows and values the numbers are about."""
     plan = changes.after.plan
     names = {one.number for one in found}.union(*(one.table.attributes for one in found))
     used = [a for a in plan.schema.attributes if a.name in names]
@@ -448,9 +473,9 @@ def cost_text(changes: "Changes") -> list[str]:
 def changes_record(
     changes: "Changes", found: Sequence[ShownChanges], of: Sequence[Entry] = (), *, rows: bool
 ) -> dict[str, object]:
-    """Return changes as plain data for JSON, with all numbers if ``rows``.
+    """Return changes as plain data for JSON; the numbers of the tables are included if ``rows``.
 
-    If ``of`` is empty, tables that cannot be compared are named.
+    If ``of`` is empty, the tables that cannot be compared are named, with the reason.
     """
     missing = {} if of else left_out(changes)
     means = population_of_changes(changes, of)
@@ -498,7 +523,10 @@ def release_name(release: AbstractRelease) -> str | None:
 
 
 def about_both(changes: "Changes") -> About:
-    """Return lines for readers: one release's if both agree, else "from … to …"."""
+    """Return the lines that describe both releases to readers, such as title and period.
+
+    A line on which both agree is taken as it is; otherwise it is "from … to …".
+    """
     first, second = (one.plan.about.stated for one in (changes.before, changes.after))
     found: dict[str, str] = {}
     for name in {**first, **second}:
@@ -528,9 +556,10 @@ def signed(value: float, digits: int) -> str:
 
 
 def percent(relative: Cell) -> str:
-    """Return a relative change in per cent; a dash if the number before may be zero.
+    """Return a relative change in per cent, as text; a dash if the number before may be zero.
 
-    An impossible estimate, like a fall of more than 100 %, is set to the nearer bound.
+    An impossible estimate, like a fall of more than 100 %, is set to the nearer bound of its
+    interval.
     """
     if not (math.isfinite(relative.low) and math.isfinite(relative.high)):
         return "—"
@@ -539,7 +568,10 @@ def percent(relative: Cell) -> str:
 
 
 def percent_ends(relative: Cell) -> str:
-    """Return the interval of a relative change in per cent; "" if :func:`percent` is a dash."""
+    """Return the interval of a relative change in per cent, as text.
+
+    It is "exact" for a number without noise, and "" if the number before may be zero.
+    """
     if percent(relative) == "—":
         return ""
     digits = digits_of(100 * relative.deviation)
@@ -548,7 +580,10 @@ def percent_ends(relative: Cell) -> str:
 
 
 def _interval(name: str, cell: Cell) -> dict[str, float | None]:
-    """Return a number and the bounds of its interval, for JSON."""
+    """Return a number and the bounds of its interval as {key: value} for JSON.
+
+    The keys are ``name``, and ``name`` followed by ``_low`` and ``_high``.
+    """
     ends = {name: cell.estimate, f"{name}_low": cell.low, f"{name}_high": cell.high}
     return {key: _plain(value) for key, value in ends.items()}
 
@@ -558,7 +593,7 @@ def _plain(value: float) -> float | None:
 
 
 def check_shown(of: object) -> None:
-    """Raise ParameterError unless the requested tables are a list of entries."""
+    """Raise ParameterError unless ``of``, the tables to show, is a list or a tuple."""
     if not isinstance(of, list | tuple):
         raise ParameterError(
             f'difference: expected of to be a list of tables, like [("sex", "age")], got {of!r:.80}'

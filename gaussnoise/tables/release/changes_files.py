@@ -58,7 +58,10 @@ def save_changes(
     of: Sequence[Entry],
     title: str | None,
 ) -> None:
-    """Write the files of :meth:`Changes.save`; ``changes.json`` last."""
+    """Write the tables, texts, page and picture of changes to a new folder.
+
+    ``changes.json``, the record with the checksums of all other files, is written last.
+    """
     found = shown_changes(changes, of)
     plan = changes.before.plan
     check_format(format, plan.schema, [plan.subset(one.table.attributes) for one in found])
@@ -89,7 +92,7 @@ def _statement(
     said: About,
     of: Sequence[Entry],
 ) -> Notes:
-    """Return sentences about changes, under the headings of a method statement."""
+    """Return the method statement of changes: sentences under its standard headings."""
     names = [release_name(one) or "a release" for one in (changes.before, changes.after)]
     missing = {} if of else left_out(changes)
     filled = {
@@ -111,7 +114,7 @@ def _statement(
 def _write(
     folder: Path, found: Sequence[ShownChanges], format: FileFormat, notes: Notes
 ) -> list[dict[str, str]]:
-    """Write the numbers of all tables, and return the names of their files."""
+    """Write the numbers of all tables; return {kind of numbers: file name} for each table."""
     own = FORMATS[format]
     if not own.holds_columns:
         return _write_cubes(folder, found, format, notes)
@@ -135,7 +138,11 @@ def _write(
 def _write_cubes(
     folder: Path, found: Sequence[ShownChanges], format: FileFormat, notes: Notes
 ) -> list[dict[str, str]]:
-    """Write one file for each kind of number, for formats with a single estimate per cell."""
+    """Write one file for each table and kind of numbers, such as the numbers before.
+
+    This is for formats that hold one estimate per cell. It returns {kind: file name} for each
+    table.
+    """
     tables: dict[str, list[AbstractEstimates]] = {
         "before": [one.table.second for one in found],
         "after": [one.table.first for one in found],

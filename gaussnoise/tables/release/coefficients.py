@@ -46,7 +46,7 @@ _ENDS = {  # column heads of the estimate and of the bounds of intervals
 
 
 class Column(NamedTuple):
-    """A column of a design matrix: an indicator of categories times numbers.
+    """A column of a design matrix: the indicator of some categories, multiplied by some numbers.
 
     Attributes:
         cell: the category of each attribute for which the indicator is 1.
@@ -68,25 +68,32 @@ class Column(NamedTuple):
 
 
 class Equations(Protocol):
-    """Estimating equations: their left sides are zero at the coefficients of the counted rows.
+    """The d estimating equations of a model; their solution beta has the d coefficients.
 
-    They are linear in released numbers, so the covariance of their noise is known exactly.
+    Without noise, their left sides are zero at the coefficients of the counted rows. The left sides
+    are linear in released numbers, so the covariance of their noise is known exactly.
     """
 
     def residual(self, beta: Array) -> Array:
-        """Return the left sides of the equations at ``beta``, shape (d,)."""
+        """Return the left sides of the equations at the coefficients ``beta``, shape (d,)."""
         ...
 
     def slope(self, beta: Array) -> Array:
-        """Return the derivatives of the left sides, a column for each coefficient, shape (d, d)."""
+        """Return the derivatives of the left sides of the equations at ``beta``, shape (d, d).
+
+        There is a row for each equation, and a column for each coefficient.
+        """
         ...
 
     def spread(self, beta: Array) -> Array:
-        """Return the covariance of the left sides, shape (d, d)."""
+        """Return the covariance of the left sides of the equations at ``beta``, shape (d, d)."""
         ...
 
     def turned(self, beta: Array, w: Array) -> Array:
-        """Return the gradient of ``w' spread(beta) w`` in beta for a fixed vector w, shape (d,)."""
+        """Return the gradient of ``w' spread(beta) w`` in ``beta``, with w fixed, shape (d,).
+
+        ``spread(beta)`` is the covariance of the left sides of the equations, shape (d, d).
+        """
         ...
 
 
@@ -94,8 +101,8 @@ class CoefficientTest(NamedTuple):
     """A test of the hypothesis that some coefficients are all zero in the population.
 
     Attributes:
-        statistic: the smallest squared distance from the release of coefficients that satisfy the
-            hypothesis.
+        statistic: the smallest squared distance between the release and any coefficients that
+            satisfy the hypothesis.
         degrees: the number of tested coefficients: the degrees of freedom of its χ² distribution.
         p_value: the probability of a statistic of this size or larger if all of them are zero.
 
@@ -140,14 +147,18 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """The distance of coefficients from the release: a quadratic form in their equations."""
+    """The distance between coefficients and those that the released numbers give.
+
+    The squared distance is ``g' V⁺ g``, where g are the left sides of the estimating equations at
+    the coefficients, and V⁺ is the pseudoinverse of the covariance of g.
+    """
 
     equations: Equations
     center: Array  # the coefficients that make the equations zero
 
     @cached_property
     def covariance(self) -> Array:
-        """The covariance of the center, to first order."""
+        """The covariance of the estimated coefficients ``center``, to first order, shape (d, d)."""
         inverse = np.linalg.inv(self.equations.slope(self.center))
         return inverse @ self.equations.spread(self.center) @ inverse.T
 
@@ -157,14 +168,18 @@ class Law:
         return np.asarray(axes * np.sqrt(np.maximum(values, _LEAST * values.max())))
 
     def distance(self, beta: Array) -> tuple[float, Array]:
-        """Return the squared distance of coefficients from the release, and its gradient."""
+        """Return the squared distance of the coefficients from the release, and its gradient."""
         g = self.equations.residual(beta)
         w = scipy.linalg.pinvh(self.equations.spread(beta)) @ g
         gradient = 2 * self.equations.slope(beta).T @ w - self.equations.turned(beta, w)
         return float(g @ w), gradient
 
     def nearest(self, rows: Array, values: Array) -> float:
-        """Return the least squared distance of coefficients with ``rows @ beta = values``."""
+        """Return the smallest squared distance of all coefficients with ``rows @ beta = values``.
+
+        The distance is that of :meth:`distance`, between coefficients beta and the released
+        numbers.
+        """
         root = self._root
         along = rows @ root
         start = np.linalg.lstsq(along, values - rows @ self.center)[0]
@@ -180,7 +195,10 @@ class Law:
         return float(found.fun)
 
     def interval(self, row: Array, z: float) -> tuple[float, float]:
-        """Return the interval of all ``row · beta`` whose least distance is at most z²."""
+        """Return the interval of ``row @ beta`` over all coefficients beta that fit the release.
+
+        Coefficients fit if their squared distance (:meth:`distance`) is at most z².
+        """
         middle, sd = float(row @ self.center), math.sqrt(row @ self.covariance @ row)
         if not sd:
             return middle, middle
@@ -217,7 +235,7 @@ class AbstractCoefficients:
 
     @property
     def _stated(self) -> Array:
-        """The matrix from the coefficients of the equations to the stated coefficients."""
+        """The matrix that turns the solution of the equations into the coefficients."""
         return np.eye(len(self.columns))
 
     @property
@@ -233,7 +251,7 @@ class AbstractCoefficients:
     @property
     @abstractmethod
     def _about(self) -> str:
-        """The model in few words."""
+        """A short description of the model."""
 
     @property
     @abstractmethod
@@ -243,16 +261,16 @@ class AbstractCoefficients:
     @property
     @abstractmethod
     def _fit(self) -> str:
-        """The fit that ``low`` and ``high`` are about, in words."""
+        """The method of the fit in words, such as "least squares"."""
 
     @property
     @abstractmethod
     def _sampling(self) -> str:
-        """A sentence on the intervals for the population, or ""."""
+        """A sentence about the intervals for the population; "" if there is nothing to say."""
 
     @abstractmethod
     def _sampled(self) -> Equations:
-        """Return the equations, with the covariance of noise and sampling together."""
+        """Return the estimating equations, with the covariance of noise and sampling together."""
 
     @property
     def has_population(self) -> bool:
@@ -261,7 +279,10 @@ class AbstractCoefficients:
 
     @cached_property
     def _drawn(self) -> Law:
-        """The coefficients' distance from the release, with the variance of sampling added."""
+        """The distance of coefficients from the release, with the variance of sampling included.
+
+        It gives the intervals for the population from which the rows were drawn.
+        """
         hint = ", or confidence_interval() about the rows that were counted"
         check_sample(self._function, self.weighted, self.rows_per_person, hint)
         return Law(self._sampled(), self.own.center)
@@ -278,8 +299,8 @@ class AbstractCoefficients:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval for each coefficient of the counted rows, not simultaneous.
 
-        It contains a value of the coefficient if, with some values of the others, the equations are
-        near zero by the exact covariance of their noise.
+        The interval of a coefficient contains a value if, with some values of the other
+        coefficients, the equations are near zero by the exact covariance of their noise.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -339,7 +360,7 @@ class AbstractCoefficients:
         return CoefficientTest(statistic, len(own), p_value)
 
     def _tidy(self) -> dict[str, list]:
-        """Return tidy columns, one row for each coefficient."""
+        """Return tidy columns, {name: values}, with one row for each coefficient."""
         low, high = self.confidence_interval()
         found = {
             "coefficient": list(self.columns),
@@ -403,7 +424,7 @@ class AbstractCoefficients:
 
 
 def parts_of(term: str, names: Collection[str]) -> tuple[str, ...]:
-    """Return the attributes of a term like ``"sex:age"``; names themselves may contain colons."""
+    """Return the attribute names in a term like ``"sex:age"``; a name itself may contain colons."""
     if term in names:
         return (term,)
     for name in names:
@@ -439,13 +460,17 @@ def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str 
 
 
 def hidden(values: Array, sd: Array) -> int | None:
-    """Return the index of the number that noise hides most; None if all are clear of zero."""
+    """Return the index of the number that is least clear of zero; None if all are clear of zero.
+
+    A number is clear of zero if it is more than :data:`CLEAR` standard deviations of noise above
+    it.
+    """
     least = int(np.argmin(values - CLEAR * sd))
     return least if values[least] <= CLEAR * sd[least] else None
 
 
 def enough(release: AbstractRelease, value: float, sd: float) -> str:
-    """Return a hint: the budget with which a number would be large enough against its noise."""
+    """Return a hint for an error: the budget with which ``value`` would be clear of its noise."""
     hint = "a release with a larger budget"
     if value > 0:
         hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"
@@ -455,7 +480,10 @@ def enough(release: AbstractRelease, value: float, sd: float) -> str:
 def terms_of(
     release: AbstractRelease, function: str, name: str, on: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Return the attributes of each term of a model of ``name``; the first is the intercept, ()."""
+    """Return the attribute names of each term of a model of ``name``, after checking the terms.
+
+    ``on`` lists the terms as text, like ``"sex:age"``. The result begins with the intercept, ().
+    """
     if not isinstance(on, list | tuple) or not all(isinstance(term, str) for term in on):
         raise ParameterError(
             f"{function}: expected a list of attributes, got {on!r:.80}; hint: "
@@ -485,7 +513,12 @@ def terms_of(
 def indicators(
     attributes: Sequence[str], labels: Labels, numbers: tuple[str, ...] = ()
 ) -> list[Column]:
-    """Return the columns of a term: all combinations of categories, except first categories."""
+    """Return the columns of a design matrix for one term: one for each combination of categories.
+
+    Combinations with the first category of an attribute have no column, so that coefficients
+    compare with the first category. ``numbers`` are the names of the numbers that multiply the
+    indicators.
+    """
     return [
         Column(dict(zip(attributes, (1 + k for k in place), strict=True)), numbers)
         for place in np.ndindex(*(len(labels[a]) - 1 for a in attributes))
@@ -493,7 +526,7 @@ def indicators(
 
 
 def row_of(design: Sequence[Column], cell: Cell, numbers: Mapping[str, float] = {}) -> Array:
-    """Return the values of the design's columns for a row with these categories and numbers."""
+    """Return the row of the design matrix for given categories and numbers, shape (columns,)."""
     return np.array(
         [
             math.prod(numbers[name] for name in own.numbers)
@@ -505,7 +538,10 @@ def row_of(design: Sequence[Column], cell: Cell, numbers: Mapping[str, float] = 
 
 
 def cell_of(labels: Labels, values: Mapping[str, Any], numbers: Collection[str] = ()) -> Cell:
-    """Return {attribute: index of its label}; refuse other attributes or labels."""
+    """Return {attribute: index of its category} for given labels.
+
+    ParameterError is raised if an attribute is missing or unknown, or a label is unknown.
+    """
     known = set(values) == {*labels, *numbers}
     if not known or any(
         not isinstance(values[a], Hashable) or values[a] not in own for a, own in labels.items()
@@ -519,7 +555,7 @@ def cell_of(labels: Labels, values: Mapping[str, Any], numbers: Collection[str] 
 
 
 def labels_of(release: AbstractRelease, names: Iterable[str]) -> Labels:
-    """Return {attribute: its labels}."""
+    """Return {attribute name: its labels} for some attributes of a release."""
     schema = release.plan.schema
     return {a: schema.attributes[schema.names.index(a)].labels for a in names}
 
@@ -531,7 +567,10 @@ def fields_of(
     law: Law,
     stated: Array | None = None,
 ) -> dict[str, Any]:
-    """Return the fields that all models share, without the estimate and the number of rows."""
+    """Return the fields that all models have, {name: value}, without ``estimate`` and ``rows``.
+
+    ``stated`` is the matrix that turns the solution of the equations into the stated coefficients.
+    """
     covariance = law.covariance if stated is None else stated @ law.covariance @ stated.T
     return {
         "columns": tuple(column_name(labels, own) for own in design),
@@ -546,7 +585,7 @@ def fields_of(
 
 
 def check_columns(function: str, columns: Sequence[Column]) -> None:
-    """Refuse a design with more columns than intervals can be computed for in seconds."""
+    """Raise ParameterError if a design has too many columns to compute intervals within seconds."""
     if len(columns) > _MOST_COLUMNS:
         raise ParameterError(
             f"{function}: expected at most {_MOST_COLUMNS} columns, got {len(columns)}; hint: "

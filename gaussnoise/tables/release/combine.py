@@ -44,17 +44,17 @@ def combine(
 ) -> TableRelease:
     r"""Return several releases of one data set as one release.
 
-    It has the least variance of all unbiased linear estimates from these releases.
+    Its numbers have the least variance of all unbiased linear estimates from these releases.
 
     A release is a set of independent measurements, one for each set T of attributes: the part of
     T's table that its margins do not determine, with noise ``N(0, σ² E)``. Releases that measure
-    attributes by the same contrasts have the same E, so generalised least squares weights each
-    measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``. It answers all questions that
-    any of the releases answers: tables, ``contrast``, ``proportions``, ``ask`` and the rest, with
-    exact covariances.
+    attributes by the same contrasts have the same matrix E, so generalised least squares weights
+    each measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``, the sum over releases r.
+    The combined release answers all questions that any of the releases answers: tables,
+    ``contrast``, ``proportions``, ``ask`` and the rest, with exact covariances.
 
     Formal guarantees:
-        * The ρ of all releases add up to the total cost (``rho_charged``), whether they are
+        * The costs ρ of all releases add up to the total cost (``rho_charged``), whether they are
           combined or not.
         * Estimates are unbiased with the stated deviations *if all releases are of the same rows
           and their noises are independent*. A release that is given twice is refused.
@@ -137,7 +137,7 @@ def combine(
     sources = tuple(source for release in listed for source in sources_of(release))
     parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
-    residuals, variances, gaps = _measured(listed, at, strategies)
+    residuals, variances, gaps = _mean_measurements(listed, at, strategies)
     is_tested = same_rows == "tested" and first.person is None
     agreement = _agreement(gaps, schema, sources, first.weight) if is_tested else None
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
@@ -158,7 +158,10 @@ def combine(
 
 
 def _record_of(plan: Any) -> str:
-    """Return what one record of a person is, and in which groups the person has one."""
+    """Return in words what a plan counts or sums for one person, like "the mean of income by sex".
+
+    It is "rows" if a person has no single record.
+    """
     if not plan.per_person:
         return "rows"
     numbers = [f"the {how} of {name}" for name, how in plan.per_person.items()]
@@ -167,7 +170,7 @@ def _record_of(plan: Any) -> str:
 
 
 def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
-    """Return the releases as a list, or raise an error that says how they differ."""
+    """Return the releases as a list; raise ParameterError if they cannot be combined."""
     if not isinstance(releases, list | tuple) or not all(
         isinstance(release, TableRelease) for release in releases
     ):
@@ -186,10 +189,12 @@ def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
     """Return the attributes by which only some of the releases leave out rows.
 
     A row that one release leaves out is in the tables of another, unless both leave it out, or a
-    release with "refuse" shows that there is no such row.
+    release with ``on_outside="refuse"`` shows that there is no such row.
     """
-    fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
-    dropped = {frozenset(_strict(r) - fits if r.on_outside == "drop" else ()) for r in releases}
+    fits = {name for r in releases if r.on_outside == "refuse" for name in _without_catch_all(r)}
+    dropped = {
+        frozenset(_without_catch_all(r) - fits if r.on_outside == "drop" else ()) for r in releases
+    }
     return tuple(sorted(frozenset.union(*dropped))) if len(dropped) > 1 else ()
 
 
@@ -198,7 +203,7 @@ def check_together(
     releases: Sequence[TableRelease],
     may_differ: Sequence[str] = (),
 ) -> None:
-    """Raise ParameterError if releases cannot be used together.
+    """Raise ParameterError if releases count other records, or if they have noise in common.
 
     Args:
         function: the name at the beginning of error messages.
@@ -236,7 +241,7 @@ _ARGUMENTS = {  # arguments of plan() that must agree between releases
 
 
 def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
-    """Return {property: the values of all releases} for properties in which they differ."""
+    """Return {property: the different values} for the properties in which the releases differ."""
     plans = [release.plan for release in releases]
     listed = {
         "neighbouring relation": {plan.neighbors for plan in plans},
@@ -257,14 +262,14 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
     }
 
 
-def _strict(release: TableRelease) -> set[str]:
-    """Return the attributes in a release's tables that have no catch-all."""
+def _without_catch_all(release: TableRelease) -> set[str]:
+    """Return the attributes in a release's tables that have no category for all other values."""
     used = {name for marginal in release for name in marginal}
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
 def _check_attributes(releases: Sequence[TableRelease]) -> None:
-    """Raise ParameterError if attributes of the same name count or sum differently."""
+    """Raise ParameterError if two releases define an attribute of the same name differently."""
     known: dict[str, Attribute] = {}
     for attribute in itertools.chain(*(release.plan.schema.attributes for release in releases)):
         name = attribute.name
@@ -284,7 +289,10 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
 def _domain(
     releases: Sequence[TableRelease], schema: Schema, at: Mapping[str, int]
 ) -> AbstractTables:
-    """Return the queries of all releases, each once."""
+    """Return one workload with the queries of all releases, each query once.
+
+    ``at`` has the index of each attribute in ``schema``, the schema of the combined release.
+    """
     terms = dict.fromkeys(
         tuple(sorted((at[release.plan.schema.names[i]], base) for i, base in term))
         for release in releases
@@ -297,7 +305,10 @@ def _domain(
 
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
-    """Return the strategy that measured each attribute, which must be the same in all releases."""
+    """Return the strategy (the contrasts) that measured each attribute of ``schema``.
+
+    NotAvailableError is raised if the strategies of two releases differ.
+    """
     strategies: dict[str, AbstractStrategy] = {}
     for release in releases:
         used = {name for marginal in release for name in marginal}
@@ -319,20 +330,24 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 
 
 class _Gap(NamedTuple):
-    """The difference of a release from the mean of those before it, for one attribute set."""
+    """The difference of a release from the mean of the earlier ones, for one attribute set.
+
+    ``chi_squared`` is the squared length of the difference, in standard deviations of its noise.
+    """
 
     subset: Subset
     chi_squared: float
     degrees_of_freedom: int
 
 
-def _measured(
+def _mean_measurements(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
-    """Return the mean measurement of every set of attributes, its variance, and gaps.
+    """Return {attribute set: its mean measurement}, {attribute set: its variance}, and gaps.
 
-    The mean is weighted by precision; public tables have variance zero. Each gap compares a
-    measurement with the mean of those before it, so that gaps are independent.
+    A measurement is the part of a table that its margins do not determine, with noise. The mean
+    over the releases is weighted by precision; public tables are exact and have no variance here.
+    Each gap compares a measurement with the mean of those before it, so that gaps are independent.
     """
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
@@ -370,7 +385,10 @@ def _measured(
 def _agreement(
     gaps: Sequence[_Gap], schema: Schema, sources: Sequence[Source], weight: Weight | None
 ) -> Agreement:
-    """Return the test whether gaps are only noise; raise ParameterError if they are not."""
+    """Return the result of the test whether the gaps between releases are only noise.
+
+    ParameterError is raised if the gaps are larger than noise.
+    """
     if len({source.unit for source in sources}) > 1:  # numbers are rounded to different multiples
         clipped = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]
@@ -389,7 +407,7 @@ def _agreement(
 
 
 def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> Array:
-    """Return the table of S, computed from the measurements of its subsets."""
+    """Return the table of the attribute set S: the sum of the measurements of all subsets of S."""
     table = np.zeros([query.strategies[i].size for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -399,7 +417,10 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
 
 
 def sources_of(release: TableRelease) -> tuple[Source, ...]:
-    """Return a :class:`Source` for the release, or for each release that it combines."""
+    """Return a short description (identifier, cost, tables) of each release that this one combines.
+
+    If it combines no others, there is one description, of the release itself.
+    """
     plan: Any = release.plan
     if isinstance(plan, MergedPlan):
         return plan.sources

@@ -74,7 +74,7 @@ def save_combined(
     format: FileFormat,
     verifier: bool = False,
 ) -> None:
-    """Write a combined release to a new directory, with the releases that it is combined from."""
+    """Write a combined release to a new folder, together with the releases that it combines."""
     plan: Any = release.plan
     check_format(format, plan.schema, plan.tables.subsets)
     check_parent(Path(directory), "save")
@@ -97,7 +97,10 @@ def save_combined(
 
 
 def _write_sources(plan: MergedPlan, folder: Path, format: FileFormat) -> list[str]:
-    """Write the releases that were combined; one with files is copied, and checked after that."""
+    """Write the releases that were combined to ``releases/``, and return their folders' names.
+
+    A release that was read from files is copied; the copy is then read and checked.
+    """
     (folder / "releases").mkdir()
     places = []
     for k, source in enumerate(plan.releases, 1):
@@ -114,7 +117,7 @@ def _write_sources(plan: MergedPlan, folder: Path, format: FileFormat) -> list[s
 
 
 def _texts(release: TableRelease, places: Sequence[str], notes: Notes) -> dict[str, str]:
-    """Return {name: content} of the text files."""
+    """Return {name: content} of the text files of a combined release."""
     plan: Any = release.plan
     summary = printable(combined_text(release, places)) + "\n"
     return {"summary.txt": summary, **texts_of(attributes_of(plan), notes, plan.about)}
@@ -127,7 +130,10 @@ def _record(
     answers: Mapping[int, str],
     files: Mapping[str, str],
 ) -> dict[str, object]:
-    """Return the record for machines and auditors; the tables are in the folder already."""
+    """Return the content of ``release.json``, the record of a combined release.
+
+    The tables are in the folder already; ``answers`` and ``files`` list further files.
+    """
     plan: Any = release.plan
     sources = [
         {
@@ -209,7 +215,11 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
 def _disagreement(
     release: TableRelease, tables: Any, places: Sequence[str], record: Mapping[str, Any]
 ) -> str | None:
-    """Return the first disagreement with the releases, in words; None if all agrees."""
+    """Return in words where a stored combination differs from its releases; None if it does not.
+
+    Tables, texts, answers and ``record`` are computed again from the releases; the first difference
+    is returned.
+    """
     plan, folder = release.plan, tables.folder
     if record["agreement"] is not None and len(places) > 2:  # tested pair by pair
         chi_squared, free = (record["agreement"][name] for name in Agreement._fields[:2])
@@ -230,13 +240,13 @@ def _disagreement(
 
 
 def title_of(release: AbstractRelease) -> str | None:
-    """Return the title in the plan of a release."""
+    """Return the title of a release, as its plan states it; None if it has no title."""
     plan: Plan = release.plan
     return plan.about.title
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
-    """Return text on the test whether releases are of the same rows."""
+    """Return the result of the test that combined releases are of the same rows, in words."""
     if agreement is None:
         said = "Whether the releases are of the same rows was not tested"
         if person is not None:
@@ -250,7 +260,7 @@ def agreement_text(agreement: Agreement | None, person: str | None) -> str:
 
 
 def _statement(release: TableRelease, places: Sequence[str], said: About) -> Notes:
-    """Return sentences about the tables, under the headings of a method statement."""
+    """Return the method statement of a combined release: sentences under its standard headings."""
     plan: Any = release.plan
     facts = Facts(
         whole="combination",
@@ -316,7 +326,7 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
 
 
 def _accuracy(release: TableRelease) -> Iterator[str]:
-    """Yield lines on the accuracy of tables, like those of a plan."""
+    """Yield the lines of a text table with the accuracy of each released table."""
     shown = list(release)[:_MOST_LINES]
     names = [marginal_name(marginal) for marginal in shown]
     width = max(len("table"), *map(len, names))

@@ -49,8 +49,9 @@ class ComparisonTable(AbstractEstimates):
         names: names for the first and the second table.
         first: the table that is compared.
         second: the table that is subtracted, or divided by.
-        covariance: covariance of each cell's two estimates, to first order; 0 for two releases.
-        others: {attribute: catch-all}; pictures choose their scale without these cells.
+        covariance: the covariance of the two estimates of a cell, to first order; 0 if the tables
+            are of two releases.
+        others: {attribute: catch-all category}; pictures choose their scale without these cells.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
@@ -82,7 +83,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def in_others(self) -> NDArray[np.bool_]:
-        """Where cells are those of a catch-all, in the shape of ``estimate``."""
+        """True for cells of a catch-all category (all other values); shaped like ``estimate``."""
         found = np.zeros(self.estimate.shape, dtype=bool)
         for axis, (name, labels) in enumerate(zip(self.attributes, self.labels, strict=True)):
             own = np.array([label == self.others.get(name) for label in labels])
@@ -103,7 +104,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def how(self) -> str:
-        """Whether the intervals are exact or to first order, with the source of the method."""
+        """A text that says whether intervals are exact or to first order, with its source."""
         linear = self.first.is_linear and self.second.is_linear
         if self.kind == "difference":
             return "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
@@ -115,10 +116,10 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The p-value of the test of no difference: how often noise alone makes one as large.
+        """The p-value of each cell: how often noise alone makes a difference as large.
 
-        It has the shape of ``estimate``, tests each cell alone, and is as exact as the intervals.
-        It is about the rows, not about a population of which they are a sample.
+        The array has the shape of ``estimate``. Each cell is tested alone; the test is exact where
+        the intervals are. It is about the rows, not about a population of which they are a sample.
         """
         change = replace(self, kind="difference")._compared(quantile(LEVEL))
         size = np.abs(change.estimate)
@@ -133,11 +134,11 @@ class ComparisonTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for each number alone, or for all of this table together (Šidák 1967).
+        """Return intervals for each cell alone, or for all cells together (Šidák 1967).
 
-        They are cut to the values that the true numbers can have, and contain the estimate unless
-        noise moved it outside these values. If a divisor may be zero, they are infinite, or contain
-        all these values.
+        Intervals are cut to the values that the true numbers can have, and contain the estimate
+        unless noise moved it outside these values. If a divisor may be zero, an interval is
+        infinite, or contains all values that the true number can have.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -151,12 +152,12 @@ class ComparisonTable(AbstractEstimates):
         return ConfidenceInterval(np.fmin(low, nearest), np.fmax(high, nearest))
 
     def as_ratio(self) -> "ComparisonTable":
-        """Return the cells of the first table divided by those of the second."""
-        return _finished(replace(self, kind="ratio"))
+        """Return the comparison as ratios: the first table's cells divided by the second's."""
+        return _computed(replace(self, kind="ratio"))
 
     def relative(self) -> "ComparisonTable":
-        """Return the differences divided by the cells of the second table: 0.1 means 10 % more."""
-        return _finished(replace(self, kind="relative"))
+        """Return the comparison as relative changes: 0.1 means 10 % more than the second table."""
+        return _computed(replace(self, kind="relative"))
 
     def at(self, places: Sequence[Place]) -> Function:
         both = side_by_side(self.first.at(places), self.second.at(places))
@@ -171,7 +172,7 @@ class ComparisonTable(AbstractEstimates):
         return both.then(values)
 
     def _compared(self, z: float) -> Ratios:
-        """Return estimates, standard deviations, and intervals of ± z standard deviations."""
+        """Return the compared numbers, with intervals of ``z`` standard deviations to each side."""
         one, two = self.first, self.second
         if self.kind == "difference":
             first, second = (
@@ -205,8 +206,12 @@ def compared(
     covariance: Array,
     others: Mapping[str, str] | None = None,
 ) -> ComparisonTable:
-    """Return the comparison of two tables over the same cells."""
-    return _finished(
+    """Return a table that compares each cell of ``first`` with the same cell of ``second``.
+
+    ``covariance`` is that of the two estimates of each cell; ``names`` are names for the two
+    tables.
+    """
+    return _computed(
         ComparisonTable(
             attributes=first.attributes,
             labels=first.labels,
@@ -224,8 +229,8 @@ def compared(
     )
 
 
-def _finished(table: ComparisonTable) -> ComparisonTable:
-    """Return a comparison with estimates and standard deviations computed for its kind."""
+def _computed(table: ComparisonTable) -> ComparisonTable:
+    """Return the comparison with its estimates and standard deviations computed anew."""
     found = table._compared(quantile(LEVEL))
     return replace(
         table,
@@ -237,7 +242,7 @@ def _finished(table: ComparisonTable) -> ComparisonTable:
 def labels_compared(
     table: AbstractEstimates, kind: Kind, attribute: str, first: Category, second: Category
 ) -> ComparisonTable:
-    """Return the cells of one label of an attribute compared with those of another."""
+    """Return the cells of one label of an attribute compared with the cells of another label."""
     if attribute not in table.attributes:
         raise ParameterError(
             f"{kind}: expected an attribute of the table, "
@@ -263,7 +268,10 @@ def labels_compared(
 
 
 def paired_covariance(one: AbstractEstimates, two: AbstractEstimates) -> Array:
-    """Return the covariance of each cell of a table with the same cell of the other table."""
+    """Return the covariance of each cell of a table with the same cell of another table.
+
+    The result has the shape of the tables.
+    """
     size = one.estimate.size
     covariance = np.zeros(size)
     for start in range(0, size, _AT_ONCE):

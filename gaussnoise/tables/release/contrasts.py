@@ -19,7 +19,7 @@ Weights = Mapping[Names, ArrayLike]
 
 
 def cell(release: AbstractRelease, /, **labels: Category) -> "Weights":
-    """Return the weights of one cell for :func:`contrast`: ``release.cell(sex="F", age="18-64")``.
+    """Return the weights that select one cell: ``release.contrast(release.cell(sex="F"))``.
 
     Raises:
         ParameterError: an unknown attribute or label.
@@ -40,16 +40,14 @@ def cell(release: AbstractRelease, /, **labels: Category) -> "Weights":
 
 
 def contrast(release: AbstractRelease, weights: "Weights") -> Contrast:
-    """Return a linear combination of cells of one or several tables.
-
-    Its standard deviation is exact.
+    """Return a linear combination of cells of released tables, and its standard deviation.
 
     Args:
         release: the release that is asked.
-        weights: for each marginal, an array shaped like its table.
+        weights: {attribute names: array of the weights of all cells of their table}.
 
     Returns:
-        The estimate and its standard deviation, which includes correlations between tables.
+        The estimate and its exact standard deviation, which includes correlations between tables.
 
     Raises:
         ParameterError: an unknown marginal or a wrong shape.
@@ -90,9 +88,8 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
     estimates, shares = np.zeros((2, len(combinations)))
     pulled: dict[Subset, Array] = {}  # {T: a row of weights for each combination}
     sizes: dict[Subset, Array] = {}  # norms of the same arrays, for the absolute weights
-    asked: dict[
-        Names, tuple[Array, list[int], Subset, list[Subset]]
-    ] = {}  # {names: what weights need}
+    # {attribute names: (table, order of its axes, attribute set S, measured subsets of S)}
+    asked: dict[Names, tuple[Array, list[int], Subset, list[Subset]]] = {}
     for row, weights in enumerate(combinations):
         for names, given in weights.items():
             if names not in asked:
@@ -133,7 +130,7 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
 
 
 def _weights(names: Names, given: object) -> Array:
-    """Return the weights of a contrast for one table as an array, or raise ParameterError."""
+    """Return the weights of a table's cells as an array; raise ParameterError if not an array."""
     try:
         if not isinstance(given, Mapping):
             return np.asarray(given, dtype=np.float64)

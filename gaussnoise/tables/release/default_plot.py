@@ -40,7 +40,7 @@ _MOST_GROUPS = 20  # most CDFs in a picture
 
 
 def plot_table(table: AbstractEstimates, level: float) -> "Figure":
-    """Return the picture of :meth:`AbstractEstimates.plot`."""
+    """Return the default picture of a table; its kind depends on the kind and size of the table."""
     if isinstance(table, ProportionTable):
         if table.steps is not None:
             return _cdfs(table, level)
@@ -63,7 +63,7 @@ def plot_table(table: AbstractEstimates, level: float) -> "Figure":
 
 
 def plot_cells(cells: CellList, level: float) -> "Figure":
-    """Return the picture of :meth:`CellList.plot`."""
+    """Return a picture of some cells: a dot and its interval for each, from top to bottom."""
     if len(cells) > _MOST_DOTS:
         raise ParameterError(
             f"plot: expected at most {_MOST_DOTS} cells, got {len(cells)}; hint: top(), or the "
@@ -73,7 +73,7 @@ def plot_cells(cells: CellList, level: float) -> "Figure":
 
 
 def _dots(table: AbstractEstimates, level: float) -> "Figure":
-    """Draw all cells with their names; of a large table, the largest and the smallest cells."""
+    """Draw every cell as a dot with its name; of a large table, the largest and smallest cells."""
     size = table.estimate.size
     if size <= _MOST_DOTS:
         return _rows(CellList(table, np.arange(size)), level, "")
@@ -89,7 +89,11 @@ def _dots(table: AbstractEstimates, level: float) -> "Figure":
 def _rows(
     cells: CellList, level: float, which: str, gap: tuple[int, str] | None = None
 ) -> "Figure":
-    """Draw dots with intervals, one below the other; ``gap`` marks where cells are left out."""
+    """Draw cells as dots with intervals, one below the other.
+
+    ``which`` says in the title which cells these are. ``gap`` is (row, text) of an empty row where
+    cells are left out.
+    """
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
@@ -106,23 +110,23 @@ def _rows(
     figure = new_figure(7.5, dotted_height(len(names)))
     axes = figure.subplots()
     dotted_rows(axes, names, *numbers, aside=aside)
-    _name(axes, table, level, which)
+    _write_titles(axes, table, level, which)
     if missing:
         axes.set_xlabel(f"{axes.get_xlabel()}\n{label_text(left_off(missing), 100)}")
     return figure
 
 
-def _name(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
-    """Write titles that name the numbers, and explain their intervals."""
+def _write_titles(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
+    """Write the axis title and the title, which name the numbers and explain their intervals."""
     share = isinstance(table, ProportionTable)
     what = "share" if share else counted_text(table)
     if isinstance(table, ComparisonTable):
         what = f"{table.kind} of {' and '.join(table.names)}"
     axes.set_xlabel(f"{what}, with {level_text(level)} intervals, each alone")
-    _entitle(axes, table, which)
+    _write_title(axes, table, which)
 
 
-def _entitle(axes: "Axes", table: AbstractEstimates, which: str) -> None:
+def _write_title(axes: "Axes", table: AbstractEstimates, which: str) -> None:
     if isinstance(table, ProportionTable):
         own = [name for name in table.attributes if name not in table.given] or table.attributes
         title = " × ".join(map(label_text, own)) or "total"
@@ -147,12 +151,15 @@ def _band(table: QueryTable, level: float) -> "Figure":
     axes.set_xticks(places[::step], labels, rotation=30, ha="right", fontsize="small")
     axes.set_ylabel(f"answer and {level_text(level)} interval, each alone")
     axes.set_xlabel(f"{label_text(table.headings[0])} (one label in {step})")
-    _entitle(axes, table, "")
+    _write_title(axes, table, "")
     return figure
 
 
 def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[Array], Array]]:
-    """Return names of groups, names of parts, and a function that gives one row per group."""
+    """Return names of groups, names of the parts of a group, and a function that arranges an array.
+
+    The function turns an array with the axes of the table into one with a row for each group.
+    """
     axes = [table.attributes.index(name) for name in table.given]
     rest = [k for k in range(len(table.attributes)) if k not in axes]
 
@@ -169,7 +176,7 @@ def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[A
 
 
 def _shares(table: ProportionTable, level: float) -> "Figure":
-    """Draw shares side by side, one colour per group; of many, the largest and the smallest."""
+    """Draw shares with one colour for each group; if there are too many, draw cells as dots."""
     groups, parts, rows = _by_group(table)
     if len(groups) > _MOST_SERIES or not 0 < len(parts) <= _MOST_POSITIONS:
         return _dots(table, level)
@@ -188,12 +195,12 @@ def _shares(table: ProportionTable, level: float) -> "Figure":
     axes.set_ylabel(f"share and {level_text(level)} interval, each alone")
     axes.legend(title=" / ".join(map(label_text, table.given)), fontsize="small",
                 loc="upper left", bbox_to_anchor=(1, 1))  # fmt: skip
-    _entitle(axes, table, "")
+    _write_title(axes, table, "")
     return figure
 
 
 def _cdfs(table: ProportionTable, level: float) -> "Figure":
-    """Draw cumulative shares as steps, with bands that hold for all steps together."""
+    """Draw the cumulative shares of each group as steps, with bands for all steps together."""
     groups, _, rows = _by_group(table)
     if len(groups) > _MOST_GROUPS:
         raise ParameterError(
@@ -208,7 +215,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
     figure = new_figure(8, 4.6)
     axes = figure.subplots()
     for k, name in enumerate(groups):
-        x, y, a, b = (_stepped(v[known]) for v in (ends, estimate[k], low[k], high[k]))
+        x, y, a, b = (_last_repeated(v[known]) for v in (ends, estimate[k], low[k], high[k]))
         x[-1] += (x[-1] - x[0]) / max(len(x) - 2, 1) if len(x) > 2 else 1.0
         axes.fill_between(x, a, b, step="post", color=f"C{k % 10}", alpha=0.25, lw=0)
         axes.step(x, y, where="post", color=f"C{k % 10}", lw=1.4, label=label_text(name))
@@ -217,13 +224,13 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
     axes.set_ylabel(f"share; {level_text(level)} bands, all together")
     if table.given:
         axes.legend(title=" / ".join(map(label_text, table.given)), fontsize="small")
-    _name_places(axes, table, ends)
-    _entitle(axes, table, "")
+    _write_steps(axes, table, ends)
+    _write_title(axes, table, "")
     return figure
 
 
-def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
-    """Write labels on an axis on which steps have no numbers but only an order."""
+def _write_steps(axes: "Axes", table: ProportionTable, ends: Array) -> None:
+    """Write the labels of the steps on the axis, if the steps are not numbers but only ordered."""
     labels = table.labels[-1]
     if all(isinstance(name, str) for name in labels) and ends.tolist() == list(range(len(labels))):
         step = math.ceil(len(labels) / 12)
@@ -231,6 +238,6 @@ def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
         axes.set_xticks(ends[::step], names, rotation=30, ha="right", fontsize="small")
 
 
-def _stepped(values: Array) -> Array:
-    """Return the values with the last one repeated, so that the last step has a length."""
+def _last_repeated(values: Array) -> Array:
+    """Return the values with the last one repeated, so that the last step of a plot has a width."""
     return np.append(values, values[-1])

@@ -110,7 +110,7 @@ class Changes(PickledByArguments):
     """Changes from one release to another, safe to publish if both releases are.
 
     ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. Its
-    ``as_ratio()`` is later over earlier, its ``relative()`` the relative change; its
+    ``as_ratio()`` is later over earlier, its ``relative()`` the relative change. Its methods
     ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
     the tables that both releases have.
 
@@ -141,9 +141,9 @@ class Changes(PickledByArguments):
 
     @property
     def rho_charged(self) -> float | None:
-        """The cost of both releases together, for a person whose rows are in both.
+        """The cost ρ of both releases together, for a person whose rows are in both.
 
-        None if they protect different things, so that their costs do not add up.
+        It is None if the releases protect different things, so that their costs do not add up.
         """
         if protected(self.before.plan) != protected(self.after.plan):
             return None
@@ -152,16 +152,19 @@ class Changes(PickledByArguments):
 
     @cached_property
     def unlike(self) -> Mapping[str, str]:
-        """{attribute or level: how it differs between the releases}."""
+        """The attributes that differ between the two releases, as {name: how they differ}.
+
+        A level (a coarser grouping of categories) that differs is named too.
+        """
         later = {attribute.name: attribute for attribute in self.after.plan.schema.attributes}
         both = [(a, later[a.name]) for a in self.before.plan.schema.attributes if a.name in later]
         return {name: how for a, b in both for name, how in unlike(a, b).items()}
 
     @cached_property
     def left_out_by(self) -> Sequence[str]:
-        """The attributes and rules that leave rows out of one of the releases only.
+        """The attributes and rules by which only one of the two releases leaves out rows.
 
-        If there are any, it was assumed that all rows fit them: see :func:`difference`.
+        If there are any, it was assumed that all rows have valid values: see :func:`difference`.
         """
         return left_out_unlike(self.before, self.after)
 
@@ -178,7 +181,10 @@ class Changes(PickledByArguments):
         return self._change(self.before[names], self.after[names])
 
     def _change(self, before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:
-        """Return the change of each cell; the noises of both releases are independent."""
+        """Return the change of each cell, later minus earlier.
+
+        The noises of both releases are independent, so the covariance of both numbers is zero.
+        """
         zeros = np.broadcast_to(0.0, after.estimate.shape)
         others = {
             a.name: a.other for a in self.before.plan.schema.attributes if a.other is not None
@@ -186,7 +192,7 @@ class Changes(PickledByArguments):
         return compared("difference", ("after", "before"), after, before, zeros, others)
 
     def _check(self, *asked: object) -> None:
-        """Refuse requests that name an attribute that differs between the releases."""
+        """Raise ParameterError if a request names an attribute that differs between releases."""
         for name, how in self.unlike.items():
             if any(_mentions(one, name) for one in asked):
                 raise ParameterError(
@@ -194,36 +200,36 @@ class Changes(PickledByArguments):
                     f"{name!r}, which {how}; hint: tables without it can be compared"
                 )
 
-    def _asked(self, entry: Entry) -> Entry:
-        """Return an entry with explicit bases, which are then the same for both releases."""
+    def _with_queries(self, entry: Entry) -> Entry:
+        """Return an entry with all queries written out, which both releases then answer."""
         self._check(entry)
         schema = self.before.plan.schema
         return {schema.names[i]: base for i, base in entry_term(schema, entry).items()}
 
     def answers(self, entry: Entry) -> ComparisonTable:
-        """Return changes of answers, as :meth:`TableRelease.answers` gives them."""
-        asked = self._asked(entry)
+        """Return a table of the changes of the answers to one workload entry."""
+        asked = self._with_queries(entry)
         return self._change(self.before.answers(asked), self.after.answers(asked))
 
     def sums(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return changes of sums of a clipped number within groups."""
+        """Return a table of the changes of sums of the number ``name`` in the groups ``given``."""
         self._check(name, given)
         return self._change(self.before.sums(name, given), self.after.sums(name, given))
 
     def means(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return changes of means of a clipped number within groups."""
+        """Return a table of the changes of means of the number ``name`` in the groups ``given``."""
         self._check(name, given)
         return self._change(self.before.means(name, given), self.after.means(name, given))
 
     def proportions(self, names: Entry, given: Entry = ()) -> ComparisonTable:
-        """Return changes of shares: counts divided by the counts of their groups."""
+        """Return a table of the changes of shares: counts divided by the counts of their groups."""
         self._check(names, given)
         return self._change(
             self.before.proportions(names, given), self.after.proportions(names, given)
         )
 
     def cdf(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return changes of cumulative shares of an attribute within groups."""
+        """Return a table of the changes of an attribute's cumulative shares, within groups."""
         self._check(name, given)
         return self._change(self.before.cdf(name, given), self.after.cdf(name, given))
 
@@ -231,7 +237,7 @@ class Changes(PickledByArguments):
         """Return the change of a linear combination of cells, with its exact standard deviation.
 
         Args:
-            weights: as for :meth:`TableRelease.contrast`.
+            weights: {attribute names: array of the weights of all cells of their table}.
         """
         self._check(weights)
         earlier, later = self.before.contrast(weights), self.after.contrast(weights)
@@ -266,7 +272,7 @@ class Changes(PickledByArguments):
 
         Args:
             directory: a new directory, which appears only when it is complete.
-            format: of the files, as in :meth:`TableRelease.save`.
+            format: the format of the files, as in :meth:`TableRelease.save`.
             of: the tables, like ``[("sex", "age")]``; if left out, the number of rows and all that
                 one of the releases was asked for and both can answer. A table with a clipped number
                 has its means and sums.
@@ -310,7 +316,7 @@ class Changes(PickledByArguments):
 
 
 def _mentions(asked: object, name: str) -> bool:
-    """Return whether ``name`` occurs in a request, alone or in lists, tuples and mappings."""
+    """Return whether ``name`` occurs in a request, also inside of lists, tuples and mappings."""
     if isinstance(asked, str):
         return asked == name
     if isinstance(asked, Mapping):

@@ -33,7 +33,7 @@ _CLOSE, _FEWEST = 0.8, 5  # words less similar, or shorter, are not taken for ty
 
 
 def is_typo(word: str, other: str) -> bool:
-    """Return whether two words are the same, up to plural, case and typing errors."""
+    """Return whether two words are the same word, apart from plural, case and typing errors."""
     word, other = word.casefold(), other.casefold()
     if word in (other, f"{other}s"):
         return True
@@ -50,7 +50,7 @@ def is_kept(text: str, other: str) -> bool | None:
     (a mean in place of a median), counts as one that lacks words.
 
     Args:
-        text: the text, in the words of the suggestion for ticks.
+        text: the original question, with the word "tick" for periods if the suggestion has it.
         other: the suggested question.
     """
     if is_reversed(text, other):
@@ -81,10 +81,10 @@ def is_kept(text: str, other: str) -> bool | None:
 
 
 def turns_round(word: str) -> bool:
-    """Return whether a word alone reverses the question that contains it."""
+    """Return whether a word, like "not", reverses the meaning of a question that contains it."""
     return _REVERSED.fullmatch(word) is not None
 
 
 def is_reversed(text: str, other: str) -> bool:
-    """Return whether a text has more words that reverse a question than another text."""
+    """Return whether ``text`` has more words than ``other`` that reverse a meaning, like "not"."""
     return len(_REVERSED.findall(text)) > len(_REVERSED.findall(other))

@@ -64,7 +64,10 @@ BRIEF = {"count": "0.0", "mean": "0.00", "low": "0.00", "high": "0.00"}  # numbe
 
 
 def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None:
-    """Refuse a format that is unknown, or that cannot hold tables of these attributes."""
+    """Raise ParameterError if a format is unknown, or cannot hold the tables.
+
+    ``subsets`` are the tables, each as the indices of its attributes in ``schema``.
+    """
     if format not in get_args(FileFormat):
         known = " or ".join(f'"{name}"' for name in FORMATS)
         raise ParameterError(f"save: expected format {known}, got {format!r}")
@@ -93,7 +96,7 @@ def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None
 
 @contextlib.contextmanager
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a scratch directory that finally becomes ``directory``, or is deleted on failure."""
+    """Yield a scratch folder that is renamed to ``directory`` at the end, or deleted on failure."""
     target = Path(directory)
     try:
         with aside(target) as scratch:
@@ -113,7 +116,10 @@ class _CallbackError(BaseException):
 
 @contextlib.contextmanager
 def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None]:
-    """Yield ``progress``; an error of the user's callback is raised again after the block."""
+    """Yield ``progress``, wrapped so that its own errors pass through unchanged.
+
+    An error of a callback is raised again after the block, and is not taken for a failure to write.
+    """
 
     def call(done: int, total: int) -> None:
         try:
@@ -145,11 +151,16 @@ def save_release(
             for S in release.plan.tables.subsets:
                 writer.write(S, release.tables[S])
         document = replace(document, texts={**document.texts, **copied(verifier)})
-        write_document(document, replace(release, tables=writer.tables), folder, _drawn(release))
+        write_document(
+            document, replace(release, tables=writer.tables), folder, _software_entries(release)
+        )
 
 
-def _drawn(release: AbstractRelease) -> dict[str, object]:
-    """Return the entries of a stored release's record on the software that drew its noise."""
+def _software_entries(release: AbstractRelease) -> dict[str, object]:
+    """Return the record's entries on the software that drew the noise of a release read from files.
+
+    They are empty for a release that was not read from files.
+    """
     if not isinstance(release.tables, StoredTables):
         return {}
     record = read_json(release.tables.folder / "release.json")
@@ -157,7 +168,10 @@ def _drawn(release: AbstractRelease) -> dict[str, object]:
 
 
 def copied(verifier: bool) -> dict[str, str]:
-    """Return the files that check a folder, by name, if they are to be copied into the folder."""
+    """Return {path: content} of the verifier's programs, to be copied into a folder.
+
+    Empty unless ``verifier`` is true.
+    """
     own = sorted((Path(__file__).parents[2] / "verifier").glob("[!_]*.py")) if verifier else []
     return {f"verifier/{path.name}": path.read_text(encoding="utf-8") for path in own}
 
@@ -169,7 +183,10 @@ def writer_of(
     notes: Notes,
     answers: Mapping[int, str],
 ) -> AbstractTableWriter:
-    """Return a writer of the tables of a release, which will also get these answers."""
+    """Return a writer of the tables of a release to files.
+
+    ``answers`` says which workload entries will have their answers written too.
+    """
     plan, later = release.plan, answered(release, answers)
     subsets = plan.tables.subsets
     return table_writer(folder, plan.schema, subsets, release.deviation, format, notes, later)
@@ -181,8 +198,8 @@ class Document:
 
     Attributes:
         record: ``release.json`` without the locations of tables and the digests of files.
-        marginals: the entry of every table in the record, without its location.
-        measurements: the entry of every noisy measurement in the record.
+        marginals: the record's entry for every table, without the location of the table.
+        measurements: the record's entry for every noisy measurement.
         summary: ``summary.txt``.
         notes: sentences for the method statement, by heading.
         texts: {name: content} of further text files.
@@ -207,7 +224,7 @@ def rehearsed(
     *,
     verifier: bool = False,
 ) -> Document:
-    """Return the document of a release whose tables are still zero.
+    """Return the document (all files except tables) of a release whose tables are still zero.
 
     All errors that need no data are raised here. After this, a charged release only counts, draws,
     decodes, and writes. No answers are written for tables of more than ``most_cells`` cells: they
@@ -226,7 +243,10 @@ def rehearsed(
 
 
 def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Document:
-    """Return the document of a release with these :func:`answer_files`."""
+    """Return the document of a release (all files except its tables).
+
+    ``answers`` is {index of a workload entry: its file}.
+    """
     notes = statement_of(release)
     return Document(
         release_record(release, answers),
@@ -236,12 +256,15 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
         notes,
         texts_of(attributes_of(release.plan), notes, release.plan.about),
         answers,
-        _has_noise(release.plan),
+        _stores_noise(release.plan),
     )
 
 
-def _has_noise(plan: "Plan") -> bool:
-    """Return whether the plan's noise can be stored, and is verified faster than it is computed."""
+def _stores_noise(plan: "Plan") -> bool:
+    """Return whether the noise of a plan is stored in a file.
+
+    It is if it can be described in a file, and is verified faster than it is computed.
+    """
     if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES or plan.privacy.scales:
         return False  # with budgets that grow with numbers, solving is fast
     try:
@@ -257,9 +280,10 @@ def write_document(
     folder: Path,
     more: Mapping[str, object] | None = None,
 ) -> None:
-    """Write the files beside the tables; the last is ``release.json``, with ``more`` entries.
+    """Write the files of a release beside its tables.
 
-    The others are ``answers/``, ``summary.txt`` and ``release.png``.
+    They are ``answers/``, ``release.png``, ``summary.txt`` and other texts, and at last
+    ``release.json``, with the further entries ``more``.
     """
     write_answers(release, document.answers, folder, document.notes)
     draw_picture(release, folder / "release.png")
@@ -269,10 +293,10 @@ def write_document(
 def write_answers(
     release: AbstractRelease, answers: Mapping[int, str], folder: Path, notes: Notes
 ) -> None:
-    """Write tidy answers for workload entries that ask for more than cells, by :func:`answered`.
+    """Write tidy answers for workload entries that ask for more than cells.
 
-    They are computed from the tables, hence at no further privacy cost. The name of a file ends in
-    its format; answers are added to a workbook that has all tables.
+    The answers are computed from the tables, hence at no further privacy cost. The name of a file
+    ends in its format; answers are added to a workbook that has all tables.
     """
     for k, own in enumerate(answered(release, answers), len(release.plan.tables.subsets)):
         name = answers[own.entry]
@@ -286,23 +310,23 @@ def write_answers(
 
 def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, notes: Notes) -> None:
     """Write the answers to one workload entry to a separate file, in the format of ``name``."""
-    rows = _tidy(release, entry)
+    rows = _answer_rows(release, entry)
     with format_of(name).writer(path, rows.schema, notes) as file:
         file.write_table(rows)
 
 
 def rows_of(release: AbstractRelease, own: Answers) -> Any:
-    """Return the rows of a table of answers: counts and means if it is brief, else all answers."""
-    return (_brief if own.is_brief else _tidy)(release, own.entry)
+    """Return the rows of a file or sheet of answers: only counts and means if it is a brief one."""
+    return (_mean_rows if own.is_brief else _answer_rows)(release, own.entry)
 
 
-def _tidy(release: AbstractRelease, entry: int) -> Any:
-    """Return the answers to a workload entry as rows."""
+def _answer_rows(release: AbstractRelease, entry: int) -> Any:
+    """Return the answers to one workload entry as a tidy pyarrow table."""
     return with_means(release, release.plan.domain.terms[entry]).to_arrow()
 
 
-def _brief(release: AbstractRelease, entry: int) -> Any:
-    """Return counts and means by group as rows; the last row is about all groups together."""
+def _mean_rows(release: AbstractRelease, entry: int) -> Any:
+    """Return counts and means by group as a pyarrow table; the last row is for all groups."""
     import pyarrow as pa
 
     plan, term = release.plan, release.plan.domain.terms[entry]
@@ -330,7 +354,11 @@ def _brief(release: AbstractRelease, entry: int) -> Any:
 
 
 def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answers]:
-    """Return the tables of answers that have a file; a workbook has two tables of means."""
+    """Return a description of each table of answers that is written.
+
+    In a workbook, an entry with a summed number has two: a brief table of means, and all its
+    answers.
+    """
     plan, found = release.plan, []
     for k, file in answers.items():
         term, title = plan.domain.terms[k], plan.entries[k]
@@ -349,7 +377,7 @@ def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answe
 
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:
-    """Draw the picture of a release, if it can be drawn."""
+    """Write the picture of a release to ``path``; without an error if it cannot be drawn."""
 
     def drawn() -> Any:
         from .release_plot import plot_release
@@ -360,7 +388,7 @@ def draw_picture(release: AbstractRelease, path: Path) -> None:
 
 
 def save_figure(drawn: Callable[[], Any], path: Path) -> None:
-    """Write a picture, if it can be drawn."""
+    """Write the picture that ``drawn`` returns; write no file if it cannot be drawn."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -402,9 +430,10 @@ def whole_record(
     files: Mapping[str, str],
     more: Mapping[str, object],
 ) -> dict[str, object]:
-    """Return ``release.json`` of a release with files whose sha256 are ``files``.
+    """Return the whole content of ``release.json``, whose parts ``document`` has.
 
-    :func:`write_record` writes it, and loading compares it with the record on disk.
+    ``files`` is {path: sha256} of the other files, and ``more`` has further entries. The result is
+    written to disk, and compared with the record on disk when a release is loaded.
     """
     return {
         **document.record,
@@ -423,7 +452,10 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
-    """Return {index of a workload entry: its file}, for entries that ask for more than cells."""
+    """Return {index of a workload entry: its file} for the entries whose answers are written.
+
+    They are entries that ask for more than cells, from tables of at most ``most_cells`` cells.
+    """
     schema, domain = release.plan.schema, release.plan.domain
     if domain.is_cells or len(domain.terms) > MOST_FILES:
         return {}
@@ -444,7 +476,7 @@ def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) 
 
 
 def placed(marginals: list[dict[str, object]], release: AbstractRelease) -> list[dict[str, object]]:
-    """Return the record's entries of tables, with their locations."""
+    """Return the entries of tables in the record, with the file and first row of each table."""
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     return [
         {"attributes": of["attributes"], "file": places[S].file, "first_row": places[S].first_row}
@@ -454,14 +486,14 @@ def placed(marginals: list[dict[str, object]], release: AbstractRelease) -> list
 
 
 def listed(name: str, entries: list[dict[str, object]]) -> object:
-    """Return the entries, or if there are many, the name of the file that has them."""
+    """Return the entries of a record; if there are many, the name of a file with them instead."""
     if len(entries) <= MOST_FILES:
         return entries
     return {"file": f"{name}.jsonl", "count": len(entries)}
 
 
 def write_listed(folder: Path, name: str, entries: list[dict[str, object]]) -> None:
-    """Write a file of the entries, in JSON lines, if there are many."""
+    """Write the entries of a record to a file in JSON lines, but only if there are many."""
     if len(entries) > MOST_FILES:
         with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(entry)}\n" for entry in entries)

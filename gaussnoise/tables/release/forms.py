@@ -28,7 +28,7 @@ _MOST_WORK = 10**8  # most cells times the cells of the tables from which they a
 
 
 class KeptTables(Mapping[Subset, Array]):
-    """Tables that are read from their files once and kept in memory."""
+    """Tables of a release in memory: each is read from its file at first use, and then kept."""
 
     def __init__(self, tables: Mapping[Subset, Array]) -> None:
         self._tables, self._kept = tables, dict[Subset, Array]()
@@ -52,7 +52,7 @@ class Rows(NamedTuple):
     """The queries about one attribute: one for each label along an axis, or one for all cells.
 
     Attributes:
-        base: the base with the queries.
+        base: the queries, one row of weights of the attribute's categories for each.
         axis: the axis along which each label has its query; None if one query is for all cells.
         query: the index in ``base`` of the query for all cells, if there is one.
     """
@@ -62,7 +62,10 @@ class Rows(NamedTuple):
     query: int = 0
 
     def row(self, place: Place) -> Array:
-        """Return the weights of the attribute's categories for a cell."""
+        """Return the weights with which a cell of the table counts the categories of the attribute.
+
+        ``place`` has the index of the cell along each axis.
+        """
         k = self.query if self.axis is None else place[self.axis]
         if self.base.is_identity:
             return np.eye(1, self.base.size, k)[0]
@@ -70,7 +73,7 @@ class Rows(NamedTuple):
 
 
 class Function(NamedTuple):
-    """Numbers as a function of linear forms of releases.
+    """Numbers computed by a function from linear forms: weighted sums of released cells.
 
     Attributes:
         forms: p pairs: a release or stream, and the weights of a linear form of its cells.
@@ -82,7 +85,7 @@ class Function(NamedTuple):
     values: Callable[[Array], tuple[Array, Array]]
 
     def joint(self) -> Contrasts:
-        """Return the numbers and their covariance, which is exact if they are linear."""
+        """Return the numbers and their covariance, which is exact if the function is linear."""
         count = len(self.forms)
         x, covariance = np.zeros(count), np.zeros((count, count))
         for source in {id(source): source for source, _ in self.forms}.values():
@@ -93,7 +96,10 @@ class Function(NamedTuple):
         return Contrasts(values, gradient @ covariance @ gradient.T)
 
     def then(self, further: Callable[[Array], tuple[Array, Array]]) -> "Function":
-        """Return the composition with ``further``, with its gradient by the chain rule."""
+        """Return the function followed by ``further``; the gradient follows by the chain rule.
+
+        ``further`` returns values and their gradient with respect to the numbers of this function.
+        """
 
         def values(x: Array) -> tuple[Array, Array]:
             inner, slopes = self.values(x)
@@ -104,7 +110,7 @@ class Function(NamedTuple):
 
 
 def side_by_side(*functions: Function) -> Function:
-    """Return one function with the numbers of all functions, one after the other."""
+    """Return one function that gives the numbers of all functions, one after the other."""
     ends = np.cumsum([len(function.forms) for function in functions])
 
     def values(x: Array) -> tuple[Array, Array]:
@@ -121,7 +127,10 @@ def side_by_side(*functions: Function) -> Function:
 
 
 def quotients(values: Array) -> tuple[Array, Array]:
-    """Return the first half of the values divided by the second half, and the gradient."""
+    """Return the quotients of the first half of the values by the second half, and their gradient.
+
+    A quotient is NaN where the divisor is not positive.
+    """
     x, y = np.split(values, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(y > 0, x / y, np.nan)
@@ -129,7 +138,7 @@ def quotients(values: Array) -> tuple[Array, Array]:
 
 
 def differences(values: Array) -> tuple[Array, Array]:
-    """Return the first half of the values minus the second half, and the gradient."""
+    """Return the first half of the values minus the second half, and the gradient of the result."""
     x, y = np.split(values, 2)
     one = np.eye(len(x))
     return x - y, np.hstack([one, -one])
@@ -138,16 +147,16 @@ def differences(values: Array) -> tuple[Array, Array]:
 @final
 @dataclass(frozen=True, eq=False)
 class CellForms:
-    """The cells of a table: linear forms of a release, or ratios of two linear forms each.
+    """The cells of a table: linear forms (weighted sums of released cells) or ratios of two.
 
     Attributes:
         release: the release, or the stream, whose forms these are; None after unpickling, so that
             the pickle of one table holds neither other tables nor the path of their files.
-        top: {attribute: queries}.
-        bottom: the same for the divisor; None if there is none.
+        top: {attribute: queries}, for the form, or for the dividend of a ratio.
+        bottom: {attribute: queries} for the divisor of a ratio; None if there is no divisor.
         shift: the number that is added to scaled ratios.
         scale: the factor of forms or ratios.
-        ticks: for a stream, the ticks whose tables are added up.
+        ticks: for a stream, the ticks (its releases) whose tables are added up.
     """
 
     release: Any
@@ -168,7 +177,7 @@ class CellForms:
         return noun_of(plan, once=len(self.ticks) == 1 or plan.over.most_reports == 1)
 
     def at(self, places: Sequence[Place]) -> Function:
-        """Return some cells as a function of linear forms.
+        """Return some cells as a function of linear forms (weighted sums of released cells).
 
         Raises:
             NotAvailableError: there is no release to ask.
@@ -207,31 +216,37 @@ class CellForms:
         return CellForms, (None, self.top, self.bottom, self.shift, self.scale, self.ticks)
 
     def _form(self, rows: Mapping[str, Rows], place: Place) -> Mapping:
-        """Return the weights of the linear form of one cell, for each tick of a stream."""
+        """Return the weights of the linear form (weighted sum of cells) that gives one cell.
+
+        For tables of a stream, the same weights stand for each tick (release of the stream).
+        """
         own = (queries.row(place) for queries in rows.values())
         weights = {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
         return dict.fromkeys(self.ticks, weights) if self.ticks else weights
 
     def part(self, axis: int, k: int) -> "CellForms":
-        """Return the cells of one label, along the remaining axes."""
+        """Return the cells of the label with index ``k`` along ``axis``, without this axis."""
 
         def part(rows: Mapping[str, Rows]) -> dict[str, Rows]:
-            return {name: _part(own, axis, k) for name, own in rows.items()}
+            return {name: _without_axis(own, axis, k) for name, own in rows.items()}
 
         bottom = None if self.bottom is None else part(self.bottom)
         return replace(self, top=part(self.top), bottom=bottom)
 
 
 def places_of(cells: "ArrayLike", shape: Sequence[int]) -> list[Place]:
-    """Return the positions along every axis of cells in C order."""
+    """Return, for each cell, its indices along the axes of a table with this shape.
+
+    ``cells`` are indices in the flattened table (C order).
+    """
     listed = np.atleast_1d(np.asarray(cells, dtype=np.intp))
     if not shape:
         return [()] * len(listed)
     return list(zip(*(a.tolist() for a in np.unravel_index(listed, tuple(shape))), strict=True))
 
 
-def _part(rows: Rows, axis: int, k: int) -> Rows:
-    """Return the queries about an attribute after index ``k`` of ``axis`` was chosen."""
+def _without_axis(rows: Rows, axis: int, k: int) -> Rows:
+    """Return the queries about an attribute that remain after index ``k`` of ``axis`` is chosen."""
     if rows.axis is None or rows.axis < axis:
         return rows
     if rows.axis > axis:

@@ -86,14 +86,14 @@ class FunctionEstimate:
 
 
 def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> FunctionEstimate:
-    """Return a function of released numbers, with its interval.
+    """Return the estimate of a function of released numbers, with its interval.
 
     If f only adds, multiplies, divides and takes integer powers, calling it on symbols shows that
-    it is a ratio of polynomials. If these have degree two at most, the interval contains every r
-    for which the test of "numerator − r · denominator is 0" does not reject, by the distribution of
-    a quadratic form. It is exact for linear forms and their ratios (Fieller 1954), and nearly exact
-    for others. Other functions are approximated by quadratic ones in the range of the noise; there
-    is no interval if the approximation is not close enough.
+    it is a ratio of polynomials. If these have degree two at most, the interval contains every
+    value r for which the test of "numerator − r · denominator is 0" does not reject, by the
+    distribution of a quadratic form. It is exact for linear forms and their ratios (Fieller 1954),
+    and nearly exact for others. Other functions are approximated by quadratic ones in the range of
+    the noise; there is no interval if the approximation is not close enough.
 
     Args:
         release: the release that is asked.
@@ -124,7 +124,7 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
             "function: expected a function and the tables that it takes, got "
             f'{type(f).__name__} and {len(tables)} tables; hint: function(f, "sex", …)'
         )
-    found = [_numbers(release, table) for table in tables]
+    found = [_forms_of(release, table) for table in tables]
     size = sum(len(numbers.forms) for numbers, _, _ in found)
     if size > _MOST_NUMBERS:
         raise ParameterError(
@@ -145,7 +145,7 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
         if top is not None and bottom is not None:
             ratio = QuadraticRatio(top, bottom, y, covariance)
             return _estimate(release, ratio.estimate, ratio, _method(top, bottom))
-    return _bent(release, of_all, rational, y, covariance)
+    return _approximated(release, of_all, rational, y, covariance)
 
 
 def variance(release: AbstractRelease, name: str, /, **groups: Category) -> FunctionEstimate:
@@ -179,7 +179,11 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
 
 
 def variance_within(release: AbstractRelease, name: str, within: Weights) -> FunctionEstimate:
-    """Return the variance of a clipped number over the records in some cells of one table."""
+    """Return the variance of a clipped number over the records in some cells of one table.
+
+    A clipped number has a public interval, and values outside are moved to the nearer bound.
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for cells that are included.
+    """
     (i,) = release.plan.subset((name,))
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped) or not base.squares:
@@ -232,8 +236,12 @@ def covariance_of(
 def covariance_within(
     release: AbstractRelease, one: str, other: str, within: Weights
 ) -> FunctionEstimate:
-    """Return the covariance of two clipped numbers over the records in some cells of a table."""
-    moments, (width, height) = _pair(release, "covariance_of", (one, other), within, 1)
+    """Return the covariance of two clipped numbers over the records in some cells of a table.
+
+    A clipped number has a public interval, and values outside are moved to the nearer bound.
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for cells that are included.
+    """
+    moments, (width, height) = _pair_moments(release, "covariance_of", (one, other), within, 1)
 
     def of_moments(count: Any, first: Any, second: Any, both: Any) -> Any:
         return width * height * (both * count - first * second) / count**2
@@ -277,8 +285,12 @@ def correlation(
 def correlation_within(
     release: AbstractRelease, one: str, other: str, within: Weights
 ) -> FunctionEstimate:
-    """Return the correlation of two clipped numbers over the records in some cells of a table."""
-    moments, _ = _pair(release, "correlation", (one, other), within, 2)
+    """Return the correlation of two clipped numbers over the records in some cells of a table.
+
+    A clipped number has a public interval, and values outside are moved to the nearer bound.
+    ``within`` is {attribute names: weight of each cell}, with weight 1 for cells that are included.
+    """
+    moments, _ = _pair_moments(release, "correlation", (one, other), within, 2)
 
     def of_moments(n: Any, x: Any, y: Any, xy: Any, xx: Any, yy: Any) -> Any:
         return (xy * n - x * y) / ((xx * n - x * x) * (yy * n - y * y)) ** 0.5
@@ -286,18 +298,18 @@ def correlation_within(
     return function(release, of_moments, *moments)
 
 
-def _pair(
+def _pair_moments(
     release: AbstractRelease,
     asked: str,
     names: tuple[object, object],
     within: Weights,
     most: int,
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
-    """Return the moments of two numbers as weights of cells, and the lengths of their intervals.
+    """Return the moments of two clipped numbers as weights of cells, and both intervals' lengths.
 
-    The moments are the count, the sum of each number, the sum of their product; if ``most`` is 2,
-    also the sums of squares. They are moments of t = (value − low) / (high − low), so that no
-    digits are lost if an interval is far from zero.
+    The moments are the count, the sum of each number, the sum of the products; if ``most`` (the
+    highest power of a number) is 2, also the sums of squares. They are moments of t = (value − low)
+    / (high − low), so that no digits are lost if the interval [low, high] is far from zero.
     """
     bases = [clipped_number(release, asked, name)[1] for name in names]
     if names[0] == names[1]:
@@ -321,9 +333,11 @@ def _pair(
 
 
 def powers(base: Clipped) -> Array:
-    """Return the weights of virtual cells whose sums are those of t⁰, t, and of t² if available.
+    """Return the weights that turn the cells of a clipped number into sums of powers of t.
 
-    t is the relative position of the number in its interval, from 0 to 1.
+    t is the relative position of the number in its interval, from 0 to 1. There is a row of weights
+    for the sum of t⁰ (the count), one for the sum of t, and one for the sum of t² if the schema
+    declares squares; shape (powers, cells).
     """
     rows = [[1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]]
     rows = rows if base.squares else [[1.0, 1.0], [0.0, 1.0]]
@@ -332,10 +346,13 @@ def powers(base: Clipped) -> Array:
     return weights
 
 
-def _numbers(
+def _forms_of(
     release: AbstractRelease, table: Any
 ) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
-    """Return linear forms, a function from them to a table's numbers, and its shape."""
+    """Return linear forms of cells, a function from them to the numbers of a table, and its shape.
+
+    A linear form is a weighted sum of released cells; numbers of a table may be ratios of two.
+    """
     if isinstance(table, Mapping):
         return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
     if not isinstance(table, AbstractEstimates):
@@ -359,7 +376,7 @@ def _numbers(
 
 
 def _method(top: Quadratic, bottom: Quadratic) -> str:
-    """Return a text on how intervals of a ratio are found."""
+    """Return a text that says how the intervals of the ratio ``top`` / ``bottom`` are found."""
     linear = not (top.square.any() or bottom.square.any())
     if not (bottom.square.any() or bottom.linear.any()):
         if linear:
@@ -377,14 +394,19 @@ def _estimate(
     return FunctionEstimate(estimate, sd, method, release.private, ratio)
 
 
-def _bent(
+def _approximated(
     release: AbstractRelease,
     f: Callable[[Array], Any],
     rational: Rational | None,
     y: Array,
     covariance: Array,
 ) -> FunctionEstimate:
-    """Return the estimate of a function that is not a ratio of quadratic functions."""
+    """Return the estimate of a function that is not a ratio of quadratic functions.
+
+    ``f`` is the function of the released numbers ``y``, which have this covariance; ``rational`` is
+    f as a ratio of polynomials, or None. f is approximated by a quadratic function in the range of
+    the noise; there is no interval if f is not close to it.
+    """
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
@@ -406,7 +428,7 @@ def _bent(
 
 
 def _number(value: Any) -> float:
-    """Return the single number that f returned, or raise ParameterError."""
+    """Return the single number that a user's function returned, or raise ParameterError."""
     try:
         # by default, None would become NaN, and complex numbers their real parts
         (number,) = np.asarray(value).astype(np.float64, casting="same_kind").ravel()

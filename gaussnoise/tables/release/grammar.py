@@ -66,12 +66,12 @@ _NOUNS = {noun: Noun() for noun in ("rows", "records", "people", "persons")}
 def parsed(
     text: str, schema: Schema, tick: str | None = None, nouns: Mapping[str, Noun] = _NOUNS
 ) -> Question:
-    """Return the meaning of a question.
+    """Return the meaning of a question in words: a count, share, mean or other statistic.
 
     Args:
         text: the question.
         schema: the schema, with the names and labels that may occur.
-        tick: the word for a tick of a stream; None for a release.
+        tick: the word for a tick (one release of a stream); None for a single release.
         nouns: nouns for what the tables count, or for what readers may think that they count.
 
     Raises:
@@ -107,7 +107,7 @@ def parsed(
 
 
 class _Read(NamedTuple):
-    """Conditions, and their position in the text."""
+    """Conditions that were read in a question, and their position in its text."""
 
     where: dict[int, Condition]
     at: Meta | Token
@@ -118,7 +118,11 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True)
 class _Part:
-    """A quantity in a question: "count", "bare" conditions, "share", "per cent" or "mean"."""
+    """A quantity in a question: its kind, conditions, groups, and position in the text.
+
+    The kind is "count", "bare" (conditions alone, without the word count), "share", "per cent",
+    "mean", or the name of another statistic.
+    """
 
     kind: str
     of: dict[int, Condition]  # for a mean, the number only
@@ -132,7 +136,10 @@ class _Part:
 
 @v_args(meta=True)
 class _Meaning(Transformer):
-    """A method for each rule of the grammar: it returns the rule's meaning from its parts."""
+    """Turns a parsed question into its meaning, with one method for each rule of the grammar.
+
+    A method takes the meanings of the parts of its rule, and returns the meaning of the whole.
+    """
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
@@ -157,7 +164,7 @@ class _Meaning(Transformer):
     def form(self, meta: Meta, children: list) -> AtOnce:
         asked, more = children
         if isinstance(asked, _Part):
-            return self._amount(self._extended(asked, more))
+            return self._amount(self._with_more(asked, more))
         if more is None:
             return asked
         if not asked.given:
@@ -168,14 +175,16 @@ class _Meaning(Transformer):
             own = {asked.first: None, asked.second: None}
         else:
             own = {asked.attribute: None}
-        self._apart({**own, **asked.given}, more)
+        self._check_other_attributes({**own, **asked.given}, more)
         return asked._replace(given={**asked.given, **more.where})
 
     def compared(self, meta: Meta, children: list) -> Ratio | Difference:
         word, first, second, *groups = children
         given = self._joined({}, *groups)
         if second.kind == "bare" and not first.is_count:
-            self._apart(first.of, _Read({**second.of, **second.given, **given}, second.at))
+            self._check_other_attributes(
+                first.of, _Read({**second.of, **second.given, **given}, second.at)
+            )
             given = {**second.given, **given}
             first = replace(first, given={**first.given, **given})
             second = replace(first, given={**first.given, **second.of}, at=second.at)
@@ -203,10 +212,13 @@ class _Meaning(Transformer):
 
     def gap_of_counts(self, meta: Meta, children: list) -> Ratio | Difference:
         word, *groups = children
-        return self.gap(meta, [word, self._counted(meta, f"{word.lower()} of {{}}"), *groups])
+        return self.gap(meta, [word, self._count_alone(meta, f"{word.lower()} of {{}}"), *groups])
 
-    def _counted(self, meta: Meta, form: str) -> _Part:
-        """Return a count, for a question without "count"; refuse it if a mean could be meant."""
+    def _count_alone(self, meta: Meta, form: str) -> _Part:
+        """Return a count, for a question without "count"; fail if a mean could be meant as well.
+
+        ``form`` is a question with {} in place of the quantity, for the error message.
+        """
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -215,7 +227,7 @@ class _Meaning(Transformer):
         return self._part("count", meta, {}, [])
 
     def _rewritten(self, whats: Iterable[str]) -> list[str]:
-        """Return questions with each of these words inserted before "between" or "by"."""
+        """Return questions with each of the words ``whats`` inserted before "between" or "by"."""
         text = self._reader.text
         places = [at for word in ("between", "by") if (at := text.lower().find(word)) >= 0]
         at = min(places, default=0)
@@ -224,7 +236,7 @@ class _Meaning(Transformer):
 
     def top(self, meta: Meta, children: list) -> Top:
         *before, part, more = children
-        part = self._extended(part, more)
+        part = self._with_more(part, more)
         words = {token.type: token for token in before if isinstance(token, Token)}
         count = int(words["INT"]) if "INT" in words else 1
         if count < 1:
@@ -233,7 +245,7 @@ class _Meaning(Transformer):
             if isinstance(which, _Read):
                 place = "of" if part.is_count else "given"
                 part = replace(part, **{place: self._joined(getattr(part, place), which)})
-        if part.is_count and (numbers := self._clipped({**part.of, **part.given})):
+        if part.is_count and (numbers := self._clipped_numbers({**part.of, **part.given})):
             (i, *_), whole = numbers, {**part.of, **part.given}
             rest = ", ".join(quoted(self._attributes[k].name) for k in whole if k not in numbers)
             asks = [f"top {count} of mean of {quoted(self._attributes[i].name)} by {rest}"]
@@ -253,7 +265,7 @@ class _Meaning(Transformer):
 
     def change_of_count(self, meta: Meta, children: list) -> Change:
         *_, earlier, later = children
-        return self.change(meta, [self._counted(meta, "change of {}"), earlier, later])
+        return self.change(meta, [self._count_alone(meta, "change of {}"), earlier, later])
 
     def change_in_time(self, meta: Meta, children: list) -> Difference:
         (part,) = children
@@ -267,7 +279,7 @@ class _Meaning(Transformer):
         return Difference(self._amount(later), self._amount(earlier))
 
     def trend(self, meta: Meta, children: list) -> Trend:
-        return Trend(self._amount(self._extended(*children)))
+        return Trend(self._amount(self._with_more(*children)))
 
     def cdf(self, meta: Meta, children: list) -> Cdf:
         i, given = self._distribution(*children)
@@ -284,7 +296,7 @@ class _Meaning(Transformer):
     def indicator(self, meta: Meta, children: list) -> Indicator:
         name, *read = children
         part = self._part("indicator", meta, {}, read)
-        for i in self._clipped({**part.of, **part.given}):
+        for i in self._clipped_numbers({**part.of, **part.given}):
             own = self._attributes[i].name
             self._fail(f"expected attributes with categories or bins, not {own!r}", meta)
         if not any(cells is None or isinstance(cells, Level) for cells in part.of.values()):
@@ -331,11 +343,11 @@ class _Meaning(Transformer):
         return tuple([self._attribute(name) for name in children])
 
     def bracketed(self, meta: Meta, children: list) -> _Part:
-        return replace(self._extended(*children), at=meta)
+        return replace(self._with_more(*children), at=meta)
 
     def count(self, meta: Meta, children: list) -> _Part:
         part = self._part("count", meta, {}, children)
-        for i in self._clipped({**part.of, **part.given}):
+        for i in self._clipped_numbers({**part.of, **part.given}):
             asks = [f"mean of {quoted(self._attributes[i].name)}"]
             self._fail("expected attributes with categories or bins", meta, asks)
         return part
@@ -343,22 +355,22 @@ class _Meaning(Transformer):
     def held(self, meta: Meta, children: list) -> _Part:
         *who, what = [child for child in children if not child.are_groups]
         groups = [child for child in children if child.are_groups]
-        return self.count(meta, [*who, self._held(what), *groups])
+        return self.count(meta, [*who, self._with_yes(what), *groups])
 
     def grouped(self, meta: Meta, children: list) -> _Part:
-        self._counted(meta, "{} by")
+        self._count_alone(meta, "{} by")
         return self.count(meta, children)
 
     def bare(self, meta: Meta, children: list) -> _Part:
         part = self._part("bare", meta, {}, children)
-        for i in self._clipped(part.of):
+        for i in self._clipped_numbers(part.of):
             rest = {k: cells for k, cells in part.of.items() if k != i}
             return replace(part, kind="mean", of={i: None}, given={**rest, **part.given})
         return part
 
     def total(self, meta: Meta, children: list) -> _Part:
         part = self._part("count", meta, {}, children)
-        for i, base in self._clipped(part.of).items():
+        for i, base in self._clipped_numbers(part.of).items():
             return replace(part, of={**part.of, i: _summed(base)})
         return part
 
@@ -383,21 +395,25 @@ class _Meaning(Transformer):
         kind = "per cent" if isinstance(children[0], Token) else "share"
         whole, part, *given = [child for child in children if isinstance(child, _Read)]
         groups = whole._replace(are_groups=True)
-        return self._part(kind, meta, {}, [self._held(part), groups, *given])
+        return self._part(kind, meta, {}, [self._with_yes(part), groups, *given])
 
     def had_by_all(self, meta: Meta, children: list) -> _Part:
         kind = "per cent" if getattr(children[0], "type", "") == "PER_CENT" else "share"
         read = [child for child in children if isinstance(child, _Read)]
         part, *given = [child for child in read if child.where or not child.are_times]
-        return self._part(kind, meta, {}, [self._held(part), *given])
+        return self._part(kind, meta, {}, [self._with_yes(part), *given])
 
     def spread(self, meta: Meta, children: list) -> _Part:
         name, *given = children
         i, level = name.value
         return self._part("share", meta, {i: level}, given)
 
-    def _held(self, read: _Read) -> _Read:
-        """Return conditions in which a name alone means its label "yes", or the like."""
+    def _with_yes(self, read: _Read) -> _Read:
+        """Return conditions in which "employed" alone means ``employed=yes``.
+
+        This holds for each attribute that is named without a label and has one label like "yes";
+        other conditions stay as they are.
+        """
         where = dict(read.where)
         for i, cells in read.where.items():
             labels = [str(label).lower() for label in self._attributes[i].labels]
@@ -405,8 +421,8 @@ class _Meaning(Transformer):
             where[i] = own if cells is None and len(own) == 1 else cells
         return read._replace(where=where)
 
-    def _clipped(self, where: Conditions) -> dict[int, Clipped]:
-        """Return the bases of clipped numbers that are named without a condition."""
+    def _clipped_numbers(self, where: Conditions) -> dict[int, Clipped]:
+        """Return {index: queries} of the clipped numbers that are named without a condition."""
         bases = {i: self._attributes[i].base for i, cells in where.items() if cells is None}
         return {i: base for i, base in bases.items() if isinstance(base, Clipped)}
 
@@ -423,24 +439,27 @@ class _Meaning(Transformer):
         given = self._joined({}, *groups)
         for group in groups:
             if kind not in ("share", "per cent"):
-                self._apart(of, group)
+                self._check_other_attributes(of, group)
             elif group.are_with:
-                both = of, self._held(group).where
+                both = of, self._with_yes(group).where
                 one, two = (conditions_text(self._reader.schema, own) for own in both)
                 asks = [f"share of {two} given {one}", f"share of {one} given {two}"]
                 expected = 'expected "given" or "has" in place of "with", which may be either'
                 self._fail(expected, group.at, asks)
             for i in [i for i in group.where if i in of]:
-                of[i], given[i] = self._within(i, of[i], given[i], group)
+                of[i], given[i] = self._parts_in_groups(i, of[i], given[i], group)
         return _Part(kind, of, given, meta)
 
-    def _extended(self, part: _Part, more: _Read | None) -> _Part:
-        """Return a quantity with the conditions after "and"; they are groups if it has groups."""
+    def _with_more(self, part: _Part, more: _Read | None) -> _Part:
+        """Return a quantity with the conditions that follow "and" added to it.
+
+        They are added to its groups if it has groups, and otherwise restrict what it counts.
+        """
         if more is None:
             return part
         if part.kind == "mean" and not part.given:
             self._fail('expected "by" and groups', more.at)
-        self._apart({**part.of, **part.given}, more)
+        self._check_other_attributes({**part.of, **part.given}, more)
         place = "given" if part.given else "of"
         return replace(part, **{place: {**getattr(part, place), **more.where}})
 
@@ -450,15 +469,19 @@ class _Meaning(Transformer):
         if part.kind == "mean":
             return Mean(next(iter(part.of)), part.given)
         both = {**part.of, **part.given}
-        for i, base in self._clipped(both).items():
+        for i, base in self._clipped_numbers(both).items():
             asks = [question_text(self._reader.schema, Count({**both, i: _summed(base)}))]
             self._fail("expected shares of categories or bins, not of a number", part.at, asks)
         return Share(part.of, part.given, part.kind == "per cent")
 
-    def _within(
+    def _parts_in_groups(
         self, i: int, parts: Condition, groups: Condition, said: _Read
     ) -> tuple[Condition, Condition]:
-        """Return parts of an attribute, and the group that contains each part."""
+        """Return (parts, groups) for shares of parts of an attribute in its own larger groups.
+
+        Each part, such as a bin, is put beside the only group that contains it; parts that are in
+        no group are left out if there is one group, and refused if there are several.
+        """
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
             self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)
@@ -547,7 +570,7 @@ class _Meaning(Transformer):
         return _Read({i: cells}, meta, are_groups=True, are_times=True)
 
     def _times(self, period: Token, meta: Meta) -> tuple[int, Times]:
-        """Return the attribute whose times are meant, with its times."""
+        """Return (index, times) of the attribute that has this period; fail if several have it."""
         which = period.value[1]
         if len(which) > 1:
             names = [quoted(self._attributes[i].name) for i in which]
@@ -585,13 +608,16 @@ class _Meaning(Transformer):
         return self.conditions(meta, [self.label(meta, [label]), self.beyond_alone(meta, bound)])
 
     def beyond_alone(self, meta: Meta, children: list) -> _Read:
-        return self.beyond(meta, [self._in_bins(meta), *children])
+        return self.beyond(meta, [self._only_binned(meta), *children])
 
     def between_alone(self, meta: Meta, children: list) -> _Read:
-        return self.between(meta, [self._in_bins(meta), *children])
+        return self.between(meta, [self._only_binned(meta), *children])
 
-    def _in_bins(self, meta: Meta) -> Token:
-        """Return the only attribute with edges as a name, for a condition without a name."""
+    def _only_binned(self, meta: Meta) -> Token:
+        """Return the name of the only attribute with bins, for a condition without a name.
+
+        It is a token for the parser; the question is refused if no or several attributes have bins.
+        """
         inside = [i for i, a in enumerate(self._attributes) if a.edges is not None]
         if len(inside) != 1:
             names = [self._attributes[i].name for i in inside] or self._reader.schema.names
@@ -603,7 +629,8 @@ class _Meaning(Transformer):
         i, edges = self._edges(name, edge)
         if edges is None:
             return _Read(
-                {i: self._numbered(i, edge, lambda x: COMPARED[sign.type](x, float(edge)))}, meta
+                {i: self._categories_where(i, edge, lambda x: COMPARED[sign.type](x, float(edge)))},
+                meta,
             )
         k = edge_position(edge.value, edges)
         if k is None or not 0 < k < len(edges) - 1:
@@ -615,14 +642,17 @@ class _Meaning(Transformer):
         name, low, high = children
         i, edges = self._edges(name, low)
         if edges is None:
-            cells = self._numbered(i, high, lambda x: float(low) <= x <= float(high))
+            cells = self._categories_where(i, high, lambda x: float(low) <= x <= float(high))
             return _Read({i: cells}, meta)
         first = self._edge(i, low, edges, 0)
         last = self._edge(i, high, edges, first + 1)
         return _Read({i: tuple(range(first, last))}, meta)
 
     def _edges(self, name: Token, edge: Token) -> tuple[int, Sequence[Edge] | None]:
-        """Return an attribute and its edges; None if its categories are numbers."""
+        """Return the index of the attribute in a condition, and the edges of its bins.
+
+        The edges are None if the attribute has numbers as categories; other attributes are refused.
+        """
         i, level = name.value
         attribute = self._attributes[i]
         kinds = {type(one) for one in attribute.categories or [""]}
@@ -632,15 +662,18 @@ class _Meaning(Transformer):
         return i, attribute.edges
 
     def _edge(self, i: int, edge: Token, edges: Sequence[Edge], first: int) -> int:
-        """Return the index of an edge, which must be at least ``first``."""
+        """Return the position of an edge among the edges of attribute ``i``.
+
+        The question is refused if there is no such edge, or if it is before position ``first``.
+        """
         k = edge_position(edge.value, edges)
         if k is None or k < first:
             known = [edge_text(one) for one in edges[first:]]
             self._fail(f"expected an edge of {self._attributes[i].name!r}, {one_of(known)}", edge)
         return k
 
-    def _numbered(self, i: int, edge: Token, test: Callable[[float], bool]) -> Cells:
-        """Return the categories, which are numbers, that satisfy a condition."""
+    def _categories_where(self, i: int, edge: Token, test: Callable[[float], bool]) -> Cells:
+        """Return the indices of the numeric categories of attribute ``i`` that satisfy ``test``."""
         categories: Any = self._attributes[i].categories
         cells = tuple(k for k, number in enumerate(categories) if test(number))
         if not cells:
@@ -664,7 +697,7 @@ class _Meaning(Transformer):
         return i, _summed(base)
 
     def _distribution(self, name: Token, *read: _Read) -> tuple[int, dict[int, Condition]]:
-        """Return an attribute, and the groups by which its distribution is asked for."""
+        """Return the index of the attribute whose distribution is asked for, and the groups."""
         i = self._attribute(name)
         given = self._joined({i: None}, *read)
         del given[i]
@@ -673,11 +706,11 @@ class _Meaning(Transformer):
     def _joined(self, first: Conditions, *more: _Read) -> dict[int, Condition]:
         joined = dict(first)
         for one in more:
-            self._apart(joined, one)
+            self._check_other_attributes(joined, one)
             joined |= one.where
         return joined
 
-    def _apart(self, of: Conditions, given: _Read) -> None:
+    def _check_other_attributes(self, of: Conditions, given: _Read) -> None:
         for i in given.where:
             if i in of:
                 name = self._attributes[i].name

@@ -79,10 +79,11 @@ def independence(
     """Return a χ² test of independence of two attributes, from the released table of both.
 
     Let N be the table of counts, ρ and γ the shares of its rows and columns in the total, and e the
-    expected counts under independence. Then ``x = (I − ρ1') N (I − γ1')'`` is ``N − e``. Under
-    independence, the covariance V of x is, to first order, that of sampling (``diag(e)``) plus that
-    of the noise, both mapped by the same linear map; the noise is known exactly. The statistic is
-    ``x' V⁺ x``. All groups of ``given`` are tested together.
+    expected counts under independence. With identity matrices I and vectors 1 of ones,
+    ``x = (I − ρ1') N (I − γ1')'`` is ``N − e``. Under independence, the covariance V of x is, to
+    first order, that of sampling (``diag(e)``) plus that of the noise, both mapped by the same
+    linear map; the noise is known exactly. The statistic is ``x' V⁺ x``, with the pseudoinverse V⁺.
+    All groups of ``given`` are tested together.
 
     Args:
         release: the release that is asked.
@@ -155,7 +156,12 @@ def independence(
 
 
 def _residuals(counts: Array) -> tuple[Array, Array]:
-    """Return the weights of cells in each residual of x, and the counts under independence."""
+    """Return the weights of cells in each deviation x from independence, and the expected counts.
+
+    ``counts`` has shape (groups, m, n). In each group there are (m − 1)(n − 1) deviations, each a
+    weighted sum of all cells: the weights have shape (deviations, cells). The expected counts are
+    those under independence within each group, shape (cells,).
+    """
     groups, m, n = counts.shape
     rows, columns = (np.maximum(counts.sum(axis=axis), 0.0) for axis in (2, 1))
     forms = np.zeros((groups, (m - 1) * (n - 1), groups, m * n))

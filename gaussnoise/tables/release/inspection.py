@@ -53,7 +53,11 @@ _MOST_SHOWN = 1000  # most categories of an attribute whose power is computed
 
 
 class _Ends(NamedTuple):
-    """The least and the largest ``Q_T`` that pass, and the most that choices add to its root."""
+    """The least and the largest value of a squared error Q_T with which a release passes.
+
+    Q_T is the squared length of the error on the attribute set T. ``slack`` is added to the bound
+    of √Q_T: the most that an unknown choice among a person's records adds.
+    """
 
     low: float
     high: float
@@ -61,7 +65,10 @@ class _Ends(NamedTuple):
 
 
 def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Inspection:
-    """Return the verdict of :meth:`TableRelease.inspect`."""
+    """Compare a release with a recount of its data, and return the verdict, which is private.
+
+    ``table`` has the data. A correct release fails with probability at most ``level``.
+    """
     if not (isinstance(level, float) and 1e-12 <= level < 1):
         raise ParameterError(f"inspect: expected 1e-12 <= level < 1, got {level!r:.50}")
     over = release.over
@@ -97,8 +104,8 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
 
 
 def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspection:
-    """Return the verdict on a release, given the recount of its table."""
-    plan, query, growth = release.plan, release.query, _growth(release)
+    """Return the verdict on a release: whether its numbers agree with a recount of its data."""
+    plan, query, growth = release.plan, release.query, _relative_noise(release)
     used = plan.asked.used
     scale = query.most / query.unit
     counted = {tuple(used[i] for i in S): own * scale for S, own in found.counts.items()}
@@ -129,11 +136,11 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         deviating[EXACT] = FAR
     lost = 1.0 if plan.has_public_rows else None
     if () in ends:
-        lost = _shift(ends[()], 1) * _rows(query, (), growth)
+        lost = _shift(ends[()], 1) * _noise_in_rows(query, (), growth)
     moved = {
         names[T[0]]: _shift(own, ranks[T])
-        * _rows(query, T, growth)
-        * _spread(query.strategies[T[0]])
+        * _noise_in_rows(query, T, growth)
+        * _wrong_rows(query.strategies[T[0]])
         for T, own in ends.items()
         if len(T) == 1
         and query.strategies[T[0]].size <= _MOST_SHOWN
@@ -141,7 +148,7 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
     }
     degrees = sum(ranks.values())
     noise = {factor: _chance(together, degrees, factor) for factor in _FACTORS} if squares else {}
-    scales = _scales(together, degrees) if squares else None
+    scales = _noticed_scales(together, degrees) if squares else None
     stated = [*moved.values(), *([] if lost is None else [lost])]
     # compared with the released number of rows, hence public
     weak = min(stated, default=0.0) > float(release[()].estimate) / 2
@@ -150,14 +157,20 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
 
 
 def _deviation(ends: _Ends, least: float, most: float) -> str | None:
-    """Return in which direction Q is outside its bounds; None if it is inside."""
+    """Return in which direction a squared error Q is outside its bounds; None if it is inside.
+
+    ``least`` and ``most`` are the smallest and the largest Q that the released tables give.
+    """
     if math.sqrt(most) > math.sqrt(ends.high) + ends.slack:
         return FAR
     return CLOSE if least < ends.low else None
 
 
 def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
-    """Return whether the exact (public) part of a table agrees with the recount."""
+    """Return whether the public part of a table of S, which has no noise, agrees with the recount.
+
+    ``difference`` is the released table minus the recounted one.
+    """
     if () in query.multipliers:
         return True
     known = tuple(i for i in S if i in query.public)
@@ -165,8 +178,12 @@ def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
     return bool((np.abs(part_of(difference, S, known)) < 0.5).all())
 
 
-def _growth(release: AbstractRelease) -> float:
-    """Return the deviations of tables relative to the query's: 1, or for a tick |row of C⁻¹|."""
+def _relative_noise(release: AbstractRelease) -> float:
+    """Return the standard deviation of tables divided by that of the plan: 1 outside of streams.
+
+    For tick t (one release of a stream), it is the length of row t of C⁻¹, with the strategy matrix
+    C.
+    """
     if release.over is None or not release.query.multipliers:
         return 1.0
     T = next(iter(release.query.multipliers))
@@ -176,26 +193,39 @@ def _growth(release: AbstractRelease) -> float:
 def _square(
     difference: Array, S: Subset, T: Subset, query: ResidualQuery, growth: float = 1.0
 ) -> float:
-    """Return the squared length Q_T of the error on T, from the difference of a table of S."""
+    """Return Q_T, the squared length of the error on the attribute set T, in units of the noise.
+
+    ``difference`` is the released minus the recounted table of an attribute set S that contains T.
+    """
     values = part_of(difference, S, T)
     for axis, i in enumerate(T):
         values = query.strategies[i].contrast(values, axis)
-    return float(np.square(values / _rows(query, T, growth)).sum())
+    return float(np.square(values / _noise_in_rows(query, T, growth)).sum())
 
 
-def _rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> float:
-    """Return the number of rows that correspond to one scale of the noise on T."""
+def _noise_in_rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> float:
+    """Return the scale of the noise on the attribute set T, as a number of rows."""
     scale = 0.0 if query.query is None else query.query.scale
     return growth * scale * query.most / (query.unit * int(query.multipliers[T]))
 
 
 def _reach(T: Subset, release: AbstractRelease) -> float:
-    """Return R_T, the largest distance between two choices of a person's records, divided by σ."""
+    """Return R_T, the largest distance between two choices of a person's counted records.
+
+    It is the distance in the measurement of the attribute set T, divided by the scale σ of the
+    noise.
+    """
     plan, query = release.plan, release.query
     length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
     if not T:  # all choices have the same number of records
         length = 0.0 if plan.weight is None else 0.5
-    return 2 * plan.rows_per_person * length * query.most / _rows(query, T, _growth(release))
+    return (
+        2
+        * plan.rows_per_person
+        * length
+        * query.most
+        / _noise_in_rows(query, T, _relative_noise(release))
+    )
 
 
 def _ends(
@@ -206,7 +236,11 @@ def _ends(
     query: ResidualQuery,
     count: int,
 ) -> tuple[dict[Subset, _Ends], _Ends]:
-    """Return the bounds of every Q_T, and of their sum over ``count`` integers."""
+    """Return the bounds of the squared error Q_T of every attribute set T, and of their sum.
+
+    ``ranks`` has the degrees of freedom of each Q_T, and ``reach`` the largest distance between two
+    choices of a person's records. ``count`` integers with noise are in the release.
+    """
     if not ranks or query.query is None:
         return {}, _Ends(0.0, 0.0, 0.0)
     if (distance := lattice_distance(count, query.query.scale)) > level / 2:
@@ -222,7 +256,12 @@ def _ends(
 
 
 def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
-    """Return the quantiles of χ² that leave probability ``tail`` on each side, as bounds of Q."""
+    """Return bounds of a squared error: quantiles of χ² with ``rank`` degrees of freedom.
+
+    Probability ``tail`` is left on each side. If ``crowded`` persons have more records than are
+    counted, half of the upper tail is for the slack: the most that the unknown choice of the
+    counted records adds to the length of the error.
+    """
     from scipy import special
 
     above, slack = tail, 0.0
@@ -236,7 +275,8 @@ def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
 def _shift(ends: _Ends, rank: int) -> float:
     """Return the length of a difference that is noticed with probability :data:`POWER`.
 
-    A difference of length δ makes √Q at least δ minus the slack and a noncentral rest.
+    The squared length of noise plus difference is noncentral χ². The slack counts twice: it raises
+    the bound, and an unknown choice of records may shorten the difference by it.
     """
     from scipy import special
 
@@ -250,11 +290,12 @@ def _shift(ends: _Ends, rank: int) -> float:
     return top
 
 
-def _spread(strategy: AbstractStrategy) -> float:
-    """Return √n / 2 divided by the least length of C on unit vectors whose sum is zero.
+def _wrong_rows(strategy: AbstractStrategy) -> float:
+    """Return how many rows in wrong categories change the measurement by one or more in length.
 
-    If this number of rows is in wrong categories, the difference on C has length one or more: N
-    wrong rows change counts by 2N in all, hence by 2N/√n or more in length.
+    It is √n / 2 divided by the least length of C x over unit vectors x whose sum is zero, where C
+    are the contrasts of an attribute with n categories: N wrong rows change counts by 2N in all,
+    hence by 2N/√n or more in length.
     """
     n = strategy.size
     matrix = strategy.contrast(np.eye(n) - 1 / n, 0)
@@ -263,7 +304,10 @@ def _spread(strategy: AbstractStrategy) -> float:
 
 
 def _chance(ends: _Ends, rank: int, factor: float) -> float:
-    """Return the probability that the sum shows noise whose scale is multiplied by ``factor``."""
+    """Return the probability that noise of a wrong scale is noticed in the sum of squared errors.
+
+    The scale is ``factor`` times the stated one; the sum has ``rank`` degrees of freedom.
+    """
     from scipy import special
 
     low, high = _noticed(ends)
@@ -271,8 +315,12 @@ def _chance(ends: _Ends, rank: int, factor: float) -> float:
     return float(below + special.gammaincc(rank / 2, high / factor**2 / 2))
 
 
-def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
-    """Return the two factors beyond which the sum shows a wrong scale with :data:`POWER`."""
+def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
+    """Return (low, high): factors between which a wrong scale of the noise may not be noticed.
+
+    Noise with the stated scale times a factor below low or above high is noticed in the sum of
+    squared errors, with probability at least :data:`POWER`.
+    """
     from scipy import special
 
     low, high = _noticed(ends)
@@ -281,6 +329,9 @@ def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return bounds on the noise's own Q, beyond which it fails for any choice of records."""
+    """Return (low, high): noise with a squared length outside these bounds always fails the test.
+
+    Always means for any choice among the records of persons who have more than are counted.
+    """
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

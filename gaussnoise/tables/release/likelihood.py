@@ -37,20 +37,20 @@ _LAST_STEP = 1e-6  # largest change of a coefficient in the last of these steps
 
 
 class Likelihood(Equations, Protocol):
-    """The likelihood equations: the gradient of the log-likelihood is zero."""
+    """The likelihood equations of a model: the gradient of the log-likelihood is zero."""
 
     def logarithm(self, beta: Array) -> float:
-        """Return the logarithm of the likelihood, up to a constant."""
+        """Return the log-likelihood at the coefficients ``beta``, up to a constant."""
         ...
 
     def bias(self, law: Law) -> Array:
-        """Return the first-order bias of the coefficients that the noise causes."""
+        """Return the bias of the d coefficients that noise causes, to first order, shape (d,)."""
         ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbstractLikelihoodModel(AbstractCoefficients):
-    """A model of counts of categories, fitted by its likelihood."""
+    """A model of the counts of categories, whose coefficients have the largest likelihood."""
 
     labels: Labels = field(repr=False)
     equations: Any = field(repr=False)  # a Likelihood with a field ``sampled``
@@ -64,10 +64,10 @@ class AbstractLikelihoodModel(AbstractCoefficients):
 
     @abstractmethod
     def _expected(self, eta: Array) -> tuple[Array, Array]:
-        """Return expected numbers, and their derivatives, for linear predictors eta."""
+        """Return the expected numbers at linear predictors ``eta``, and their derivatives."""
 
     def _predicted(self, values: Mapping[str, Category]) -> Prediction:
-        """Return the expected number of the cell with these labels, with its interval."""
+        """Return the expected number for the cell with these labels, with a 95 % interval."""
         row = row_of(self.design, cell_of(self.labels, values))
         ends = np.array([row @ self.estimate, *self.own.interval(row, quantile(LEVEL))])
         (expected, low, high), (slope, *_) = (own.tolist() for own in self._expected(ends))
@@ -82,7 +82,7 @@ def fitted_fields(
     start: Array,
     function: str,
 ) -> dict[str, Any]:
-    """Return the fields of the model of largest likelihood, except its number of rows."""
+    """Return the fields of a model of largest likelihood, {name: value}, without ``rows``."""
     law = Law(equations, solved(equations, start, function))
     return {
         **fields_of(release, labels, design, law),
@@ -93,7 +93,7 @@ def fitted_fields(
 
 
 def solved(equations: Likelihood, start: Array, function: str) -> Array:
-    """Return the coefficients of the largest likelihood; refuse numbers that have none."""
+    """Return the coefficients of the largest likelihood; raise ParameterError if there are none."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         found = scipy.optimize.minimize(
             lambda beta: -equations.logarithm(beta),
@@ -134,7 +134,10 @@ def check_counts(
     counts: ArrayLike,
     sd: ArrayLike,
 ) -> None:
-    """Refuse counts if one is too near zero, relative to its noise, to take its logarithm."""
+    """Raise ParameterError if a count is too near zero, compared with its noise, for a logarithm.
+
+    ``names`` are names of the counts, and ``sd`` standard deviations of their noise.
+    """
     counts, sd = np.broadcast_arrays(np.ravel(counts), np.ravel(sd))
     least = hidden(counts, sd)
     if least is not None:

@@ -38,10 +38,10 @@ class Likeness(NamedTuple):
     Attributes:
         column: the attribute.
         statistic: "mean", "standard deviation", "quantile 0.25", "quantile 0.5" or "quantile 0.75".
-        synthetic: its value for the synthetic records; None if no record has a value.
-        release: the estimate of the release; None if it has none.
+        synthetic: the statistic of the synthetic records; None if no record has a value.
+        release: the estimate of the same statistic from the release; None if it has none.
         low: lower bound of the release's 95 % interval; None if it has none.
-        high: upper bound, likewise.
+        high: upper bound of this interval; None if it has none.
         assumed: whether the release has no such estimate: ``synthetic`` then follows from the shape
             that :meth:`synthetic` assumes for clipped numbers.
 
@@ -67,7 +67,7 @@ class Likeness(NamedTuple):
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether ``synthetic`` is in the interval; None if either is missing."""
+        """Whether the synthetic number is in the release's interval; None if either is missing."""
         value: Any = self.synthetic  # dates are texts, also in low and high
         ends: Any = self.low, self.high
         return None if None in (value, *ends) else ends[0] <= value <= ends[1]
@@ -161,13 +161,13 @@ def likeness(release: AbstractRelease, records: Any) -> LikenessTable:
 
 
 def _texts(row: Likeness) -> list[str]:
-    """Return the numbers of a row as texts."""
+    """Return the numbers of a row as texts: synthetic, released, low and high."""
     synthetic, release, low, high = map(_shown, row[2:6])
     return [synthetic, "assumed" if row.assumed else release, low, high]
 
 
 def _shown(value: float | str | None) -> str:
-    """Return a value as text."""
+    """Return a number or a date as text; "–" for None."""
     if value is None or isinstance(value, str):
         return value or "–"
     return first(np.array(value), 5)[0]
@@ -176,7 +176,7 @@ def _shown(value: float | str | None) -> str:
 def _of_column(
     release: AbstractRelease, attribute: Attribute, column: "pa.ChunkedArray"
 ) -> Iterator[Likeness]:
-    """Yield the statistics of one column."""
+    """Yield the statistics of one column of synthetic records, beside those of the release."""
     name = attribute.name
     marks = [f"quantile {p}" for p in _QUARTILES]
     if attribute.is_summed:
@@ -208,7 +208,10 @@ def _of_column(
 
 
 def _deviation(release: AbstractRelease, attribute: Attribute) -> float | None:
-    """Return the standard deviation of a clipped number; None if it has no squares."""
+    """Return the released standard deviation of a clipped number; None if it cannot be computed.
+
+    It needs the sum of squares, and noise may make the variance negative.
+    """
     low, high = attribute.ends
     if attribute.size - (attribute.other is not None) < 3:
         return None
@@ -219,7 +222,7 @@ def _deviation(release: AbstractRelease, attribute: Attribute) -> float | None:
 
 
 def _plain(value: Any) -> float | str | None:
-    """Return numpy's number as a float, or its date as text; None for NaN, infinity and NaT."""
+    """Return a number of numpy as a float, or a date as text; None for NaN, infinity and NaT."""
     value = np.asarray(value)
     if value.dtype.kind == "M":
         return None if np.isnat(value) else str(value)

@@ -39,8 +39,11 @@ _MOST_GROUPS = 500  # most groups of rows with the same categories; their covari
 class _Scores:
     """The likelihood equations ``X'(n₁ − p ∘ n) = 0`` of logistic regression (Cox 1958).
 
-    X is the design, and p the probability of the category in each group. The numbers of rows in
-    each group are noisy: n₁ (``ones``) with the category, and n (``rows``) in all.
+    X is the design matrix, p has the probability of the category in each group, and ∘ multiplies
+    elements.
+
+    The numbers of rows in each group are noisy: n₁ (``ones``) with the category, and n (``rows``)
+    in all.
     """
 
     design: Array  # (groups, d)
@@ -50,7 +53,7 @@ class _Scores:
     sampled: bool  # whether the variance includes the binomial variance of n₁
 
     def chance(self, beta: Array) -> Array:
-        """Return the probability of the category in each group."""
+        """Return the probability of the category in each group at ``beta``, shape (groups,)."""
         return np.asarray(scipy.special.expit(self.design @ beta))
 
     def logarithm(self, beta: Array) -> float:
@@ -65,7 +68,10 @@ class _Scores:
         return -(self.design.T * (self.rows * p * (1 - p))) @ self.design
 
     def weights(self, beta: Array) -> Array:
-        """Return the weight of each noisy number in each equation."""
+        """Return the weight of each noisy number in each equation, shape (d, 2 · groups).
+
+        The noisy numbers are ``ones`` and ``rows``: the rows with the category, and all rows.
+        """
         return np.hstack([self.design.T, -self.design.T * self.chance(beta)])
 
     def spread(self, beta: Array) -> Array:
@@ -74,7 +80,10 @@ class _Scores:
         return noise + (self.design.T * self._binomial(beta)) @ self.design
 
     def _binomial(self, beta: Array) -> Array:
-        """Return the binomial variance of n₁ in each group; zero if not ``sampled``."""
+        """Return the binomial variance of the number of rows with the category, in each group.
+
+        It is zero if the variance of sampling is not included (``sampled`` is False).
+        """
         p = self.chance(beta)
         return np.maximum(self.rows, 0.0) * p * (1 - p) * self.sampled
 
@@ -129,7 +138,7 @@ class LogisticRegression(AbstractLikelihoodModel):
 
     @property
     def odds_ratio(self) -> Array:
-        """The factor of each column in the odds of the category: exp of its coefficient."""
+        """The factor of each column in the odds of the category: exp of the coefficient."""
         return np.exp(self.estimate)
 
     @property
@@ -244,7 +253,11 @@ def logistic(
 def _counts(
     names: Sequence[str], sizes: Sequence[int], name: str, k: int, size: int
 ) -> list[Weights]:
-    """Return contrasts: for each group, the rows with category k; then, for each, all rows."""
+    """Return the weights of cells that count the rows of each group: with category k, then all.
+
+    A group is a combination of labels of ``names``, which have these sizes; ``name`` is the
+    explained attribute, of ``size`` categories.
+    """
     one, every = np.eye(1, size, k)[0], np.ones(size)
     groups = np.eye(math.prod(sizes)).reshape(-1, *sizes)
     return [
@@ -255,7 +268,10 @@ def _counts(
 def _check_counts(
     release: AbstractRelease, equations: _Scores, of: str, terms: Sequence[Term], labels: Labels
 ) -> None:
-    """Refuse a model if noise hides the rows with, or without, the label in a cell of a term."""
+    """Raise ParameterError if noise hides how many rows have, or do not have, the explained label.
+
+    The numbers are checked for each cell of each term; ``of`` names the label.
+    """
     sizes = [len(own) for own in labels.values()]
     groups = np.eye(math.prod(sizes)).reshape(*sizes, -1)
     counts = np.concatenate([equations.ones, equations.rows])
@@ -274,7 +290,11 @@ def _check_counts(
 
 
 def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> None:
-    """Refuse equations whose information on some combination of coefficients noise hides."""
+    """Raise ParameterError if noise hides the information on some combination of coefficients.
+
+    The information matrix is minus the derivative of the equations at the coefficients ``beta``.
+    Each of its eigenvalues must be clear of zero, compared with its noise.
+    """
     p = equations.chance(beta)
     values, axes = np.linalg.eigh(-equations.slope(beta))
     forms = (p * (1 - p))[:, None] * (equations.design @ axes) ** 2

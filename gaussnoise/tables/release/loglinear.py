@@ -26,7 +26,10 @@ _MOST_CELLS = 10**4  # most cells of the table of all attributes of the model
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The likelihood equations ``X'n − X' exp(X beta) = 0`` of Poisson counts n (Birch 1963)."""
+    """The likelihood equations of a log-linear model of Poisson counts n (Birch 1963).
+
+    They are ``X'n − X' exp(X beta) = 0``, with the design matrix X and the coefficients beta.
+    """
 
     design: Array  # (cells, d)
     margins: Array  # X'n, noisy
@@ -34,7 +37,7 @@ class _Likelihood:
     sampled: bool  # whether the variance includes the Poisson variance of n
 
     def expected(self, beta: Array) -> Array:
-        """Return the expected count of each cell."""
+        """Return the expected count of each cell at the coefficients ``beta``, shape (cells,)."""
         return np.exp(self.design @ beta)
 
     def logarithm(self, beta: Array) -> float:
@@ -195,7 +198,9 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
         [cell(release, **{a: labels[a][k] for a, k in own.cell.items()}) for own in columns],
     )
     design = matrix_of(labels, columns)
-    equations = _Likelihood(design, found.estimate, _raised(found.covariance), sampled=False)
+    equations = _Likelihood(
+        design, found.estimate, _with_positive_variances(found.covariance), sampled=False
+    )
     rows = float(found.estimate[0])
     start = np.zeros(len(columns))
     start[0] = math.log(rows / size)
@@ -203,11 +208,12 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
     return LogLinearModel(rows=rows, margins=tuple(asked), **fields)
 
 
-def _raised(covariance: Array) -> Array:
-    """Return the covariance, with a small variance for numbers that are exact.
+def _with_positive_variances(covariance: Array) -> Array:
+    """Return the covariance of numbers, with a small variance for the numbers that are exact.
 
-    Under replacement, the number of rows is exact. Distances of coefficients need a positive
-    variance; the added one is at most a thousandth of the least variance of other numbers.
+    The number of rows is exact if neighbouring data sets replace a person. Distances of
+    coefficients need a positive variance; the added one is at most a thousandth of the least
+    variance of the other numbers.
     """
     values, axes = np.linalg.eigh(covariance)
     known = values <= _EXACT * values[-1]

@@ -80,7 +80,7 @@ class MeanChanges:
 
     @property
     def grids(self) -> list[Grid]:
-        """The changes as text."""
+        """A list of one text table with all changes."""
         title = f"Population means over {self.mean_of}, and their changes with "
         rows = [
             [
@@ -124,7 +124,10 @@ def no_changes(
     unlike: Collection[str],
     level: float = LEVEL,
 ) -> str | None:
-    """Return why changes of population means cannot be computed; None if they can."""
+    """Return why changes of population means cannot be computed, as text; None if they can.
+
+    ``unlike`` are the attributes that are defined differently in the two releases.
+    """
     plans: list[Any] = [before.plan, after.plan]
     if not all(plan.ranges and plan.weight is None for plan in plans):
         return (
@@ -185,7 +188,11 @@ def _changes(
     after: tuple[AbstractRelease, FoundRange],
     level: float,
 ) -> Iterator[MeanChange]:
-    """Yield the changes of a column; ``level`` covers errors of both range searches too."""
+    """Yield the changes of the mean of one column, for each group.
+
+    ``before`` and ``after`` each are a release with the range that was found for the column.
+    ``level`` is the confidence level; it covers errors of both range searches too.
+    """
     (first, own), (second, other) = before, after
     z = float(-scipy.special.ndtri((1 - level - own.wrong - other.wrong) / 2))
     news = {
@@ -198,7 +205,10 @@ def _changes(
 
 
 def _change(old: ColumnMean, new: ColumnMean, z: float, limits: tuple[float, float]) -> MeanChange:
-    """Return the change of one mean; ``limits`` are the least and the largest possible change."""
+    """Return the change from one population mean to another, with its interval.
+
+    ``limits`` are the least and the largest possible change.
+    """
     names = old.column, old.group, old.mean, new.mean
     if old.reason or new.reason:
         inf = math.inf

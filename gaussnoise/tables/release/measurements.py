@@ -14,17 +14,17 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """The part of a release that is about a set of attributes, and not determined by its subsets.
+    """The noisy measurement of one set of attributes.
 
-    Measurements are independent of each other.
+    It is the part of the table of these attributes that the margins of the table do not determine,
+    plus noise. All measurements of a release are independent of each other.
 
     Attributes:
-        attributes: names.
-        estimate: shape (sizes…), with sum zero along every axis: the part of the true table that
-            its margins do not determine, plus noise.
-        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
-            attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
-            projection onto such arrays.
+        attributes: the names of the attributes.
+        estimate: the noisy part of the table, shape (sizes…), with sum zero along every axis.
+        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``, with a matrix E_i for each
+            attribute i; 0 for an exact total. For an attribute that is planned for counts of its
+            n_i categories, ``E_i = I − 11'/n_i``, the projection onto vectors whose sum is zero.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -42,9 +42,9 @@ class Measurement(NamedTuple):
 
 
 def measurements(release: AbstractRelease) -> Iterator[Measurement]:
-    """Return the independent noisy measurements from which all tables are computed.
+    """Yield the independent noisy measurements from which all tables of a release are computed.
 
-    Other inference engines can start from them.
+    They are the input that other inference engines need.
     """
     names, seen = release.plan.schema.names, set[Subset]()
     variances = release.covariance.variances

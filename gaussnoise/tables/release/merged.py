@@ -32,10 +32,10 @@ class Source(NamedTuple):
     """One of the releases that were combined.
 
     Attributes:
-        id: the first 16 digits of the sha256 of its tables.
-        rho: the ρ that it charged.
-        marginals: the attribute names of its tables.
-        unit: the number of integer units of a row, see :attr:`Plan.unit`.
+        id: the first 16 digits of the sha256 of the release's tables.
+        rho: the cost ρ of the release.
+        marginals: the attribute names of each table.
+        unit: the number of integer units into which a row is split, see :attr:`Plan.unit`.
     """
 
     id: str
@@ -48,7 +48,8 @@ class Agreement(NamedTuple):
     """The result of the test whether combined releases can be about the same rows.
 
     Attributes:
-        chi_squared: the squared length of their differences, in standard deviations of the noise.
+        chi_squared: the squared length of the differences between releases, in standard deviations
+            of the noise.
         degrees_of_freedom: the mean of ``chi_squared`` if the rows are the same.
         p_value: how often noise alone makes differences at least as large.
     """
@@ -59,7 +60,7 @@ class Agreement(NamedTuple):
 
     @classmethod
     def of(cls, chi_squared: float, degrees_of_freedom: int) -> "Agreement":
-        """Return the result with its p-value."""
+        """Return the result of the test for this χ² statistic, with its p-value."""
         free = degrees_of_freedom
         p_value = float(scipy.special.chdtrc(free, chi_squared)) if free else 1.0
         return cls(chi_squared, free, p_value)
@@ -68,22 +69,22 @@ class Agreement(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class MergedPlan(PickledByArguments):
-    """The tables of several releases, and facts about these releases.
+    """The tables that several combined releases have, and facts about these releases.
 
     A combined release has it instead of a plan.
 
     Attributes:
         schema: all attributes.
         domain: the queries of all releases, each once.
-        neighbors: the neighbouring relation of all of them.
-        rows_per_person: the most rows of one person, in all of them.
-        person: the column that says which person a row belongs to, in all of them; or None.
-        per_person: the function of a person's own numbers, by clipped number, in all of them.
-        public: the attributes whose tables are exact, in all of them.
-        weight: the column that rows are weighted by, in all of them; or None.
+        neighbors: the neighbouring relation of all releases.
+        rows_per_person: the most rows of one person, in all releases.
+        person: the column that says which person a row belongs to, in all releases; or None.
+        per_person: {number: function that makes one number of a person's rows}, in all releases.
+        public: the attributes whose tables are exact, in all releases.
+        weight: the column that rows are weighted by, in all releases; or None.
         sources: facts about the releases that were combined.
-        releases: these releases themselves.
-        agreement: the test whether they can be about the same rows; None if there was no test.
+        releases: the releases that were combined.
+        agreement: the test whether all can be about the same rows; None if there was no test.
         fits: the attributes in which every row was assumed to have a valid value, since only some
             of the releases leave out rows without one.
     """
@@ -103,7 +104,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def assumed(self) -> list[str]:
-        """The assumption that all rows have valid values, in words, if it was made."""
+        """The assumption that all rows have valid values, in words; empty if it was not made."""
         if not self.fits:
             return []
         names = ", ".join(map(repr, self.fits))
@@ -114,12 +115,16 @@ class MergedPlan(PickledByArguments):
 
     @property
     def about(self) -> About:
-        """The lines for readers of the first of these releases."""
+        """The lines of the first release that describe the data to readers, such as a title."""
         return self.releases[0].plan.about
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """{name: scale} of the numbers with which budgets grow, the same in all releases."""
+        """The columns whose numbers make the budget of a record larger, as {name: scale}.
+
+        The larger a number is in units of its scale, the larger is the budget. It is empty if all
+        records have the same budget. All releases have the same scales.
+        """
         return self.releases[0].plan.scales
 
     @property
@@ -129,12 +134,15 @@ class MergedPlan(PickledByArguments):
 
     @property
     def unit(self) -> int:
-        """The least number of integer units of a row, among releases that split rows into units."""
+        """The number of integer units into which a row is split; 1 if no release splits rows.
+
+        If the releases split rows into different numbers of units, it is the least number.
+        """
         return min([source.unit for source in self.sources if source.unit > 1], default=1)
 
     @property
     def ranges(self) -> "tuple[FoundRange, ...]":
-        """Empty: no range was found for the combination; each of the releases has its own."""
+        """Always empty: ranges of columns were found for each release, not for the combination."""
         return ()
 
     @property
@@ -144,7 +152,7 @@ class MergedPlan(PickledByArguments):
 
     @cached_property
     def tables(self) -> Marginals:
-        """All tables, each once."""
+        """The attribute sets of all tables, each once."""
         return self.domain.tables
 
     @cached_property
@@ -167,13 +175,13 @@ class MergedPlan(PickledByArguments):
         return {name: i for i, name in enumerate(self.schema.names)}
 
     def subset(self, names: Sequence[str]) -> Subset:
-        """Return the indices of attributes in the schema, like :meth:`Plan.subset`."""
+        """Return the indices in the schema of the attributes with these names."""
         if not isinstance(names, list | tuple):
             raise ParameterError(f"expected attribute names, got {names!r}")
         return attribute_positions(self._positions, names)
 
     def check_released(self, S: Subset) -> None:
-        """Raise ParameterError unless one of the releases has a table that contains S."""
+        """Raise ParameterError unless one of the releases has a table with all attributes of S."""
         if not any(set(S) <= set(A) for A in self.tables.subsets):
             names = " × ".join(self.schema.names[i] for i in S)
             raise ParameterError(

@@ -1,4 +1,4 @@
-"""The method statement of a release: facts of its record, under the headings of SIMS."""
+"""The method statement of a release: facts about it, under the headings of the SIMS standard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -49,7 +49,10 @@ _HEADINGS = (
 
 
 def statement_of(release: AbstractRelease) -> Notes:
-    """Return sentences about a release, under the headings of SIMS that apply."""
+    """Return the method statement of a release: sentences under the headings that apply.
+
+    The headings are those of SIMS, the Single Integrated Metadata Structure for statistics.
+    """
     return statement(
         release.plan,
         facts_of(release.plan),
@@ -76,18 +79,20 @@ def statement(
     times: Sequence[str],
     origin: Sequence[str] = (),
 ) -> Notes:
-    """Return sentences about tables, under the headings of SIMS that apply.
+    """Return the method statement of tables: sentences under the headings that apply.
+
+    The headings are those of SIMS, the Single Integrated Metadata Structure for statistics.
 
     Args:
         plan: the plan of the tables; for a stream, that of one tick.
         facts: the facts about the plan or the stream.
-        said: the publisher's lines about the tables.
+        said: the publisher's lines about the tables, such as a title.
         private: False for a simulation.
         noun: what the tables count, in the plural.
         counted: sentences about rows that are in no table.
         unit: sentences on sums and weights.
         policy: sentences on the guarantee, and on its limits.
-        times: sentences on the ticks that tables are about.
+        times: sentences on the ticks (releases of a stream) that tables are about.
         origin: sentences about the releases that were combined.
     """
     tables = number_of(len(plan.marginals), "table")
@@ -137,7 +142,7 @@ def statement(
 
 
 def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
-    """Return {attribute: {query label: unit}} for sums and means."""
+    """Return {attribute: {label of a query: unit}} of the sums and means in tables."""
     found: dict[str, dict[str, str]] = {}
     for i, base in (pair for term in plan.domain.terms for pair in term):
         attribute = plan.schema.attributes[i]
@@ -155,7 +160,10 @@ def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
 def stated(
     title: str, said: About, filled: Mapping[str, Sequence[str]], used: Sequence[Attribute]
 ) -> Notes:
-    """Return sentences under their headings, the most important headings first."""
+    """Return a method statement from {heading: sentences}, the most important headings first.
+
+    ``said`` adds the publisher's lines, and ``used`` are the attributes of the tables.
+    """
     every = {
         CONTACT: [text for text in (said.publisher, said.contact) if text],
         PERIOD: [said.period] if said.period else [],
@@ -178,12 +186,12 @@ def attributes_of(plan: "Plan | MergedPlan") -> list[Attribute]:
 
 
 def texts_of(attributes: Sequence[Attribute], notes: Notes, said: About) -> Mapping[str, str]:
-    """Return {name: content} of the files that describe tables in the formats of the field."""
+    """Return {name: content} of ``method.txt`` and ``ddi.xml``, which describe the tables."""
     return {"method.txt": _method_text(notes), "ddi.xml": _ddi(attributes, notes, said)}
 
 
 def _method_text(notes: Notes) -> str:
-    """Return the method statement as text; headings without facts in the record stay open."""
+    """Return the method statement as text; headings without facts are left to the publisher."""
     lines = [
         notes.title,
         "Method statement, by the headings of the Single Integrated Metadata Structure (SIMS)",
@@ -208,7 +216,7 @@ def class_text(attribute: Attribute) -> str:
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
-    """Return a DDI codebook with the elements that are known.
+    """Return the description of the tables as XML: a DDI codebook with the elements that are known.
 
     Source: DDI Codebook 2.5, https://ddialliance.org/Specification/DDI-Codebook/2.5/
     """
@@ -235,7 +243,7 @@ def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
     described = ElementTree.SubElement(root, "stdyDscr")
     for path, text in study.items():
         if text:
-            _below(described, path).text = _xml_text(text)
+            _element_at(described, path).text = _xml_text(text)
     variables = ElementTree.SubElement(root, "dataDscr")
     for k, attribute in enumerate(attributes, 1):
         of = {"ID": f"V{k}", "name": _xml_text(attribute.name), "intrvl": "discrete"}
@@ -251,12 +259,12 @@ def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
 
 
 def _xml_text(text: str) -> str:
-    """Return text with characters that XML cannot hold replaced."""
+    """Return the text with a replacement for each character that XML does not allow."""
     return printable(text).translate(_NOT_XML)
 
 
-def _below(element: ElementTree.Element, path: str) -> ElementTree.Element:
-    """Return the element at a path, after creating missing elements."""
+def _element_at(element: ElementTree.Element, path: str) -> ElementTree.Element:
+    """Return the element at ``path`` below ``element``; missing elements are created."""
     for name in path.split("/"):
         found = element.find(name)
         element = ElementTree.SubElement(element, name) if found is None else found

@@ -26,7 +26,7 @@ def test_intervals_are_those_of_the_plan_beside_made_up_counts():
     short = made_up(gn.plan(SCHEMA, ["age"], gn.zCDP(0.04)), 12_000)
     assert len(drawn(wide)) == len(drawn(short)) == 8
     assert "cell 1: 400, " in wide  # 1,000 in the mean of 12 cells
-    assert "plus or minus 13.86 rows" in wide  # 1.96 / sqrt(2 rho)
+    assert "plus or minus 13.9 rows" in wide  # 1.96 / sqrt(2 rho)
     assert "plus or minus 6.93 rows" in short
     for figure in (wide, short):
         assert "MADE-UP counts, not yours" in figure

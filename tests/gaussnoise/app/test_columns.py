@@ -7,7 +7,16 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.app.columns import HELP, KINDS, attribute_of, ends_in, join, kind_of, typed
+from gaussnoise.app.columns import (
+    HELP,
+    KINDS,
+    attribute_of,
+    birth_dates,
+    ends_in,
+    join,
+    kind_of,
+    typed,
+)
 from gaussnoise.errors import SchemaError
 from gaussnoise.tables.drafts.draft import draft
 
@@ -60,6 +69,23 @@ def test_categories_that_differ_in_case_or_blanks_can_be_joined():
     assert join("x", "F\nM") is None
 
 
+@pytest.mark.parametrize("day", ["2025-12-31", "2026-02-28", "2028-02-29", "2024-03-01"])
+def test_ages_on_a_day_are_intervals_of_birth_dates(day):
+    edges = attribute_of("born", "edges", birth_dates("18 65, 0", day)).edges[1:]
+    at = datetime.date.fromisoformat(day)
+    for before in range(100 * 366):
+        born = at - datetime.timedelta(days=before)
+        age = at.year - born.year - ((at.month, at.day) < (born.month, born.day))
+        assert sum(born < edge for edge in edges) == sum(age >= begin for begin in (0, 18, 65))
+    assert at + datetime.timedelta(days=1) == edges[-1]
+
+
+@pytest.mark.parametrize(("ages", "day"), [("", "2025-12-31"), ("-1", "2025-12-31"), ("18", "x")])
+def test_ages_and_days_that_are_none_are_refused(ages, day):
+    with pytest.raises(SchemaError, match="expected whole numbers and a day"):
+        birth_dates(ages, day)
+
+
 def test_proposed_ends_are_those_of_the_draft():
     table = pa.table({"pay": [100.5 * k for k in range(200)], "sex": ["F", "M"] * 100})
     found = draft(table)
@@ -108,6 +134,7 @@ def test_a_column_keeps_its_questions_when_its_ends_change(kind, before, text, a
         ("0\n2,5\n10", [0, 2.5, 10]),
         ("0; 18; 65", [0, 18, 65]),
         ("[0, 18, 65]", [0, 18, 65]),
+        ("1.7.2020, 31.12.2020", ["2020-07-01", "2020-12-31"]),
     ],
 )
 def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):

@@ -72,7 +72,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
         tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
         expect(tab.get_by_text(f"{1 if name == 'town' else 0} of 3 columns")).to_be_visible()
     connected(tab)
-    tab.get_by_role("button", name="Confirm the schema").click()
+    tab.get_by_role("button", name="Confirm all columns").click()
     expect(tab.get_by_text("confirmed as public knowledge: releases are possible")).to_be_visible()
 
     # another file is written in another way, which is found

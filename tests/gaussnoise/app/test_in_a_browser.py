@@ -114,7 +114,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     connected(tab)
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
     tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
-    tab.get_by_role("button", name="Confirm the schema").click()
+    tab.get_by_role("button", name="Confirm all columns").click()
     tab.get_by_role("button", name="person id names the person").click()
     expect(tab.get_by_label("Column that names the person")).to_have_value("person id")
     expect(tab.get_by_text("Of more than 1, one is drawn at random")).to_be_in_viewport()

@@ -199,7 +199,8 @@ def test_values_that_differ_in_case_blanks_or_unicode_form_are_joined(untyped):
     assert dict(attribute.spellings) == {"yes": ("Yes", "ye s"), "e\u0301": ("\u00e9",)}
     assert "3 distinct values: categories" in reason
     assert (
-        'joined, as they differ in case, blanks or Unicode form only: "e\u0301"/"\u00e9", '
+        "joined, as they differ in capitals, blanks or the code of a letter only: "
+        '"e\u0301"/"\u00e9", '
         '"yes"/"Yes"/"ye s"'
     ) in reason
     assert "differ" not in of(untyped(["yes", "no", "maybe"]))[1]
@@ -462,7 +463,7 @@ def test_a_draft_as_a_document_says_what_it_is(tmp_path, monkeypatch, capsys):
 def test_numbers_beyond_every_double_decide_nothing_about_others(tmp_path):
     attribute, reason = of(as_file(["true", "1e400", "false"], tmp_path))
     assert attribute == gn.Attribute("v", [False, True], other="other")
-    assert "a catch-all for nulls" in reason
+    assert "a catch-all for missing values" in reason
     attribute, _ = of(as_file(["a", "1e400", "nan"], tmp_path))
     assert attribute == gn.Attribute("v", ["1e400", "a", "nan"])
 

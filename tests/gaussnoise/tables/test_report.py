@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib.style
@@ -1063,6 +1064,15 @@ def test_two_attributes_are_colours_with_names_and_numbers():
     assert len(seen) > 10
     assert all(text in texts.split() for text in seen)
     assert "grey where the true number may be 0" in numbers.pictures[0].caption
+
+
+def test_a_count_that_noise_carried_far_below_zero_is_grey():
+    numbers = crowd(9, 6)
+    estimate = numbers.table.estimate.copy()
+    estimate[0, 0] = -60.5  # more than five standard deviations
+    assert estimate[0, 0] < -5 * numbers.table.standard_deviation[0, 0]
+    (texts,) = drawn_in(replace(numbers, table=replace(numbers.table, estimate=estimate)))
+    assert "60" not in texts
 
 
 def test_two_attributes_are_one_grid_with_totals_where_it_is_not_too_wide():

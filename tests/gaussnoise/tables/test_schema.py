@@ -414,7 +414,7 @@ def test_every_column_says_why_it_is_what_it_is(build):
         "few": [1, 2, 3, 4] * 26,
     }
     found = draft(build(table))
-    assert "2 distinct values: categories; a catch-all for nulls" in found.reasons["sex"]
+    assert "2 distinct values: categories; a catch-all for missing values" in found.reasons["sex"]
     assert "bins of one width" in found.reasons["age"]
     assert "4 distinct integers" in found.reasons["few"]
     assert list(found.left_out) == ["id\n"]

@@ -171,8 +171,13 @@ class Numbers:
         shape = table.estimate.shape
         panel = int(np.argmin(shape)) if len(shape) == 3 else None
         low, high = table.confidence_interval()
-        digits, grey = 0, "where the true number may be 0"
-        hidden = (low <= 0) & (high >= 0) | np.isnan(table.estimate)
+        chance = round(2 / (1 - LEVEL))
+        digits = 0
+        grey = (
+            f"where the true number may be 0; of those that are, about 1 in {chance} has a colour"
+        )
+        may_be_zero = (low <= 0) & ((high >= 0) | (table.limits[0] >= 0))
+        hidden = may_be_zero | np.isnan(table.estimate)
         if self.kind == "mean":
             marks = marks_of(table.estimate, table.standard_deviation)
             hidden, grey = np.isin(marks, LOW_RELIABILITY), "where noise leaves a mean unreliable"
@@ -227,7 +232,9 @@ class Numbers:
         """The caption of the table."""
         caption = f"{self.title}: estimates and {level_text(LEVEL)} intervals"
         estimate = self.table.estimate
-        if self.kind == "share" and ((estimate < 0) | (estimate > 1)).any():
+        shares = self.beside if isinstance(self.beside, ProportionTable) else None
+        share = estimate if self.kind == "share" else shares.estimate if shares else np.zeros(1)
+        if ((share < 0) | (share > 1)).any():
             caption += "; noise has carried some estimates outside 0 to 100 %"
         if isinstance(self.table, MeanTable) and self.table.cut.any():
             caption += (
