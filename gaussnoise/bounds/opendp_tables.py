@@ -126,7 +126,7 @@ def tables_of(measurement: Any, neighbors: str) -> Tables:
             names, view = (column,), _steps_text(steps)
             found.sizes[column] = len(given["categories"]) + bool(given["null_category"])
             if found.sizes[column] < 2:  # not the number of rows, which is public under replacement
-                raise _refused(name, "rows in one category alone; hint: null_category=True")
+                raise _refusal(name, "rows in one category alone; hint: null_category=True")
             if views.setdefault(column, view) != view:
                 raise ParameterError(
                     f"certify: expected the same categories of {column!r} in all measurements, got "
