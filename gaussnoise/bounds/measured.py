@@ -87,7 +87,8 @@ class TableCertificate(AbstractStrategyCertificate):
             )
         return who, (
             "The noise of all measurements is taken to be Gaussian, and their tables to be fixed "
-            "in advance: a choice of tables by the data costs more."
+            "in advance: a choice of tables by the data costs more. Errors hold if every table "
+            "counts every row."
         )
 
     def columns(self) -> dict[str, list]:
@@ -140,7 +141,7 @@ def certify_tables(
         )
     relation: Relation = "replace" if neighbors == "replace" else "add-remove"
     if is_opendp(measurements):
-        measurements, own = tables_of(measurements)
+        measurements, own = tables_of(measurements, neighbors)
         sizes = _agreed(own, sizes)
     if sizes is None and hasattr(workload, "attributes"):
         raise ParameterError("certify: expected sizes=domain for a domain of mbi, got a workload")

@@ -36,6 +36,7 @@ _BY_ROW = {
     "make_split_records",
     "make_unordered",
 }
+_TURNED = ("make_metric_bounded", "make_metric_unbounded")  # bounded metrics: of replaced rows
 _WRAPPERS = ("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate")
 _COMPOSITIONS = ("make_composition", "make_basic_composition")
 _LAPLACE = "its noise is Laplace or geometric, not Gaussian"
@@ -96,7 +97,7 @@ def is_opendp(strategy: object) -> bool:
     )
 
 
-def tables_of(measurement: Any) -> Tables:
+def tables_of(measurement: Any, neighbors: str) -> Tables:
     """Return the tables that an OpenDP measurement counts, with the standard deviations of their
     noise.
 
@@ -115,9 +116,17 @@ def tables_of(measurement: Any) -> Tables:
             if made not in _BY_ROW:
                 raise _refusal(made, _WHY.get(made, "its effect on the rows is not known"))
             column = str(arguments.get("key", column))
+        turned = [made for made, _ in map(_constructor, before) if made in _TURNED]
+        if turned[:1] == ["make_metric_unbounded"] and neighbors != "replace":
+            raise ParameterError(
+                'certify: expected neighbors="replace" for a measurement whose metric is about '
+                f"replaced rows, got {neighbors!r}"
+            )
         if name == "make_count_by_categories":
             names, view = (column,), _steps_text(steps)
             found.sizes[column] = len(given["categories"]) + bool(given["null_category"])
+            if found.sizes[column] < 2:  # not the number of rows, which is public under replacement
+                raise _refusal(name, "rows in one category alone; hint: null_category=True")
             if views.setdefault(column, view) != view:
                 raise ParameterError(
                     f"certify: expected the same categories of {column!r} in all measurements, got "

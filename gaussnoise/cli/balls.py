@@ -4,7 +4,6 @@ A ball is a number with a proven bound on its error, by Arb (Johansson 2017) of 
 the extra ``verify`` installs. Approximations are doubles: poor ones prove nothing false.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -56,13 +55,10 @@ class Balls(Answer):
         inside = all(x * 2**40 <= size for x, size in zip(outside, sizes, strict=True))
         need(inside, "noise that leaves a direction out")
         alone = [_length(row) + more for row, more in zip(_rows(B), extra, strict=True)]
-        both = list[arb]()
-        if self.relation == "replace":
-            square = (B * B.transpose()).table()
-            both = [
-                _root(square[i][i] + square[k][k] - 2 * square[i][k]) + extra[i] + extra[k]
-                for i, k in itertools.combinations(range(len(alone)), 2)
-            ]
+        both = [
+            _length(x - y for x, y in zip(a, b, strict=True)) + more + other
+            for (a, more), (b, other) in self.pairs(zip(_rows(B), extra, strict=True))
+        ]
         changes = both if self.relation == "replace" and not self.shifted else alone
         need(_largest(changes) <= scale, "too little noise: a change is not covered")
         if self.shifted:
@@ -81,7 +77,8 @@ class Balls(Answer):
         stated, found = arb(header["gamma"]), float(reached.upper())
         need(bool(abs(stated / reached - 1) < 1e-11), f"gamma is {found!r}")
         need(stated >= reached * (1 - 2.0**-50), f"gamma is at least {found!r}")
-        self.checked.append(f"{len(changes)} changes, {self.relation}: covered, in balls")
+        rounded = "" if self.d == self.r else ", up to rounding outside its span"
+        self.checked.append(f"{len(changes)} changes, {self.relation}: covered, in balls{rounded}")
         self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {found!r} at most")
 
     def _changes(self) -> arb_mat:

@@ -88,6 +88,25 @@ def unit_text(one: Release) -> str:
     return f"one person (column {plan['person']!r}), of whom at most {rows} counted"
 
 
+def relation_text(one: Release) -> str:
+    """Return which data are neighbours in a release, as the record must state it."""
+    k, person, public = one.record["rows_per_person"], one.plan["person"], one.plan.get("public")
+    one_row, end = k == 1, "the number of rows is private"
+    if one.record["neighbors"] == "add-remove":
+        text = f"one {'row' if one_row else f'person with at most {k} rows'} more or less"
+        more = "more or less, with any number of rows"
+    else:
+        rows = f"at most {k} rows of one person exchanged for as many others"
+        text = "one row exchanged for another" if one_row else rows
+        text += f", {'row by row ' * (k > 1)}of the same {' × '.join(public)}" if public else ""
+        more = "exchanged for another, each with any number of rows, also with none that fit"
+        if person is None:
+            end = f"{'tables of these alone are' if public else 'the number of rows is'} public"
+            end += " and exact"
+    text = text if person is None else f"one person, a value of {person!r}, {more}"
+    return f"{one.record['neighbors']} ({text}; {end})"
+
+
 def unit_text_of_ticks(one: Stream) -> str:
     """Return the unit of privacy of a stream, as the record must state it."""
     text, k, rows = unit_text(one), one.reports, one.record["rows_per_person"]
@@ -158,8 +177,8 @@ def check_release(one: Release) -> None:
     for entry, own in itertools.zip_longest(record["domain"], domain):
         words = {key: texts(entry[key]) for key in ("labels", "groups") if key in entry}
         need(entry | words == own, f"{own['name']!r} is not that of the schema")
-    meaning = record["neighbors_meaning"].startswith(f"{record['neighbors']} (")
-    need(meaning, "neighbors_meaning")
+    meant = relation_text(one)
+    need(record["neighbors_meaning"] == meant, f"neighbors_meaning is not {meant!r}")
     entries, terms = record.get("workload", record["marginals"]), terms_of(one, domain)
     asked = [one.at(term.get("bases", term.get("attributes"))) for term in entries]
     need([*dict.fromkeys(asked)] == one.tables, "the workload asks for other tables")

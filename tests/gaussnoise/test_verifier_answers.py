@@ -14,6 +14,7 @@ from changed import changed, fault, leaves
 import gaussnoise as gn
 from gaussnoise import verifier
 from gaussnoise.cli.app import run
+from gaussnoise.verifier import optimality
 from gaussnoise.verifier.optimality import Answer, nuclear
 
 RNG = np.random.default_rng(11)
@@ -183,6 +184,32 @@ def test_edges_of_a_policy_graph_are_all_covered(tmp_path, program):
     arrays["policy_edges"] = np.vstack([arrays["policy_edges"], [[0, 3]]])
     write(tmp_path / "path.npz", header, arrays)
     assert fault(tmp_path / "path.npz", **program).startswith("FAILED: too little noise")
+
+
+def test_the_first_bounds_of_a_method_may_be_infinite(tmp_path, program):
+    """The trace is no part of the proof; every other array holds finite numbers."""
+    noise = gn.optimal_noise(gn.FiniteSet(np.random.default_rng(0).normal(size=(70, 3))))
+    noise.save(tmp_path / "pairs.npz")
+    header, arrays = contents(tmp_path / "pairs.npz")
+    assert np.isinf(arrays["trace"]).any()
+    assert fault(tmp_path / "pairs.npz", **program) is None
+    for name in ("factor", "certificate_weights"):
+        changed = arrays[name].copy()
+        changed.flat[0] = np.inf
+        write(tmp_path / "other.npz", header, arrays | {name: changed})
+        assert fault(tmp_path / "other.npz", **program) == f"FAILED: {name}.npy"
+
+
+def test_too_many_pairs_are_not_begun(answers, tmp_path, program, monkeypatch):
+    """They would take hours; records that are added or removed have no pairs."""
+    monkeypatch.setattr(optimality, "_MOST_PAIRS", 20)  # nine points have 36
+    found = {name: fault(answers[name], **program) for name in ("rows exchanged", "uneven")}
+    assert found == {
+        "rows exchanged": "UNKNOWN: no check of such a folder: too many points",
+        "uneven": None,
+    }
+    said = verifier.verified(answers["categories"], **program)[0]  # five have ten, in a plane
+    assert said.endswith("up to rounding outside its span"), said
 
 
 def test_bodies_are_named_as_unknown(tmp_path):

@@ -80,6 +80,31 @@ def test_a_record_that_leaves_something_out_is_refused(key, folders, tmp_path):
     refused(copy)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rows_per_person": 3},
+        {"person": "id"},
+        {"person": "id", "neighbors": "replace"},
+        {"neighbors": "replace"},
+        {"neighbors": "replace", "rows_per_person": 2},
+        {"neighbors": "replace", "public": "sex"},
+        {"neighbors": "replace", "public": ("region", "sex"), "rows_per_person": 2},
+    ],
+)
+def test_which_data_are_neighbours_is_checked_to_the_last_word(options, tmp_path):
+    plan = gn.plan(SCHEMA, [("sex",), ("sex", "region")], RHO, **options)
+    plan.release(people(np.random.default_rng(3)), out=tmp_path / "own")
+    copy = Copy(tmp_path / "own", tmp_path / "copy")
+    assert [lines[0][:7] for lines in both(copy)] == ["checked", "checked"]
+    said = copy.record["neighbors_meaning"]
+    for word, other in (("private", "public"), ("and exact", "and private"), ("one ", "any ")):
+        if word in said:
+            changed_record(copy, neighbors_meaning=said.replace(word, other))
+            refused(copy, "neighbors_meaning is not")
+
+
 def test_a_combination_without_its_rho_is_refused(folders, tmp_path):
     copy = Copy(folders["combined"], tmp_path / "copy")
     copy.write_record(copy.record | {"rho": None})

@@ -134,6 +134,39 @@ def test_other_measurements_are_refused_by_name(message):
         gn.certify(REFUSED[message]())
 
 
+def test_rows_in_one_category_alone_are_not_the_number_of_rows():
+    """A row that is replaced can move into the category, which a public total does not allow."""
+    for count in (1, 2):
+        alone = table("age", ["a", "b"][:count], 1.0)
+        measurement = dp.c.make_composition([alone, table("sex", ["F", "M"], 10.0)])
+        if count == 2:  # as much as in the map of OpenDP: two cells move at most
+            assert gn.certify(measurement, neighbors="replace").rho >= 2 * measurement.map(1)
+            continue
+        for neighbors in ("add-remove", "replace"):
+            with pytest.raises(ParameterError, match="rows in one category alone; hint: null"):
+                gn.certify(measurement, neighbors=neighbors)
+    both = dp.c.make_composition([table("age", ["a"], 1.0, other=True), total(2.0)])
+    assert gn.certify(both).rho == pytest.approx(both.map(1), rel=1e-12)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_metric_of_replaced_rows_takes_this_relation(ordered):
+    """The map of one replaced row has two changes of one cell each, of which it adds the sizes."""
+    rows = dp.vector_domain(dp.atom_domain(T=int), size=10)
+    counts = dp.t.then_count_by_categories([0, 1], MO=L2) >> dp.m.then_gaussian(1.0)
+    if ordered:
+        steps = dp.t.make_unordered(rows, dp.hamming_distance()) >> dp.t.then_metric_unbounded()
+    else:
+        steps = dp.t.make_metric_unbounded(rows, dp.change_one_distance())
+    measurement = steps >> counts
+    with pytest.raises(ParameterError, match='neighbors="replace" for a measurement whose metric'):
+        gn.certify(measurement)
+    found = gn.certify(measurement, neighbors="replace")
+    assert 2 * found.rho == pytest.approx(measurement.map(1), rel=1e-12)
+    bounded = dp.t.make_metric_bounded(rows, dp.symmetric_distance())
+    assert gn.certify(bounded >> dp.t.then_metric_unbounded() >> counts).rho == 0.5
+
+
 def test_plans_of_polars_and_incomplete_constructors_are_refused():
     lazy = {"__function__": "make_private_lazyframe", "__kwargs__": {"global_scale": 1.0}}
     with pytest.raises(ParameterError, match=r"query.summarize\(\)"):

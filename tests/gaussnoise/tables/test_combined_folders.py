@@ -223,7 +223,7 @@ def no_table(record):
         *((change, "not a complete combination of releases") for change in (outside, twice)),
         (cheaper, r"'rho': expected 0\.29*7?, got 0\.1; hint"),
         (another_id, r"'combined_from\.0\.id': expected '[0-9a-f]{16}', got '0{16}'; hint"),
-        (no_table, "not a complete combination of releases"),
+        (no_table, "'marginals': expected 3 entries, got 2 entries"),
     ],
 )
 def test_an_altered_record_is_refused(both, tmp_path, change, message):

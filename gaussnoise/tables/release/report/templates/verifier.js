@@ -990,6 +990,23 @@ const verifier = (() => {
       return `one person (column ${quote(person)}), of whom at most ${k} ${noun}${k === 1n ? " is" : "s are"} counted`;
     }
 
+    // Which data are neighbours, in words.
+    relationText() {
+      const { record, plan } = this, k = at(record, "rows_per_person"), person = at(plan, "person");
+      const moves = at(record, "neighbors") === "add-remove", listed = plan.get("public") ?? [];
+      let text = `one ${k === 1n ? "row" : `person with at most ${k} rows`} more or less; the number of rows is private`;
+      if (person !== null) {
+        const how = moves ? "more or less, with any number of rows"
+          : "exchanged for another, each with any number of rows, also with none that fit";
+        text = `one person, a value of ${quote(person)}, ${how}; the number of rows is private`;
+      } else if (!moves) {
+        text = k === 1n ? "one row exchanged for another" : `at most ${k} rows of one person exchanged for as many others`;
+        text += listed.length ? `, ${k > 1n ? "row by row " : ""}of the same ${listed.join(" × ")}` : "";
+        text += `; ${listed.length ? "tables of these alone are" : "the number of rows is"} public and exact`;
+      }
+      return `${at(record, "neighbors")} (${text})`;
+    }
+
     *checkRequest() {
       const { record, plan } = this, terms = record.get("workload") ?? this.entries;
       need(same(this.schema.map((own) => own.get("name")), this.names), "the schema has other attributes than the domain");
@@ -997,7 +1014,7 @@ const verifier = (() => {
         const own = new Map([...entry].map(([key, x]) => [key, ["labels", "groups"].includes(key) ? words(x) : x]));
         need(same(own, this.schema[i]), `${quote(this.names[i])} is not that of the schema`);
       });
-      need(at(record, "neighbors_meaning").startsWith(`${at(record, "neighbors")} (`), "neighbors_meaning");
+      need(at(record, "neighbors_meaning") === this.relationText(), "neighbors_meaning");
       const asked = terms.map((term) => this.at(term.get("bases")?.keys() ?? at(term, "attributes")));
       const sorted = (S) => `${[...S].sort((a, b) => a - b)}`;
       need(same([...new Set(asked.map(sorted))], this.sets.map(String)), "the workload asks for other tables");
