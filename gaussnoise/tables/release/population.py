@@ -377,7 +377,7 @@ class ColumnMeans:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """Return the means as plain data."""
+        """Return the means as dictionaries, lists, texts and numbers, which JSON can hold."""
         plan: Any = self.release.plan
         return {
             "mean_of": self.mean_of,
