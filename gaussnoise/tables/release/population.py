@@ -377,7 +377,7 @@ class ColumnMeans:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """Return the means as plain data."""
+        """Return the means and differences as plain data: nested dictionaries and lists."""
         plan: Any = self.release.plan
         return {
             "mean_of": self.mean_of,

@@ -85,7 +85,7 @@ def save_page(
     title: str | None,
     releases: Sequence[AbstractRelease],
 ) -> None:
-    """Write a page to a new file.
+    """Write the HTML text that ``page()`` returns to a new file.
 
     Raises:
         OutputError: the file exists, cannot be written, or would be inside a release's folder.
