@@ -278,9 +278,10 @@ def mean_of(plan: "Plan", name: str) -> str:
 
 
 def limit_text(plan: "Plan", *, each_tick: bool) -> str:
-    """Return a clause on how many rows of each person are counted; "" if every row is counted.
+    """Return a clause with the largest number of counted rows per person.
 
-    ``each_tick``: whether the plan is of a stream, of whose every tick so many rows are counted.
+    Return "" if every row is counted. In a plan of a stream (``each_tick``), the number is that of
+    each tick.
     """
     k = plan.rows_per_person
     rows = "one row" if k == 1 else f"at most {k} rows"
