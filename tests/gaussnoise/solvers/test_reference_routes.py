@@ -491,9 +491,9 @@ def test_hopeless_sizes_are_refused_at_once(call, message):
 
 
 def test_the_largest_sizes_are_not_refused():
-    assert sdp_module._fits("clarabel", 10000, 5)
-    assert not sdp_module._fits("clarabel", 50, 50)
-    assert not sdp_module._fits("scs", 300, 300)
+    assert sdp_module._has_block_per_point("clarabel", 10000, 5)
+    assert not sdp_module._has_block_per_point("clarabel", 50, 50)
+    assert not sdp_module._has_block_per_point("scs", 300, 300)
 
 
 def _failing(monkeypatch, solve):

@@ -81,7 +81,7 @@ def test_columns_whose_terms_cancel_are_bounded_too():
 @pytest.mark.parametrize("knots", [search._knots, np.arange], ids=["knots", "ticks"])
 def test_derivatives_are_limits_of_differences(workload, power, knots):
     made, q = workload(12), 2
-    between = search._between(knots(12), 12)
+    between = search._interpolation(knots(12), 12)
     x = np.random.default_rng(power).normal(size=between.shape[1] * 2 * q + q) / 3
     given = made.bands, between, q, power
 
@@ -96,4 +96,4 @@ def test_derivatives_are_limits_of_differences(workload, power, knots):
 
 def test_values_between_knots_are_linear():
     knots = np.array([0, 1, 4, 9])
-    np.testing.assert_allclose(search._between(knots, 10) @ (3.0 * knots), 3.0 * np.arange(10))
+    np.testing.assert_allclose(search._interpolation(knots, 10) @ (3.0 * knots), 3.0 * np.arange(10))

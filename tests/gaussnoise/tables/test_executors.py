@@ -677,10 +677,10 @@ def test_parts_whose_rows_do_not_all_arrive_are_not_counted():
         (part, np.array(cells), np.array(counts), np.zeros(len(cells), dtype=np.int64))
         for part, cells, counts in rows
     ]
-    found = {part: counts.tolist() for part, counts in spark._whole(pieces, sizes, None)}
+    found = {part: counts.tolist() for part, counts in spark._complete_groups(pieces, sizes, None)}
     assert found == {3: [4, 5], 5: [0, 9, 0, 8], 7: [0]}
     for stop, whole in ((1, [3]), (2, [3]), (3, [3, 5])):
-        assert [part for part, _ in spark._whole(pieces[:stop], sizes, None)] == whole
+        assert [part for part, _ in spark._complete_groups(pieces[:stop], sizes, None)] == whole
 
 
 def test_a_folder_that_is_written_to_is_gone_at_once(tmp_path):

@@ -519,7 +519,7 @@ def test_streams_say_whose_budget_is_stated(tmp_path):
     record = json.loads((tmp_path / "s" / "stream.json").read_text(encoding="utf-8"))
     assert record["epsilon_delta_of_all_ticks"]["holds"] == words
     summary = (tmp_path / "s" / "ticks" / "0001" / "summary.txt").read_text(encoding="utf-8")
-    assert "Tick 1 of 2: 1 marginal, of its own rows" in summary
+    assert "Tick 1 of 2: 1 table, of its own rows" in summary
     assert f"charged      rho = 0.1, once, for all 2 ticks together, {words}\n" in summary
     assert f"spends rho = 0.1 at most in all 2 ticks together, {words}" in " ".join(
         str(plan).split()
