@@ -96,4 +96,6 @@ def test_derivatives_are_limits_of_differences(workload, power, knots):
 
 def test_values_between_knots_are_linear():
     knots = np.array([0, 1, 4, 9])
-    np.testing.assert_allclose(search._interpolation(knots, 10) @ (3.0 * knots), 3.0 * np.arange(10))
+    np.testing.assert_allclose(
+        search._interpolation(knots, 10) @ (3.0 * knots), 3.0 * np.arange(10)
+    )
