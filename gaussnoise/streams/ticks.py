@@ -141,8 +141,9 @@ class Ticks(PickledByArguments):
 
     @property
     def matrix(self) -> Array:
-        """The workload over time, shape (answers, n): the weight of tick t's counts in each
-        answer.
+        """The workload over time as a matrix of shape (answers, n).
+
+        Entry (i, t) is the weight of the counts of tick t in answer i.
         """
         return _NAMED[self.workload](self.n) if isinstance(self.workload, str) else self.workload
 
