@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import DataError
 from ..schema.dialect import USUAL, Dialect, hint
-from .lines import BLOCK, Lines
+from .lines import BLOCK, IS_USABLE, Lines
 from .plain import Plain, name_of, served
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def open_csv(
     longest = max(one.longest for one in checked)
     usual = all(file.is_usual for file in files)
     pairs = zip(files, checked, strict=True)
-    plain = usual and all(_of_lines(file, one, len(names)) for file, one in pairs)
+    plain = IS_USABLE and usual and all(_of_lines(file, one, len(names)) for file, one in pairs)
     lengths = [one.length for one in checked]
     if _misread(names, delimiter, marked=any(file.start for file in files)):
         usual = False

@@ -1,5 +1,6 @@
 """CSV files in which each record is one line: arrow reads them faster than duckdb."""
 
+import importlib.metadata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, final
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from .plain import Plain
 
 BLOCK = 2**22  # bytes that are read at once; no line is longer
+# versions 15 to 25 of pyarrow refuse some valid files, at the end of a block
+IS_USABLE = int(importlib.metadata.version("pyarrow").partition(".")[0]) >= 26
 
 
 @final
