@@ -28,11 +28,11 @@ def test_the_attack_fails(open_folder, name):
 UNDONE = {
     "one row of a file hides others": (
         "gaussnoise.tables.reading.csv._check_bytes",
-        lambda plain: csv._Checked(False, 0, 0),
+        lambda plain: csv._Checked(False, 0, 0, 0, 0),
     ),
     "valid fields of several lines refused": (
         "gaussnoise.tables.reading.csv._check_bytes",
-        lambda plain: csv._Checked(False, 0, 0),
+        lambda plain: csv._Checked(False, 0, 0, 0, 0),
     ),
     "one row decides about others in pandas": (  # as if pandas said what types columns have
         "gaussnoise.tables.reading.opened.Opened.form",

@@ -286,7 +286,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     checks(tab)
     expect(tab.locator("pre.out")).not_to_contain_text("WARNING")  # 10 of 101 are less than a tenth
     typed = {"Title, like": "Town census", "Name of the release": "census"}
-    typed |= {"Purpose, one public": "for the council"}
+    typed |= {"Purpose, for the ledger": "for the council"}
     for label, text in typed.items():
         tab.get_by_label(label).fill(text)
     tab.get_by_label("Format of the tables").click()
