@@ -128,15 +128,20 @@ class _Panel:
         """Show the plan with the slider's budget, unless the slider was moved again meanwhile."""
         value = self.slider.value or 0.0
         await asyncio.sleep(0)
-        rho = float(f"{10**value:.3g}")
-        if value == self.slider.value and rho != float(f"{self.plan.rho:.3g}"):
+        # a typed budget moves the slider too, and may lie beyond its ends
+        if value == self.slider.value and value != self._typed_position():
+            rho = float(f"{10**value:.3g}")
             self.number.value = rho
             await self.at(rho)
 
     async def typed(self) -> None:
         """Show the plan with the typed budget."""
         await self.at(float(self.number.value or 0))
-        self.slider.value = _slider_position(self.plan.rho)
+        self.slider.value = self._typed_position()
+
+    def _typed_position(self) -> float:
+        """Return the slider's position for the budget in the field beside the slider."""
+        return _slider_position(float(self.number.value or 0))
 
     async def at(self, rho: float) -> None:
         """Compute the plan with the budget ``rho``, and show it."""
@@ -183,7 +188,7 @@ class _Panel:
 
 def _slider_position(rho: float) -> float:
     """Return the position of the slider for a budget rho: log10(rho), cut to the slider's ends."""
-    return min(max(math.log10(rho), _LEAST), _MOST)
+    return math.log10(min(max(rho, 10**_LEAST), 10**_MOST))
 
 
 def _risk(planned: Plan, facts: Facts) -> str:

@@ -151,6 +151,13 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.locator(".q-slider [tabindex='0']").focus()
     tab.keyboard.press("ArrowRight")  # the slider moves with keys, and all with it
     expect(tab.get_by_label("ρ (rho)")).not_to_have_value("0.4")
+    tab.get_by_label("ρ (rho)").fill("20")  # beyond the end of the slider, which moves to its end
+    tab.get_by_label("ρ (rho)").press("Enter")
+    tab.get_by_label("ρ (rho)").blur()
+    expect(tab.get_by_role("slider")).to_have_attribute("aria-valuenow", "1")
+    tab.get_by_role("button", name="Keep this budget").click()
+    expect(tab.get_by_text("Kept: ρ = 20.")).to_be_visible()
+    expect(tab.get_by_label("ρ (rho)")).to_have_value("20")
     tab.get_by_label("ρ (rho)").fill("0.4")
     tab.get_by_label("ρ (rho)").press("Enter")
     tab.get_by_label("ρ (rho)").blur()

@@ -248,10 +248,9 @@ class Numbers:
     def caption(self) -> str:
         """The caption of the table of these numbers."""
         caption = f"{self.title}: estimates and {level_text(LEVEL)} intervals"
-        estimate = self.table.estimate
-        shares = self.beside if isinstance(self.beside, ProportionTable) else None
-        share = estimate if self.kind == "share" else shares.estimate if shares else np.zeros(1)
-        if ((share < 0) | (share > 1)).any():
+        shares = self.table if self.kind == "share" else self.beside
+        own = shares.estimate if isinstance(shares, ProportionTable) else np.zeros(0)
+        if ((own < 0) | (own > 1)).any():
             caption += "; noise has carried some estimates outside 0 to 100 %"
         if isinstance(self.table, MeanTable) and self.table.cut.any():
             caption += (
