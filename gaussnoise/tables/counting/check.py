@@ -99,19 +99,16 @@ def check_rows(
 def _totals(
     rows: Batches[AnyRows], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
-    """Return numbers of rows by name, like {"rows": all rows, "left": rows that do not fit}.
-
-    "c0", "c1", … are the rows without a category or bin in each column of ``read``, and then in
-    ``intervals`` further columns, where they are the rows outside an interval. For dates, "c0:1"
-    has the rows in a bin with an infinite edge.
-    """
+    """Return numbers of rows by name, like {"rows": all rows, "left": rows that do not fit}."""
     totals: Counter[str] = Counter()
     boundless = [(k, cell) for k, a in enumerate(read) for cell in open_bins(a.edges)]
     for own in rows:
         marks = misfits(own, read, rules)
         left = {"left": balanced(or_, list(marks.values()))} if marks else {}
         columns = range(len(read) + intervals)
+        # c0, c1, …: rows without a cell in a column of read, then rows outside each interval
         without = {f"c{k}": own.code(k) == 0 for k in columns}
+        # c0:1, …: rows in a bin of dates with an infinite edge
         ends = {f"c{k}:{cell}": own.code(k) == 1 + cell for k, cell in boundless}
         totals.update(own.totals({**marks, **left, **without, **ends}))
     return totals
@@ -145,17 +142,14 @@ def _cases(
 
 
 def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[FailureCase]:
-    """Yield the reasons why values fit no category or bin of a column, most frequent first.
-
-    ``rows`` is the number of such values in the column. Values equal to the label of the catch-all
-    category are left out, as that category is meant to count them.
-    """
+    """Yield the reasons why values fit no category or bin of a column, most frequent first."""
     found = 0
     counts: Counter[str] = Counter()
     values: dict[str, Counter[str]] = {}
     for value, n in values_outside(source, attribute) if rows else ():
         found += n
         written = source.as_written(attribute.name, value)
+        # the catch-all category is meant to count its own label
         if isinstance(written, str) and str.__str__(written) == attribute.other:
             continue
         reason = reason_of(value, attribute, source.form(attribute.name))
@@ -171,10 +165,7 @@ def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[Fail
 
 
 def _shown(value: object) -> str:
-    """Return a value as a short text, in quotes if it is text.
-
-    If the value cannot be turned into text, return the name of its type.
-    """
+    """Return a value as a short text, in quotes if it is text, or the name of its type."""
     try:
         text = repr(str.__str__(value)) if isinstance(value, str) else str(value)
     except Exception:  # noqa: BLE001 (objects of any kind may raise any error)

@@ -190,14 +190,12 @@ def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
 
 
 def _odd(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
-    """Yield (column, number of values, {reason: rows}) for columns with unexpected values.
-
-    Missing values, and codes for missing values, are not unexpected.
-    """
+    """Yield (column, number of values, {reason: rows}) for columns with unexpected values."""
     cases = [*found.failure_cases, *found.caught, *found.clipped, *found.boundless]
     missing: Counter[str] = Counter()
     odd: dict[str, Counter[str]] = {}
     for case in cases:
+        # missing values, and codes for them, are not unexpected
         if case.reason in ("missing", "code for missing"):
             missing[case.column] += case.rows
         elif case.reason in _ODD:
@@ -220,10 +218,7 @@ def _unread_dates(found: CheckResult) -> Iterator[str]:
 
 
 def _listed(cases: Sequence[FailureCase], of: int = 0) -> Iterator[str]:
-    """Yield a line of text for each case: column, reason, number of rows, examples.
-
-    If ``of`` is given, the line also has the share of this number of rows.
-    """
+    """Yield one line for each case: column, reason, rows, their share of ``of``, and examples."""
     rows = [
         (
             printable(case.column),

@@ -278,17 +278,14 @@ class Placing:
     def _located(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Counts, list[Counts], Subset]:
-        """Return where records count: flat indices of cells, steps between virtual cells, numbers.
-
-        For each clipped number in S (returned last), a step leads from the record's cell to the
-        next virtual cell of the number.
-        """
+        """Return cells (flat indices), steps to next virtual cells, and clipped numbers in S."""
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
             size = self.sizes[i]
             cell = cell * size + _places(code, size)
             steps = [step * size for step in steps]
+            # a step leads from the record's cell to the number's next virtual cell
             if i in self.joint.sizes:  # without a number, a record stays in the first virtual cell
                 steps.append((code > 0).astype(np.int64))
         return cell, steps, tuple([i for i in S if i in self.joint.sizes])
@@ -319,10 +316,7 @@ class _Tables:
         counts: NDArray | int = 1,
         sums: Mapping[str, NDArray[np.int64]] = _NO_SUMS,
     ) -> None:
-        """Add records with these codes to the table of the attributes S.
-
-        ``counts``: how many records each row of the codes stands for. ``sums``: columns of amounts.
-        """
+        """Add records with these codes, counts and sums of numbers to the table of S."""
         self.outside |= self._placing.outside(S, codes, sums)
         flat = self.counts[S].reshape(-1)
         for cells, masses in self._placing.cells(S, codes, counts, sums):
@@ -333,10 +327,7 @@ class _Tables:
                 np.add.at(flat, cells, masses)
 
     def pop(self, S: Subset) -> Counts | NDArray[Any]:
-        """Remove and return the table of the attributes S.
-
-        It has Python's integers if 64 bits may not hold the counts.
-        """
+        """Remove and return the table of S, with Python's integers if 64 bits may be too few."""
         counts = self.counts.pop(S)
         return joined(counts, self._high.pop(S)) if S in self._high else counts
 
@@ -384,10 +375,7 @@ def number_of_rows(
 
 
 def _tally(coded: Coded | Lazy, placing: Placing, stack: contextlib.ExitStack) -> Tally:
-    """Return a function that counts the tables of a list of attribute sets.
-
-    ``coded`` are the coded records, and ``stack`` frees the memory that the function keeps.
-    """
+    """Return a function that counts the tables of attribute sets; ``stack`` frees its memory."""
     tables, weight, unit = partial(_Tables, placing), placing.weight, placing.unit
     if not isinstance(coded, nw.LazyFrame):
         return partial(_tally_arrays, coded, placing, tables)
@@ -439,12 +427,10 @@ def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Ta
 def _tally_partitions(
     coded: "dask.dataframe.DataFrame", new: _NewTables, groups: Sequence[Subset]
 ) -> _Tables:
-    """Return the tables of attribute sets, where pandas groups each partition of a dask dataframe.
-
-    dask's own groups take longer to plan than to count.
-    """
+    """Return the tables of attribute sets; pandas groups each partition of a dask dataframe."""
     from dask.base import compute
 
+    # dask's own groups take longer to plan than to count
     tables = new(groups)
     asked = [
         coded.map_partitions(_grouped, S, names, meta=_grouped(coded._meta, S, names))

@@ -113,10 +113,7 @@ def _polars(frame: "pl.LazyFrame", column: str, words: bool, most: int) -> dict[
 
 
 def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Integers]:
-    """Return the distinct texts and integers of a column, and the index of each row's value.
-
-    The index is −1 for other values.
-    """
+    """Return a column's distinct texts and integers, and each row's index among them, or −1."""
     form = source.form(column)
     index, known = distinct(own, form)
     if is_wide(source.types[column]):
@@ -130,17 +127,15 @@ def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Inte
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
-    """Return {value: number of rows}, where at most some rows of each person are counted.
-
-    Which rows of a person are counted must depend on this person's rows only. So values are
-    identified by their hashes: an index among all values would depend on other persons' rows.
-    """
+    """Return {value: number of rows}, where at most some rows of each person are counted."""
     values, persons = map(joined, zip(*batches(source, [], [column, limit.column]), strict=True))
     labels, codes = _labels(source, column, values)
     people = people_of(persons, source.form(limit.column))
     fits = (codes >= 0) & (people.index >= 0)
     if not fits.any():
         return {}
+    # which rows of a person are counted must not depend on other persons' rows, as an index
+    # among all values does: so hashes stand for values
     digests = [
         hashlib.blake2b(repr(label).encode(), digest_size=16, key=limit.key).digest()
         for label in labels

@@ -59,10 +59,7 @@ _Near = list[tuple[Subset, int]]  # some attributes, and bits of the one that su
 
 
 class _Left:
-    """The attribute sets that are in no group yet.
-
-    They can be found by all of their attributes but one.
-    """
+    """The attribute sets that are in no group yet, found by all of their attributes but one."""
 
     def __init__(self, subsets: Iterable[Subset]) -> None:
         self._left = dict.fromkeys(subsets)
@@ -90,10 +87,7 @@ class _Left:
         return itertools.islice(self._left, _NEXT)
 
     def near(self, group: Subset | list[int]) -> _Near:
-        """Return which sets have exactly one attribute in addition to some of the group's.
-
-        They are pairs: the attributes in the group, and bits for each additional attribute.
-        """
+        """Return pairs (part of the group, bits of the attributes that each make it a set)."""
         found: _Near = []
         for size, own in self._others.items():
             if math.comb(len(group), size) <= len(own):
@@ -128,16 +122,13 @@ def _within(near: _Near, group: int) -> dict[Subset, None]:
 def _most_lacked(
     near: _Near, group: Iterable[int], alike: Sequence[tuple[float, int]], room: float
 ) -> int | None:
-    """Return the attribute to add to a group so that many more attribute sets lie in it.
-
-    The attribute must fit: ``room`` is the logarithm of the factor by which the group's cells may
-    grow. Those of few categories come first. Return None if there is no such attribute. ``alike``
-    has pairs (logarithm of a number of categories, bits of the attributes with that number).
-    """
+    """Return the attribute to add to a group so that many more sets lie in it; None if none."""
     lacked = 0
     for _, bits in near:
         lacked |= bits
     lacked &= ~_bits(group)
+    # alike: (log of a number of categories, bits of such attributes), few categories first;
+    # room: log of the factor by which the group's cells may grow
     best = next((own & lacked for log, own in alike if log <= room and own & lacked), 0)
     for _, bits in near:
         best = best & bits or best

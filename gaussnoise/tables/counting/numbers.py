@@ -102,10 +102,7 @@ def keys_and_sums(
 
 
 def _steps_above(code: Any, unit: int) -> Any:
-    """Return the steps of numbers above the lower bound, in ``unit`` steps per interval.
-
-    ``code`` is 1 + the step, of :data:`STEPS` steps per interval; 0, for no number, gives 0.
-    """
+    """Return steps above the lower bound, ``unit`` per interval, from codes: 1 + the step, or 0."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 
@@ -139,10 +136,7 @@ def with_sums(
         return frame
 
     def held(i: int, ends: list[Any]) -> list[Any]:
-        """Add expressions to the frame as columns, and return references to these columns.
-
-        So later expressions do not grow by repeating them.
-        """
+        """Add expressions to the frame as columns, so that later expressions do not repeat them."""
         nonlocal frame
         own = {f"e{i}_{c}": end for c, end in enumerate(ends) if isinstance(end, nw.Expr)}
         frame = frame.with_columns(*(_integers(end, 64).alias(name) for name, end in own.items()))
@@ -249,12 +243,8 @@ class Joint:
 
 
 def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
-    """Return the cumulative units in cells, after one more number divides each cell.
-
-    Args:
-        ends: the number of units in cells 0 to c, for each c; the last has all units.
-        shares: for each k, the units in the k-th virtual cell of the number or later ones.
-    """
+    """Return the units in cells 0 to c, for each c, after one more number divides each cell."""
+    # ends: units in cells 0 to c; shares: units in the number's k-th virtual cell or later
     # for each k: how many units, out of those in cells 0 to c, are in the k-th cell or later ones
     later = [list(ends)]
     for whole, share in itertools.pairwise(shares):
@@ -275,10 +265,7 @@ def _portion(part: Any, share: Any, whole: Any) -> Any:
 
 
 def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
-    """Return the number of units in these cells.
-
-    ``ends`` are the cumulative numbers of units: in cells 0 to c, for each c.
-    """
+    """Return the number of units in these cells; ``ends[c]`` are the units in cells 0 to c."""
     inside = np.zeros(len(ends) + 1, dtype=np.int64)
     inside[cells] = 1
     signs = inside[:-1] - inside[1:]

@@ -49,11 +49,7 @@ def reduced_arrays(
 def _number(
     codes: NDArray, starts: NDArray[np.intp], how: PerPerson, attribute: Attribute
 ) -> NDArray[np.int64]:
-    """Return the code of one number for each group of rows, such as the mean of its numbers.
-
-    ``codes`` are those of the rows in order of groups, and ``starts`` has the first row of each
-    group. The code is 0 if no row of a group has a number.
-    """
+    """Return the code of one number, such as the mean, for each group of rows."""
     if not len(starts):
         return np.zeros(0, dtype=np.int64)
     codes = codes.astype(np.int64)
@@ -68,6 +64,7 @@ def _number(
         whole = np.maximum(number, 1)
         mean = (2 * steps + whole) // (2 * whole)
         code = 1 + (np.minimum(steps, STEPS) if how == "sum" else mean)
+    # 0: no row of the group has a number
     return np.where(largest > 0, code, 0)
 
 

@@ -93,10 +93,8 @@ def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimi
 def _first_rows(
     index: Integers, cells: Sequence[Words], keyed: Words, rows: int
 ) -> NDArray[np.bool_]:
-    """Return for each row whether it is among its person's first ``rows`` rows, in random order.
-
-    ``index`` has the person of each row, ``cells`` its codes, and ``keyed`` a hash of each person.
-    """
+    """Return whether each row is among its person's first ``rows`` rows, in random order."""
+    # index: the person of each row; cells: its codes; keyed: a hash of each person
     # number the equal rows of a person, then sort the rows of each person by keyed hash
     equal = np.lexsort([*cells, index])
     changes = np.zeros(len(index), dtype=bool)
@@ -141,10 +139,8 @@ def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
 
 
 def _mixed(words: Words) -> Words:
-    """Return each 64-bit word mixed by SplitMix64's finaliser (Steele, Lea & Flood 2014).
-
-    The golden ratio is added to each word first, so that zero is not a fixed point.
-    """
+    """Return each 64-bit word mixed by SplitMix64's finaliser (Steele, Lea & Flood 2014)."""
+    # the golden ratio is added first, so that zero is not a fixed point
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -202,13 +202,10 @@ def code_table(
         limit.admission.check_kind(kind_of_persons(source, limit.column))
 
     def kept(own: AnyRows) -> AnyRows:
-        """Return the rows that fit the schema, without those beyond a person's limit.
-
-        Which rows of a person are chosen depends on these rows alone, so that no person changes
-        which rows of others are counted.
-        """
+        """Return the rows that fit the schema, without those beyond a person's limit."""
         if drop and (marks := list(misfits(own, attributes, impossible).values())):
             own = own.but(marks)
+        # a person's rows are chosen by themselves alone, so that no person affects others' rows
         return own if limit is None else own.limited(limit)
 
     def coded() -> Coded | Lazy:
@@ -231,13 +228,10 @@ def _check(
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
 ) -> None:
-    """Raise DataError if a row has an impossible combination.
-
-    With a limit on rows per person, also raise it for rows that do not fit the schema. Without one,
-    the counting itself refuses such rows.
-    """
+    """Raise DataError for impossible combinations and, with a limit, for rows that do not fit."""
     if limit is None and not impossible:
         return
+    # without a limit, the counting itself refuses rows that do not fit
     checked = [] if limit is None else attributes
     found: Counter[str] = Counter()
     for own in rows:

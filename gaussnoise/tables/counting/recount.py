@@ -194,10 +194,7 @@ def _fits(
 
 
 def _by_person(fit: Sequence[tuple[Record, Any]], limit: PersonLimit) -> dict[Any, list[Record]]:
-    """Return {person: records to choose from}.
-
-    They are the person's rows, or one record for each group if numbers are taken per person.
-    """
+    """Return {person: rows, or one record for each group if numbers are taken per person}."""
     people: dict[Any, list[Record]] = {}
     for record, who in fit:
         people.setdefault(who, []).append(record)
@@ -257,11 +254,7 @@ def _cells(record: Record, S: Subset, way: _Settings) -> Iterator[tuple[Record, 
 def _divided(
     record: Record, joined: Subset, mass: int, way: _Settings
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Return (virtual cells, units): how a record's units are divided among products of cells.
-
-    ``joined`` are the numbers, of which each product has one virtual cell, and ``mass`` is the
-    number of units.
-    """
+    """Return how ``mass`` units are divided among virtual cells: pairs (virtual cells, units)."""
     found: list[tuple[tuple[int, ...], int]] = [((), mass)]
     for i in joined:
         a = _parts(record[i], way.unit) if record[i] else 0

@@ -243,10 +243,7 @@ def _rare(column: Seen, values: Sequence[Category]) -> str:
 
 
 def _catch_all(column: Seen) -> str:
-    """Return a remark on why the attribute needs a catch-all category (for all other values).
-
-    Return "" if it needs none.
-    """
+    """Return a remark on why the attribute needs a catch-all category; "" if it needs none."""
     parts = ["missing values"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
         what = f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}"
@@ -270,10 +267,7 @@ def _shown(spelt: tuple[Spelt, ...]) -> str:
 
 
 def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Return an attribute with bins of numbers, and the reason for these bins.
-
-    ``catch_all`` is the remark of :func:`_catch_all`.
-    """
+    """Return an attribute with bins of numbers, and the reason for these bins."""
     low, high = column.ends
     skewed = low >= 0 and column.mostly_below(high / _SKEWED)
     least = max(low, 1) if column.is_integer else low  # no integers lie between 0 and 1
@@ -302,11 +296,7 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
 
 
 def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Return an attribute with bins of dates, and the reason for these bins.
-
-    They depend only on the first and the last month. ``catch_all`` is the remark of
-    :func:`_catch_all`.
-    """
+    """Return an attribute with bins of dates, and the reason for these bins."""
     apart = months_apart(column.months)
     months = column.months.difference(apart)
     edges, step, most = calendar_edges(min(months), max(months))

@@ -22,10 +22,7 @@ _MOST_ROWS_EACH = 20  # most rows per person, on average, if the name is like an
 
 
 def _words(name: str) -> list[str]:
-    """Return the words in a column's name, in lower case: two for ``patientID``, for example.
-
-    Return one empty word for a name of no words, or of too many.
-    """
+    """Return the words of a name like ``patientID`` in lower case; [""] if none or too many."""
     found = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
     return [word.lower() for word in found] if 0 < len(found) <= _MOST_WORDS else [""]
 
@@ -80,10 +77,7 @@ def _is_identifier(column: Seen) -> bool:
 
 
 def _is_person(name: str, column: Seen) -> bool:
-    """Return whether the values of a column can be persons.
-
-    They must be texts or integers, and there must be enough distinct ones.
-    """
+    """Return whether the values of a column can be persons: enough distinct texts or integers."""
     names, rows = column.names, column.rows
     if names is None or column.months or column.kind in (None, "truths"):
         return False

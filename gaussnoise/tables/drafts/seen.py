@@ -319,11 +319,8 @@ class Seen:
         self.like_dates.update(texts[: _MOST_DATES - len(self.like_dates)])
 
     def _read(self, text: str, rows: int = 1) -> None:
-        """Add a text in ``rows`` rows as the number, date or truth value that it states, else as
-        text.
-
-        A text that is not valid UTF-8 counts as missing.
-        """
+        """Add a text in ``rows`` rows as the number, date or truth value it states, or as text."""
+        # text that is not valid UTF-8 counts as missing
         if not text.isascii() and text.encode(errors="replace").decode() != text:
             self._nulls = True
             return
@@ -431,10 +428,7 @@ class Seen:
             self._measured.clear()
 
     def _measure(self, doubles: NDArray[np.float64], rows: NDArray[Any] | None = None) -> None:
-        """Update the least and the largest number, and the counts of rows by order of magnitude.
-
-        ``rows`` is the number of rows of each number; one if omitted.
-        """
+        """Update the least and the largest number, and numbers of rows by order of magnitude."""
         if not len(doubles):
             return
         self.low = min(self.low, float(doubles.min()))
@@ -464,10 +458,8 @@ _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 
 def _leading(doubles: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return the leading bits of numbers, as integers that are sorted as absolute values are.
-
-    They are the exponent and four bits of the mantissa, so the relative error is 1/16.
-    """
+    """Return the leading bits of numbers, as integers that are sorted as absolute values are."""
+    # the exponent and four bits of the mantissa, so that the relative error is 1/16
     return np.abs(doubles).view(np.uint64) >> np.uint64(48)
 
 

@@ -85,10 +85,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
 def _proven(
     schema: Schema, path: Path | None, *, workload: Any, weights: Any = None, **asked: Any
 ) -> "Plan | None":
-    """Return the plan with the optimal noise that is stored at ``path``, after verifying its proof.
-
-    Return None if there is no such file, if it is invalid, or if its noise is for another workload.
-    """
+    """Return the plan with the verified noise at ``path``; None if no such noise is stored."""
     from .plan import Plan
 
     if "targets" in asked or path is None or not path.exists():

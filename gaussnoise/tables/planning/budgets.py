@@ -196,11 +196,7 @@ class Budgets:
         return plot_budgets(self, self._shown)
 
     def _blocks(self) -> tuple[list[str], list[list[str]], list[list[str]]]:
-        """Return the parts of the printed table, as texts.
-
-        These are the budgets; the rows on ε and on the risk of one row (or person) at each budget;
-        and the rows of half-widths, one for each kind of table.
-        """
+        """Return the parts of the printed table: budgets, rows on ε and risk, and half-widths."""
         means = [
             [
                 f"epsilon, at delta = {self.delta:g}",

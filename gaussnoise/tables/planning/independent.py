@@ -65,16 +65,13 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
-    """Return :func:`independent_deviations` if counts, and each number's sums, have own budgets.
-
-    The shares of a block's tables minimise ``Σ weight² · alone / share``, where ``alone`` is the
-    variance of a table that gets the whole budget.
-    """
+    """Return :func:`independent_deviations` if counts, and each number's sums, have own budgets."""
     totals = np.zeros(len(plan.domain.terms))
     numbers = {block.number for block in blocks}
     for block in blocks:
         terms, weights = block.domain.terms, np.array(block.domain.weights)
         alone = np.array([_variance_alone(term, "add-remove", ()) for term in terms])
+        # shares minimise Σ weight² · alone / share; alone: the variance with the whole budget
         shares = weights * np.sqrt(alone)
         variance = dict(zip(terms, alone / shares * shares.sum(), strict=True))
         for k, term in enumerate(plan.domain.terms):
@@ -127,10 +124,7 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
 def _variance_alone(
     term: Sequence[tuple[int, AbstractBase]], neighbors: Relation, public: Collection[int]
 ) -> float:
-    """Return the least total variance of one entry's answers if nothing else is released.
-
-    The noise has unit sensitivity. ``public`` has the indices of public attributes.
-    """
+    """Return the least total variance of one entry's answers if nothing else is released."""
     single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
     several = [(i, base) for i, base in term if base.size > 1]
     bases = [base for _, base in several]

@@ -155,11 +155,7 @@ class Request(PickledByArguments):
                 )
 
     def _checked_per_person(self, asked: object) -> tuple[tuple[str, PerPerson], ...]:
-        """Return pairs (clipped number, function that makes one number of a person's numbers).
-
-        They are in the schema's order. ParameterError if ``asked`` is no such function, or no
-        mapping from all clipped numbers to functions.
-        """
+        """Return pairs (clipped number, function of a person's numbers); or ParameterError."""
         used = [self.schema.attributes[i] for i in self.used]
         clipped = {a.name: a for a in used if a.clip is not None}
         given = dict.fromkeys(clipped, asked) if isinstance(asked, str) else asked
@@ -314,10 +310,7 @@ class Request(PickledByArguments):
         }
 
     def _bases(self) -> dict[str, object]:
-        """Return the queries that each entry asks about its attributes, as plain data.
-
-        Return {} if the workload asks for the cells of tables only.
-        """
+        """Return the queries that entries ask about attributes; {} if they ask for cells only."""
         if self.domain.is_cells:
             return {}
         terms, attributes = self.domain.terms, self.schema.attributes

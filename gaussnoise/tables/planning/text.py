@@ -102,10 +102,7 @@ def _cells_text(plan: "Plan") -> list[str]:
 
 
 def _answers_text(plan: "Plan") -> list[str]:
-    """Return a heading, and one line for each entry with the accuracy of its answers.
-
-    This is for plans that ask for more than the cells of tables.
-    """
+    """Return a table of the accuracy of answers, for plans that ask for more than cells."""
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [

@@ -31,21 +31,16 @@ class AsRead(NamedTuple):
 
 
 def _marks_swapped(text: str) -> str:
-    """Return text with its commas and decimal points swapped.
-
-    So a text with a point is no number afterwards, and different texts stay different.
-    """
+    """Return text with its commas and decimal points swapped."""
+    # so a text with a point is no number afterwards, and different texts stay different
     return text.translate(_MARKS)
 
 
 def _as_point(text: str, dialect: Dialect) -> str:
-    """Return the text of a number with a decimal point, and without marks of thousands.
-
-    ``dialect`` says which marks the text has now. Text that is no such number stays text of no
-    number.
-    """
+    """Return the text of a number with a decimal point, and without marks of thousands."""
     if dialect.grouped is not None and re.fullmatch(dialect.grouped, text):
         text = text.replace(dialect.thousands or "", "")
+    # text that is no number in this dialect stays text of no number
     return text if dialect.decimal == "." else _marks_swapped(text)
 
 

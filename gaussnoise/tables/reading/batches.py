@@ -74,12 +74,10 @@ def joined(parts: Sequence[Column]) -> Column:
 
 
 def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Column]]:
-    """Yield these columns of a lazy polars frame, in batches of rows.
-
-    Older versions of polars return all rows in one batch. There is at least one batch.
-    """
+    """Yield these columns of a lazy polars frame, in one or more batches of rows."""
     some = False
     size = max(_MOST_VALUES // len(names), 1)
+    # older versions of polars return all rows in one batch
     streams = hasattr(rows, "collect_batches")
     for batch in rows.collect_batches(chunk_size=size) if streams else [rows.collect()]:
         some = True
@@ -96,12 +94,10 @@ def _named(rows: "pl.DataFrame", names: Sequence[str]) -> list[Column]:
 def _of_duckdb(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterator[list[Column]]:
-    """Yield columns of a duckdb relation in batches of rows: first ``numbers``, then ``others``.
-
-    On the user's connection, only casts are computed. There is at least one batch.
-    """
+    """Yield columns of a duckdb relation, ``numbers`` first, in one or more batches of rows."""
     import pyarrow as pa
 
+    # on the user's connection, only casts are computed
     written = [_sql_of(source, name, True) for name in numbers]
     written += [_sql_of(source, name, False) for name in others]
     rows = source.frame.to_native().project(
@@ -143,13 +139,11 @@ def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
 
 
 def _sql_of(source: Opened, column: str, number: bool) -> str:
-    """Return the SQL expression with which duckdb reads a column.
-
-    Text becomes doubles if the column is read as a number. Types that arrow lacks become text.
-    """
+    """Return the SQL expression with which duckdb reads a column, as a number or not."""
     name, dtype = sql(column), source.types[column]
     if number and column in source.text:
         return text_number(name)
     if is_wide(dtype):
         return f"CAST({name} AS {'DOUBLE' if number else 'VARCHAR'})"
+    # types that arrow lacks become text
     return name if dtype.is_numeric() or dtype in _PLAIN else f"CAST({name} AS VARCHAR)"

@@ -95,10 +95,7 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
 
 
 def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
-    """Yield a message for each attribute whose categories pandas confuses with each other.
-
-    Only categories that no row can have, with ``drop``, give a message. Others raise DataError.
-    """
+    """Yield messages on categories that pandas confuses; DataError unless no row can have them."""
     for attribute in attributes:
         name = attribute.name
         problem, harmless = confused(attribute)
@@ -164,10 +161,7 @@ def code_rows(
 def _streamed(
     source: Opened, attributes: Sequence[Attribute], person: str | None
 ) -> tuple[Coded, People | None]:
-    """Return the codes of the attributes, and the persons, of a table that is read in batches.
-
-    With persons, all codes are kept in memory, since one person's rows may be in several batches.
-    """
+    """Return the codes of the attributes, and the persons, of a table that is read in batches."""
     order = sorted(range(len(attributes)), key=lambda k: not _is_double(source, attributes[k]))
     ordered = [attributes[k] for k in order]
     numbers = [a.name for a in ordered if _is_double(source, a)]
@@ -180,18 +174,17 @@ def _streamed(
     rows = Streamed(source.engine, lambda: iter(batches(source, numbers, others)))
     if person is None:
         return each(coded, rows), None
+    # one person's rows may be in several batches, so that all codes are kept in memory
     parts, persons = zip(*((coded(batch), batch[-1]) for batch in rows), strict=True)
     codes = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return [codes], people_of(joined(persons), source.form(person))
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:
-    """Return whether an attribute's column is read as doubles.
-
-    This holds for numbers, but 128-bit integers with bins are read exactly.
-    """
+    """Return whether an attribute's column is read as doubles."""
     if not is_number(attribute) or is_dated(attribute.edges):
         return False
+    # 128-bit integers with bins are read exactly
     return attribute.is_summed or not is_wide(source.types[attribute.name])
 
 
@@ -235,11 +228,7 @@ def _partition(
     person: str | None,
     forms: Mapping[str, Form],
 ) -> "pd.DataFrame":
-    """Return the codes of one partition of a dask dataframe, one column per attribute.
-
-    Its index is the partition's own, by which dask aligns columns. With ``person``, a last column
-    has the persons as text.
-    """
+    """Return codes of one partition of a dask dataframe, and persons as text with ``person``."""
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)
@@ -248,6 +237,7 @@ def _partition(
     }
     if person is not None:
         codes[PERSON] = np.array(dask_person(wrapped[person], forms[person]), dtype=object)
+    # dask aligns columns by the partition's own index
     return pd.DataFrame(codes, index=frame.index)
 
 

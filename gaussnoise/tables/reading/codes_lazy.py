@@ -79,10 +79,8 @@ def _in_hex(frame: Lazy) -> bool:
 
 
 def _as_bytes(frame: Lazy, columns: Sequence[str]) -> Lazy:
-    """Return the frame with its text columns changed so that equal text means equal bytes.
-
-    Otherwise a collation could make different texts equal.
-    """
+    """Return the frame with its text columns changed so that equal text means equal bytes."""
+    # otherwise a collation could make different texts equal
     native = frame.to_native()
     if _in_hex(frame):
         import ibis
@@ -102,11 +100,8 @@ def _as_bytes(frame: Lazy, columns: Sequence[str]) -> Lazy:
 def _joined_bins(
     frame: Lazy, attribute: Attribute, dtype: nw.dtypes.DType, k: int
 ) -> tuple[Lazy, nw.Expr]:
-    """Return the frame, perhaps with helper columns, and the expression for the codes of bins.
-
-    The code of a number in the column r{k} is 1 + the index of its bin, or 0 outside all bins. With
-    many bins, a search first finds a block of bins; then the edges of that block are joined.
-    """
+    """Return the frame, perhaps with helper columns, and the expression for the codes of bins."""
+    # a code is 1 + the index of the bin of the number in r{k}, or 0 outside all bins
     begin, last = edges_in(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
     present = ~value.is_null()
@@ -115,10 +110,7 @@ def _joined_bins(
         present = not_nan(k) if attribute.has_infinite else nw.col(f"f{k}")
 
     def search(bounds: Sequence[float], least: int, most: int) -> nw.Expr:
-        """Return an expression: the number of ``bounds`` that are <= the value, by bisection.
-
-        The number is known to be in [least, most].
-        """
+        """Return an expression for how many ``bounds`` are <= the value: ``least`` to ``most``."""
         if least == most:
             return nw.lit(least)
         middle = (least + most + 1) // 2
@@ -126,6 +118,7 @@ def _joined_bins(
         bound = _literal(bounds[middle - 1], dtype)
         return nw.when(value >= bound).then(upper).otherwise(lower)
 
+    # of many bins, a search first finds a block; then the edges of that block are joined
     size = math.isqrt(len(begin)) + 1
     blocks = [begin[start : start + size] for start in range(0, len(begin), size)]
     rows = [[*block, *[None] * (size - len(block))] for block in blocks]
@@ -151,10 +144,7 @@ def _joined_bins(
 def _small_table(
     frame: Lazy, columns: Mapping[str, Sequence[Category | float | None]]
 ) -> Lazy | None:
-    """Return a frame with these columns in the frame's own engine, to be joined with it.
-
-    Return None if the engine cannot take a table from Python.
-    """
+    """Return a frame of these columns in the same engine; None if it takes no table from Python."""
     if frame.implementation == nw.Implementation.IBIS:
         import ibis
         import pyarrow as pa
@@ -173,10 +163,8 @@ def _small_table(
 
 
 def _literal(value: Category | float, dtype: nw.dtypes.DType) -> Category | float | nw.Expr:
-    """Return a value for comparisons with a column of this type.
-
-    For UInt64 it becomes a typed literal, since ibis takes plain integers as signed.
-    """
+    """Return a value for comparisons with a column of this type."""
+    # ibis takes plain integers as signed
     return nw.lit(value, dtype) if dtype == nw.UInt64 else value
 
 

@@ -58,12 +58,10 @@ def code_column(column: Column, attribute: Attribute, form: Form) -> Codes:
 
 
 def _has_moments(column: Column) -> bool:
-    """Return whether a pandas column has timestamps without a time zone.
-
-    They are read without Python objects, since some timestamps have none.
-    """
+    """Return whether a pandas column has timestamps without a time zone."""
     import pandas as pd
 
+    # such columns are read without Python objects, since some timestamps have none
     dtype = column.to_native().dtype
     if isinstance(dtype, pd.ArrowDtype):
         return _is_moment(dtype.pyarrow_dtype)
@@ -121,10 +119,8 @@ class Untyped:
 
     @cached_property
     def _distinct(self) -> tuple[Any, Integers]:
-        """The distinct values, and the index of each row's value among them, −1 for nulls.
-
-        The values are Python objects, or an arrow array if the column is text.
-        """
+        """The distinct values, and the index of each row's value among them, −1 for nulls."""
+        # the values are Python objects, or an arrow array if the column is text
         if self.values is not None:
             return self.values
         index, known = encoded(self.text)
@@ -276,10 +272,7 @@ def _is_text(series: "pd.Series") -> bool:
 
 
 def _objects_of_pandas(values: "pd.Series | pd.Index") -> list[Any]:
-    """Return the values of a pandas series or index as objects.
-
-    Dates and times become numpy's objects, since pandas' own cannot hold all of them.
-    """
+    """Return the values of a pandas series or index as objects."""
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):
@@ -289,6 +282,7 @@ def _objects_of_pandas(values: "pd.Series | pd.Index") -> list[Any]:
         moments = pd.DatetimeIndex(values)
         pairs = zip(moments.asi8.tolist(), moments.isna().tolist(), strict=True)
         return [None if missing else Instant(moment * scale) for moment, missing in pairs]
+    # dates and times become numpy's objects, since pandas' own cannot hold all of them
     numpy = isinstance(values.dtype, np.dtype) and values.dtype.kind in "mMf"
     return list(values.to_numpy()) if numpy else list(values)
 
@@ -362,10 +356,7 @@ def _codes_by_value(values: Arrow, find: Callable[[Any], int]) -> Codes:
 
 
 def _codes_of_text(values: Arrow, attribute: Attribute) -> Codes:
-    """Return the codes of text, which is read as the attribute's numbers, dates or categories.
-
-    A code is 1 + the index of the value's category or bin, or 0.
-    """
+    """Return the codes of text, which is read as the attribute's numbers, dates or categories."""
     if attribute.categories is not None and category_type(attribute) is str:
         import pyarrow as pa
 
@@ -393,11 +384,8 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
 def _binned(
     numbers: NDArray[Any], present: NDArray[np.bool_], begin: Sequence[float], last: float
 ) -> Codes:
-    """Return the code of each number by bins: 1 + the index of its bin, or 0 outside all bins.
-
-    ``begin`` has the lower edges of the bins, ``last`` is the largest number inside, and
-    ``present`` says where there is a number.
-    """
+    """Return 1 + the index of each number's bin; 0 outside, or where no number is ``present``."""
+    # begin: the lower edges of bins; last: the largest number inside
     edges = np.array(begin, dtype=numbers.dtype)
     if len(edges) <= _FEW_EDGES:
         codes = np.zeros(len(numbers), dtype=np.int8)
@@ -432,10 +420,7 @@ def _codes_of_dated_text(values: Arrow, attribute: Attribute) -> Codes:
 
 
 def _codes_of_dates(values: Arrow, attribute: Attribute) -> Codes | None:
-    """Return the codes of dates, timestamps without a time zone, or text, in an arrow array.
-
-    The attribute has bins with dates as edges. Return None for arrays of other types.
-    """
+    """Return the codes of dates, timestamps or text in an arrow array; None for other types."""
     import pyarrow as pa
 
     kind = values.type
@@ -464,10 +449,7 @@ def _typed_codes(column: Column, attribute: Attribute) -> Codes:
 
 
 def _codes_of_arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
-    """Return the codes of an arrow array by an attribute's categories, bins or interval.
-
-    ``dtype`` is the column's type. Return None if it cannot hold the attribute's values.
-    """
+    """Return the codes of an arrow array; None if ``dtype`` cannot hold the attribute's values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -84,11 +84,9 @@ def open_csv(
 
 
 def _misread(names: Sequence[str], delimiter: str, *, marked: bool) -> bool:
-    """Return whether duckdb may not find the end of the first line, and skip all records.
-
-    It takes a line end in quotes there for the one between records, and does not see a quote after
-    a byte order mark.
-    """
+    """Return whether duckdb may not find the end of the first line, and skip all records."""
+    # duckdb takes a line end in quotes there for the one between records, and does not see a
+    # quote after a byte order mark
     ends = not {"\n", "\r"}.isdisjoint("".join(names))
     return ends or (marked and delimiter in names[0])
 
@@ -107,14 +105,12 @@ def _renamed(plain: Plain, length: int) -> tuple[Plain, int]:
 
 
 def _of_lines(file: Plain, checked: "_Checked", columns: int) -> bool:
-    """Return whether arrow may read the file: it has records, and each of them is one line.
-
-    The number of delimiters must be right for all lines together. If single lines have too many or
-    too few fields, both readers refuse the file.
-    """
+    """Return whether arrow may read the file: it has records, and each of them is one line."""
     with file.open() as text:
         first = text.readline(BLOCK).count(file.delimiter.encode())
     records = checked.lines - 1
+    # delimiters are counted in all lines together: if single lines have too many or too few,
+    # both readers refuse the file
     return (
         checked.delimiters - first == records * (columns - 1)
         and records > 0
@@ -263,32 +259,17 @@ _QUOTES = (
 
 
 class _Checked(NamedTuple):
-    """Facts about the bytes of a file.
+    """Facts about the bytes of a file."""
 
-    Attributes:
-        several_lines: whether quoted fields hold line ends.
-        longest: an upper bound on the bytes of a record.
-        length: the number of bytes of the file.
-        lines: the number of lines; 0 if one is empty, if the last has no end, or if all end in a
-            carriage return alone.
-        delimiters: the number of delimiters.
-    """
-
-    several_lines: bool
-    longest: int
-    length: int
-    lines: int
-    delimiters: int
+    several_lines: bool  # whether quoted fields hold line ends
+    longest: int  # an upper bound on the bytes of a record
+    length: int  # the number of bytes
+    lines: int  # 0 if one is empty, if the last has no end, or if all end in "\r" alone
+    delimiters: int  # the number of delimiters
 
 
 def _check_bytes(plain: Plain) -> _Checked:
-    """Check the quotes and line ends of a file, and return facts about its bytes.
-
-    Opening and closing quotes alternate: a doubled quote closes its field and opens it again.
-
-    Raises:
-        DataError: a quote that is not beside a delimiter, line end or quote, or mixed line ends.
-    """
+    """Return facts about a file's bytes; DataError for misplaced quotes or mixed line ends."""
     before, inside, several_lines, run, longest = b"\n", 0, False, 0, 0
     lines, delimiters, empty = 0, 0, False
     kinds: set[bytes] = set()
@@ -312,6 +293,7 @@ def _check_bytes(plain: Plain) -> _Checked:
             breaks = np.flatnonzero(breaks)
             if quoted:
                 quotes = np.flatnonzero(own == ord(quote))
+                # they alternate: a doubled quote closes its field and opens it again
                 opening, closing = quotes[inside::2], quotes[1 - inside :: 2]
                 if not (beside[around[opening]].all() and beside[around[closing + 2]].all()):
                     raise DataError(_QUOTES)
@@ -344,10 +326,7 @@ def _check_bytes(plain: Plain) -> _Checked:
 
 
 def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the bytes of the text in blocks, each with the byte that follows it.
-
-    After the last block, this byte is a delimiter.
-    """
+    """Yield the bytes of the text in blocks, each with the byte that follows the block."""
     with plain.open() as file:
         piece = file.read(_PIECE)
         while piece:

@@ -61,16 +61,14 @@ def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
 
 
 def _nanoseconds(column: nw.Expr) -> nw.Expr:
-    """Return an expression for the moments of timestamps in nanoseconds.
-
-    A time between two microseconds gives a moment between theirs, though duckdb rounds to the
-    nearest microsecond and other engines round down.
-    """
+    """Return an expression for the moments of timestamps in nanoseconds."""
     early, late = (nw.lit(end) for end in _NANOSECONDS)
     before, after = column < early, column > late
     # rounding would move other values out of the range of nanoseconds
     column = nw.when(~before, ~after).then(column)
     micro = column.dt.truncate("1us")
+    # a time between two microseconds gives a moment between theirs, though duckdb rounds to
+    # the nearest microsecond and other engines round down
     aside = nw.when(column > micro).then(nw.lit(1)).otherwise(nw.lit(0))
     aside = nw.when(column < micro).then(nw.lit(-1)).otherwise(aside)
     nanoseconds = typed_numbers(micro, nw.Datetime("us")) + aside
@@ -132,10 +130,7 @@ def _ticks(micro: float, unit: str) -> int:
 
 
 def _in_microseconds(relation: "ibis.Table", columns: Sequence[str]) -> "ibis.Table":
-    """Return an ibis table where timestamps beyond duckdb's range of microseconds are null.
-
-    Tables of other databases are returned unchanged.
-    """
+    """Return an ibis table of duckdb where timestamps beyond its range of microseconds are null."""
     if relation.get_backend().name != "duckdb":
         return relation
     return relation.mutate(**{name: relation[name].try_cast("timestamp") for name in columns})

@@ -176,13 +176,11 @@ def guarded(
 
 
 def _in_another_thread(action: Callable[[], Result]) -> Result:
-    """Return ``action()``, run in another thread while the main thread waits for signals.
-
-    If duckdb worked in the main thread, a signal that Python handles meanwhile might be lost, or
-    end the process.
-    """
+    """Return ``action()``, run in another thread while the main thread waits for signals."""
     if threading.current_thread() is not threading.main_thread():
         return action()
+    # if duckdb worked in the main thread, a signal that Python handles meanwhile might be lost,
+    # or end the process
     with futures.ThreadPoolExecutor(1, _ASIDE) as thread:
         done = thread.submit(action)
         try:
@@ -250,10 +248,8 @@ def _quiet_jvm(context: Any) -> Callable[[], None]:
 
 
 def _await_tasks(context: Any) -> None:
-    """Wait until Spark runs no task, for some seconds at most.
-
-    Stopped tasks of a failed job may still log records.
-    """
+    """Wait until Spark runs no task, for some seconds at most."""
+    # stopped tasks of a failed job may still log records
     for _ in range(100):
         executors = context._jsc.sc().statusTracker().getExecutorInfos()
         if not any(executor.numRunningTasks() for executor in executors):
@@ -262,13 +258,11 @@ def _await_tasks(context: Any) -> None:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused this error.
-
-    duckdb and arrow have errors of their own for Ctrl-C; other engines wrap Python's error.
-    """
+    """Return whether Ctrl-C caused this error."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
+        # duckdb and arrow have errors of their own for Ctrl-C; other engines wrap Python's error
         if isinstance(error, KeyboardInterrupt) or type(error).__name__ in (
             "InterruptException",
             "ArrowCancelled",
@@ -328,10 +322,7 @@ def changed_columns(
 
 
 def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
-    """Return a duckdb relation of Parquet files.
-
-    ``partitions`` are columns that folder names state, like ``year=2024``; they are text.
-    """
+    """Return a duckdb relation of Parquet files, and of folder names like ``year=2024``."""
     connection = _connect()
     parts = [connection.read_parquet(glob.escape(f), hive_partitioning=False) for f in files]
     if any((one.columns, one.types) != (parts[0].columns, parts[0].types) for one in parts[1:]):
@@ -425,15 +416,11 @@ def literal(text: str) -> str:
 
 
 def _connect() -> "duckdb.DuckDBPyConnection":
-    """Return a connection to a duckdb in memory that writes nothing to disk.
-
-    By default duckdb writes to ``.tmp`` in the current directory when memory is short.
-
-    One optimizer is disabled: it applies the bounds of a block of Parquet rows to all rows, also to
-    NaN, which they exclude. So the result for one row would depend on other rows.
-    """
+    """Return a connection to a duckdb in memory that writes nothing to disk."""
     import duckdb
 
+    # short of memory, duckdb would write to .tmp. The optimizer applies the bounds of a block of
+    # rows also to NaN, which they exclude: the result for one row would depend on other rows
     connection = duckdb.connect(
         config={"temp_directory": "", "disabled_optimizers": "statistics_propagation"}
     )

@@ -103,10 +103,8 @@ def office_names(paths: Sequence[str]) -> list[str] | None:
 
 
 def _read(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return the names of a file's columns, and an iterator over batches of rows.
-
-    A batch has the text of each column. In ``numbers``, labels do not replace values.
-    """
+    """Return the names of a file's columns, and batches of their text."""
+    # in columns of numbers, labels do not replace values
     names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
     _check_names(names)
     return names, rows
@@ -118,10 +116,7 @@ def _check_same_columns(names: Sequence[Sequence[str]]) -> None:
 
 
 def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return the names and the text of a workbook's columns.
-
-    It must have one sheet, with names in its first row; columns without a name are left out.
-    """
+    """Return the names (first row) and the text of the columns of a workbook with one sheet."""
     from python_calamine import CalamineWorkbook
 
     _check_extent(path)
@@ -133,6 +128,7 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
         )
     rows = book.get_sheet_by_index(0).iter_rows()
     header = [cell_text(value) for value in next(iter(rows), [])]
+    # columns without a name are left out
     named = [k for k, name in enumerate(header) if name is not None]
 
     def columns() -> Columns:
@@ -143,10 +139,7 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _check_extent(path: str) -> None:
-    """Refuse a workbook with a cell so far down or right that reading it would use all memory.
-
-    The reader allocates all cells up to the last one, and ends the process if it cannot.
-    """
+    """Refuse a workbook with a cell so far down or right that reading it would use all memory."""
     with zipfile.ZipFile(path) as book:
         for name in filter(re.compile(r"xl/worksheets/[^/]*\.xml").fullmatch, book.namelist()):
             cells, columns, rows, rest = 0, {b"A"}, 1, b""
@@ -160,6 +153,7 @@ def _check_extent(path: str) -> None:
                     cells, columns, rest = cells + len(found), columns.union(found), text[whole:]
             widest = max(columns, key=lambda letters: (len(letters), letters))
             width = functools.reduce(lambda known, letter: 26 * known + letter - 64, widest, 0)
+            # the reader allocates all cells up to the last one, and ends the process if it cannot
             if width * rows > max(_MOST_CELLS, 64 * cells):
                 raise DataError(
                     "table: expected a sheet whose cells are near each other, got one with a cell "
@@ -196,10 +190,7 @@ _READERS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
 
 
 def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return the names and the text of the columns of an SPSS, Stata or SAS file.
-
-    In ``numbers``, labels do not replace values.
-    """
+    """Return the names and the text of the columns of an SPSS, Stata or SAS file."""
     import pyreadstat
 
     end = Path(path).suffix.lower()
@@ -212,6 +203,7 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
     texts = [
         _text_of(
             said.original_variable_types[name],
+            # in columns of numbers, labels do not replace values
             {} if name in numbers else said.variable_value_labels.get(name, {}),
             end,
         )
@@ -231,10 +223,7 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _text_of(format: str, labels: Mapping[Any, str], end: str) -> Callable[[object], str | None]:
-    """Return a function that turns the values of a column into text.
-
-    It uses the column's labels and its format; ``end`` is the suffix of the file name.
-    """
+    """Return a function that turns the values of a column into text, by labels and format."""
     date = _as_date(format or "", end)
 
     def text(value: object) -> str | None:
@@ -256,10 +245,7 @@ _SAS_TIMES = re.compile(r"(DATETIME|DATEAMPM|MDYAMPM|(IS|E|B)8601D[TN])[0-9.]*")
 
 
 def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
-    """Return a function that turns numbers in this format into the text of dates or times.
-
-    Return None if the format is not that of dates. ``end`` is the suffix of the file name.
-    """
+    """Return a function that turns numbers into text of dates; None if the format has no dates."""
     day, time, origin, seconds = False, False, _SAS_AND_STATA, 1.0
     if end == ".dta":  # days or milliseconds; %tC counts leap seconds and is left as a number
         day, time = format.startswith(("%td", "%d")), format.startswith("%tc")

@@ -117,10 +117,7 @@ def _selected(frame: Frame, names: Sequence[str]) -> Frame:
 
 
 def _types_in_pandas(frame: Frame, names: Sequence[str]) -> Types:
-    """Return {column: type} for a pandas or dask frame.
-
-    A column has the type Object if narwhals fails to inspect it.
-    """
+    """Return {column: type} of a pandas or dask frame; Object where narwhals fails."""
     try:
         return dict(frame.select(*names).collect_schema()) if names else {}
     except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
@@ -132,11 +129,7 @@ def _types_in_pandas(frame: Frame, names: Sequence[str]) -> Types:
 def _declared(
     frame: Frame, types: Types, text: Sequence[str], wanted: Types, person: str | None
 ) -> tuple[Frame, Types, Sequence[str]]:
-    """Return the frame where every requested column has a type that can be read.
-
-    Columns that hold only nulls and have no type get the type in ``wanted``. Columns with values of
-    any type (JSON, variant) become text. Also return the types, and the names of the text columns.
-    """
+    """Return the frame with types that can be read, these types, and the names of text columns."""
     kinds = {name: _type_in_engine(frame, name) for name, t in types.items() if t == nw.Unknown}
     if frame.implementation == nw.Implementation.DUCKDB:  # narwhals reports duckdb's JSON as text
         native = frame.to_native()
@@ -151,10 +144,12 @@ def _declared(
                 f"column {name!r}: expected a type that can be read, got {kind}; hint: cast it to "
                 f"{hint}, before"
             )
+    # columns that hold only nulls and have no type get the wanted one
     own = {name: wanted[name] for name, kind in kinds.items() if kind in _NO_VALUES}
     if own:
         casts = (nw.col(name).cast(dtype).alias(name) for name, dtype in own.items())
         frame = frame.with_columns(*casts)
+    # columns with values of any type (JSON, variant) become text
     words = [name for name, kind in kinds.items() if kind in (*_OF_ANY_VALUE, "uuid")]
     for name in words:
         frame = _as_text(frame, name)

@@ -34,10 +34,7 @@ def short_texts(values: "pa.Array | pa.ChunkedArray", find: Callable[[str], int]
 
 
 def _bytes_of(values: "pa.Array") -> NDArray[np.unsignedinteger] | None:
-    """Return each text as an integer made of its one or two bytes, shape (rows,).
-
-    Return None if there are nulls, or texts that differ in length or have more than two bytes.
-    """
+    """Return texts as integers of their one or two bytes; None for nulls or other lengths."""
     import pyarrow as pa
 
     kinds = {pa.string(): np.int32, pa.large_string(): np.int64}

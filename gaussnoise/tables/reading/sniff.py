@@ -61,11 +61,7 @@ def _given(table: object) -> Any:
 
 
 def _date_format(table: Files, stated: Dialect) -> str:
-    """Return the format in which most texts that resemble dates are dates.
-
-    Return the stated format if it is not the usual one, or unless exactly one format fits best:
-    often day and month could be swapped.
-    """
+    """Return the stated format of dates; if it is the usual one, the only format that fits best."""
     if stated.date_format != USUAL.date_format:
         return stated.date_format
     try:
@@ -83,6 +79,7 @@ def _date_format(table: Files, stated: Dialect) -> str:
         return texts
 
     formats = likely_formats(guarded("look for dates", found))
+    # often day and month could be swapped, so that several formats fit best
     return formats[0] if len(formats) == 1 else stated.date_format
 
 
@@ -95,10 +92,7 @@ def _fits(path: str, dialect: Dialect) -> bool:
 
 
 def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
-    """Return the probable dialect of a file, and whether some field begins with ``"``.
-
-    Parts that ``stated`` gives are kept. The dialect has no quote unless ``stated`` has one.
-    """
+    """Return the probable dialect of a file, and whether some field begins with ``"``."""
     encoding = _encoding(path) if stated.encoding == USUAL.encoding else stated.encoding
     with unpacked(path) as file:
         sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
@@ -131,11 +125,7 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
 
 
 def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str | None, str]:
-    """Return the mark of thousands and the decimal mark, if the numbers are unambiguous.
-
-    Some number must have both marks, as 1.234,5, or the mark of thousands twice, as 1.234.567; and
-    no number has the mark of thousands before other than three digits.
-    """
+    """Return the mark of thousands and the decimal mark, if the numbers are unambiguous."""
     if stated.thousands is not None:
         return stated.thousands, decimal
 
@@ -146,10 +136,12 @@ def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str 
     for mark in GROUP_MARKS:
         m = re.escape(mark)
         groups = f"[0-9]{{1,3}}(?:{m}[0-9]{{3}})"
+        # some number must have both marks, as 1.234,5, or one mark twice, as 1.234.567
         points = [p for p in ".," if p != mark and some(f"{groups}+{re.escape(p)}[0-9]+")]
         if not points and some(f"{groups}{{2,}}"):
             points = [{".": ",", ",": "."}.get(mark, decimal)]
         kept = stated.decimal in (USUAL.decimal, *points)
+        # no number may have the mark of thousands before other than three digits
         if len(points) == 1 and kept and not some(f"[0-9]*{m}(?:[0-9]{{0,2}}|[0-9]{{4,}})"):
             found.append((mark, points[0]))
     return found[0] if len(found) == 1 else (None, decimal)
@@ -180,10 +172,8 @@ def _records(
 
 
 def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, int]:
-    """Return whether all records have the same number of fields, and the largest number.
-
-    The delimiter for which this pair is largest is the probable one.
-    """
+    """Return whether all records have the same number of fields, and the largest number."""
+    # the delimiter for which this pair is largest is the probable one
     lengths = Counter(map(len, _records(lines, delimiter, quote)))
     return len(lengths) == 1, max(lengths, default=0)
 

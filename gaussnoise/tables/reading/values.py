@@ -87,10 +87,8 @@ _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
 def _stripped(text: str) -> str:
-    """Return text without the spaces around it.
-
-    A regular expression would take quadratic time.
-    """
+    """Return text without the spaces around it."""
+    # a regular expression would take quadratic time
     return text.strip(_SPACES).strip(" \t\n\v\f\r")
 
 
@@ -164,16 +162,14 @@ def _double(number: int | float | decimal.Decimal) -> float:
 
 
 def _number(value: object) -> int | float | decimal.Decimal | None:
-    """Return a Python or numpy number as a Python number; None for truth values and durations.
-
-    A complex number counts if it is real, since one complex number makes its column complex.
-    """
+    """Return a Python or numpy number as a Python number; None for truth values and durations."""
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, np.floating):
         return float(value)
+    # one complex number makes its column complex
     if isinstance(value, complex | np.complexfloating):
         return float(value.real) if value.imag == 0 else None
     return value if isinstance(value, int | float | decimal.Decimal) else None
@@ -214,10 +210,7 @@ def moment_of(value: object) -> int | None:
 
 
 def _calendar(value: object) -> tuple[int, ...] | None:
-    """Return the numbers (year, month, day, hour, minute, second, microsecond, nanosecond).
-
-    Return None for values that are no date, no timestamp without a time zone, and no ISO text.
-    """
+    """Return (year, month, …, nanosecond) of a date, local timestamp or ISO text; else None."""
     if isinstance(value, str):
         if re.fullmatch(ISO, text := str.__str__(value)) is None:
             return None
@@ -293,12 +286,10 @@ def key_of(value: object) -> Key | None:
 
 
 def _interval_key(text: str) -> Key | None:
-    """Return the key of the text of a pandas interval, like (0, 1]; None for other text.
-
-    Bounds are keys of floats, as nulls in a column make them floats.
-    """
+    """Return the key of the text of a pandas interval, like (0, 1]; None for other text."""
     if (found := _INTERVAL.fullmatch(text)) is None:
         return None
+    # keys of floats, as nulls in a column make bounds floats
     ends = [
         _key(number) for end in found.groups()[1:3] if (number := double_of_text(end)) is not None
     ]

@@ -81,10 +81,7 @@ _A_YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 
 
 def _is_shifted(one: Attribute, other: Attribute) -> bool:
-    """Return whether the labels or date edges of two attributes differ only in the year.
-
-    All years must differ by the same number, like those of the months of 2022 and of 2023.
-    """
+    """Return whether all labels or date edges of two attributes differ by one number of years."""
     if one.edges is not None and not is_dated(one.edges):
         return False
     texts, others = (
@@ -116,11 +113,8 @@ def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
 def _left_out_by_one(
     one: AbstractRelease, fits: dict[str, object], other: AbstractRelease, others: dict[str, object]
 ) -> Iterator[str]:
-    """Yield attributes and rules by which ``one`` leaves out rows that ``other`` may have counted.
-
-    ``fits`` and ``others`` map each attribute or rule of ``one`` and of ``other`` to its valid
-    values.
-    """
+    """Yield attributes and rules by which ``one`` omits rows that ``other`` may have counted."""
+    # fits and others: {attribute or rule of the release: its valid values}
     for name, fit in fits.items() if one.on_outside == "drop" else ():
         own, known = others.get(name), other.on_outside == "refuse"
         within = isinstance(own, frozenset) and isinstance(fit, frozenset) and own <= fit
@@ -153,9 +147,7 @@ def _comparable_values(attribute: Attribute) -> object:
 
 
 def _missing_numbers(attribute: Attribute) -> frozenset[object]:
-    """Return the numbers that mean no answer; empty for an attribute with categories.
-
-    Such an attribute has no cell for numbers that mean no answer.
-    """
+    """Return the numbers that mean no answer; empty for an attribute with categories."""
     numbers = (code for code in attribute.missing if not isinstance(code, str))
+    # categories have no cell for numbers that mean no answer
     return frozenset(numbers if attribute.categories is None else ())

@@ -40,11 +40,7 @@ def rows_aside(release: AbstractRelease) -> Iterator[str]:
 
 
 def _rare_cells(attribute: Attribute) -> dict[int, str]:
-    """Return {index: name} of the cells of an attribute that should be rare.
-
-    They are the catch-all category (the category for all other values), and bins without a lower or
-    an upper limit.
-    """
+    """Return {index: name} of cells that should be rare: the catch-all, and open bins of dates."""
     found = open_bins(attribute.edges)
     if attribute.other is not None:
         found[attribute.size - 1] = f"the catch-all {attribute.other!r}"

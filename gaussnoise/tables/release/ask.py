@@ -210,10 +210,7 @@ class _Axis(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """The estimates, standard deviations and intervals of an answer.
-
-    The arrays are flat (in C order), or have one axis for each axis of the answer.
-    """
+    """Estimates, deviations and intervals of an answer: flat (in C order), or with its axes."""
 
     estimate: NDArray[Any]
     deviation: Array | None
@@ -225,16 +222,13 @@ class _Numbers(NamedTuple):
 
 @dataclass(frozen=True)
 class _Asked:
-    """One question, with the tables that answer it: those of one release, or of several ticks.
-
-    A tick is one release of a stream. For a change, ``ticks`` has the later tick first.
-    """
+    """One question, with the tables that answer it: those of one release, or of several ticks."""
 
     release: AbstractRelease
     text: str
     level: float
     stream: Any = None
-    ticks: tuple[int, ...] = ()
+    ticks: tuple[int, ...] = ()  # for a change, the later tick first
 
     @cached_property
     def _z(self) -> float:
@@ -248,10 +242,7 @@ class _Asked:
 
     @property
     def _most_groups(self) -> str:
-        """A note on the largest number of groups in which one person has a record.
-
-        It is "" if one person can have a record in every group.
-        """
+        """A note on the largest number of groups of one person; "" if it is every group."""
         plan = self.release.plan
         used = {name for marginal in plan.marginals for name in marginal}
         groups = [a.size for a in plan.schema.attributes if a.name in used and not a.is_summed]
@@ -291,20 +282,14 @@ class _Asked:
         return self._with_population(found, asked)
 
     def _with_population(self, answer: Answer, *asked: Amount) -> Answer:
-        """Return the answer; if known, the same mean or difference for the population is added.
-
-        The population is the one from which the rows were drawn.
-        """
+        """Return the answer, with the same mean or difference for the population if it is known."""
         found = self._population(asked)
         if found is None:
             return answer
         return replace(answer, population=found, note=answer.note.replace(_OF_NOISE, _AND_BELOW))
 
     def _population(self, asked: Sequence[Amount]) -> Population | None:
-        """Return the mean of a number in the population, or the difference between two groups.
-
-        None if the release has no population means for this question.
-        """
+        """Return the population's mean or difference between groups; None if not released."""
         plan, schema = self.release.plan, self.release.plan.schema
         means = [one for one in asked if isinstance(one, Mean)]
         columns = {schema.names[one.attribute] for one in means}
@@ -317,10 +302,7 @@ class _Asked:
         return asked_population(self.release, own[0].column, first, others, self.level)
 
     def _group_labels(self, given: Conditions) -> dict[str, Category | None] | None:
-        """Return the groups of a question as {attribute name: label, or None for all labels}.
-
-        None if a group is not a single label: several labels added up, or a coarser grouping.
-        """
+        """Return {attribute: label, or None for all}; None unless each group is a single label."""
         schema, found = self.release.plan.schema, dict[str, Category | None]()
         for i, cells in given.items():
             if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
@@ -335,10 +317,7 @@ class _Asked:
         return self._difference(meaning, asked.of, asked.of)
 
     def trend(self, asked: Trend, fitted: Fitted) -> Answer:
-        """Return the slope of an amount over all ticks (releases of a stream), for each number.
-
-        Each line is fitted by generalised least squares, and has a test of no change.
-        """
+        """Return each number's slope over ticks, by least squares, with a test of no change."""
         amount, ticks = asked.of, len(self.ticks)
         axes, own = self._axes_of(amount), len(self._forms(amount))
         x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
@@ -373,10 +352,7 @@ class _Asked:
     def _numbers(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
     ) -> tuple[_Numbers, list[str]]:
-        """Return the numbers of one amount (a count, share or mean), and notes about them.
-
-        The intervals hold for ``count`` numbers together.
-        """
+        """Return an amount's numbers, with intervals for ``count`` numbers together, and notes."""
         if (table := self._whole_table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
@@ -410,10 +386,7 @@ class _Asked:
         return None
 
     def _forms(self, asked: Amount) -> list[Conditions]:
-        """Return the linear forms (weighted sums of cells) from which an amount is computed.
-
-        A count or a sum is one form; a share or a mean is the ratio of two, numerator first.
-        """
+        """Return the weighted sums of cells of an amount: one, or numerator and denominator."""
         if isinstance(asked, Count):
             return [asked.where]
         if isinstance(asked, Share):
@@ -448,12 +421,8 @@ class _Asked:
     def _with_interval(
         self, asked: Amount, x: Array, covariance: Array, z: float
     ) -> tuple[Ratios, Array]:
-        """Return an amount with its intervals, and its derivatives by its linear forms.
-
-        The forms are weighted sums of cells. Their values ``x`` and the derivatives have the shape
-        (numbers, forms), ``covariance`` has (numbers, forms, forms). Intervals are those of ± ``z``
-        standard deviations of noise.
-        """
+        """Return an amount, with intervals of ± ``z`` deviations, and its derivatives by forms."""
+        # forms are weighted sums of cells; x: (numbers, forms), covariance: (numbers, forms, forms)
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
             found = x[:, 0], deviation, x[:, 0] - z * deviation, x[:, 0] + z * deviation
@@ -523,25 +492,19 @@ class _Asked:
         return any(isinstance(one, Count) and one.summed for one in asked)
 
     def _cut(self, ratios: Ratios, limits: tuple[float, float]) -> _Numbers:
-        """Return estimates with intervals cut to ``limits``, the possible values of true numbers.
-
-        A bound that is NaN (unknown) becomes the limit.
-        """
+        """Return estimates with intervals cut to ``limits``, which replace bounds that are NaN."""
         ends = zip((ratios.low, ratios.high), limits, strict=True)
         low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
         return _Numbers(ratios.estimate, ratios.standard_deviation, low, high, limits)
 
     def _top(self, asked: Top) -> Answer:
-        """Return the largest or the smallest numbers of an amount, in the order of their size.
-
-        Intervals hold for all compared numbers together, since the noise influences which are
-        chosen.
-        """
+        """Return the largest or the smallest numbers of an amount, in the order of their size."""
         axes = self._axes_of(asked.of)
         names, labels = (
             tuple(getattr(axis, of) for axis in axes.values()) for of in ("name", "labels")
         )
         every = list(itertools.product(*labels))
+        # for all compared numbers together, since the noise influences which are chosen
         found, notes = self._numbers(asked.of, axes, len(every))
         estimate, deviation, low, high = (np.ravel(np.asarray(part)) for part in found[:4])
         sign = -1 if asked.is_largest else 1
@@ -617,11 +580,7 @@ class _Asked:
         of_group: Callable[[Mapping[int, Cells]], FunctionEstimate],
         notes: Sequence[str],
     ) -> Answer:
-        """Return an answer with one number for each group, computed by ``of_group``.
-
-        ``of_group`` takes a group as {index of an attribute: the cells that the group counts}.
-        ``what`` names the number, and ``given`` has the conditions that define the groups.
-        """
+        """Return an answer with one number for each group, computed by ``of_group``."""
         axes = self._axes(given)
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         if len(places) > _MOST_FUNCTIONS:
@@ -643,11 +602,7 @@ class _Asked:
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
     def _queries_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the queries (sums of cells of attribute ``i``) that a condition asks for.
-
-        Fixed cells make one query, their sum. A level (a coarser grouping) makes one query for each
-        of its groups, and an attribute without a condition one for each label.
-        """
+        """Return the sums of cells of attribute ``i`` that a condition asks for, as queries."""
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])
@@ -685,10 +640,7 @@ class _Asked:
         return replace(self._answer(meaning, axes, numbers, notes), method=method)
 
     def _independence(self, asked: Independence) -> Answer:
-        """Return the answer to a test of independence: the χ² statistic, its p-value and a text.
-
-        The answer has no interval.
-        """
+        """Return the answer to a test of independence: χ², p-value and a text, without interval."""
         names = self.release.plan.schema.names
         given = [names[i] for i in asked.given]
         found = independence(self.release, names[asked.first], names[asked.second], given=given)
@@ -811,10 +763,7 @@ class _Asked:
         return self._axes(*parts)
 
     def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
-        """Return {index of an attribute: axis} for the attributes and levels named without labels.
-
-        A level is a coarser grouping of an attribute's categories.
-        """
+        """Return {attribute index: axis} of attributes and levels that are named without labels."""
         axes: dict[int, _Axis] = {}
         for i, cells in itertools.chain.from_iterable(part.items() for part in parts):
             named = cells.name if isinstance(cells, Level) else self.release.plan.schema.names[i]
@@ -838,13 +787,7 @@ class _Asked:
     def _counts(
         self, forms: Sequence[Conditions], axes: Mapping[int, _Axis], own: int = 1
     ) -> tuple[Array, Array]:
-        """Return the values of linear forms for each number of the answer, and their covariances.
-
-        A linear form is a weighted sum of the cells of a table. Values have shape (numbers, forms),
-        covariances (numbers, forms, forms). If there are several ticks (releases of a stream), the
-        first ``own`` forms are computed from the first tick, the next ``own`` forms from the
-        second, and so on.
-        """
+        """Return values and covariances of weighted sums of cells, for each number of an answer."""
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
         cells = max(int(np.prod([float(sizes[i]) for i in form])) for form in forms)
@@ -866,6 +809,7 @@ class _Asked:
             if self.stream is None:
                 found = contrasts(self.release, weights)
             else:
+                # the first own forms are of the first tick, the next ones of the second, and so on
                 ticks = [self.ticks[k // own] for k in range(count)] * len(rows)
                 both = zip(ticks, weights, strict=True)
                 found = self.stream.contrasts([{tick: of} for tick, of in both])
@@ -878,11 +822,7 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> Weights:
-        """Return a linear form (weighted sum of cells) as {attribute names: weights of cells}.
-
-        ``form`` states the conditions. ``row`` has, for each axis of the answer, the position of
-        the number that the form computes.
-        """
+        """Return a form as {attribute names: weights of cells}, for the number at place ``row``."""
         schema = self.release.plan.schema
         weights = np.ones(())
         for i, cells in form.items():
@@ -924,10 +864,7 @@ class _Asked:
 
 
 def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the group") -> list[str]:
-    """Return a list with a note if some of the numbers are unknown; an empty list if none is.
-
-    A number is unknown if its group may be empty; its interval then has all possible values.
-    """
+    """Return a list with a note if groups of some numbers may be empty; otherwise an empty list."""
     if np.isfinite(known).all():
         return []
     least, most = (significant(end, 6) if math.isfinite(end) else NO_LIMIT for end in limits)
@@ -935,11 +872,7 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which ranks the noise leaves uncertain.
-
-    Each of ``ranks`` is (best possible rank, worst possible rank) of a number. The groups
-    ``unknown`` may be empty, so that nothing is known about their ranks.
-    """
+    """Return in words which ranks, pairs (best, worst) of numbers, the noise leaves uncertain."""
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):
         if blocks and best <= blocks[-1][1]:

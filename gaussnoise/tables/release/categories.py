@@ -279,12 +279,9 @@ def discover_categories(
 def _found(
     counts: "Mapping[Label, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
-    """Return the frequent values: those whose noisy count reaches the threshold.
-
-    OpenDP, which adds the noise and compares with the threshold, gets the counts without the
-    values. ``record`` is the record of the privacy guarantee, stored with the result.
-    """
+    """Return the frequent values: those whose noisy count reaches the threshold."""
     values = list(counts)
+    # OpenDP, which adds the noise and compares, gets the counts without the values
     noisy = query.frequent(dict(enumerate(counts.values())))
     shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}
     if record["on_formula"] == "drop":

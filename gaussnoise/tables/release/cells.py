@@ -211,10 +211,7 @@ def cells_html(table: "AbstractEstimates", title: str) -> str:
 
 
 def _html(cells: CellList, title: str, count: int) -> str:
-    """Return cells as an HTML table with the heading ``title``.
-
-    ``count`` is the number of cells of the whole table, for a note on how many cells are not shown.
-    """
+    """Return cells as an HTML table with a note on how many cells, of ``count``, are not shown."""
     low, high = cells.confidence_interval()
     numbers = (cells.estimate, low, high, cells.standard_deviation)
     return rendered(

@@ -304,10 +304,7 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
 
 
 def _entries_of_both(changes: "Changes") -> list[dict[str, AbstractBase]]:
-    """Return the planned entries of either release that both releases can answer, and the total.
-
-    An entry is {attribute name: the queries about it}; the total is the empty entry.
-    """
+    """Return the entries {name: queries} that both releases can answer; {} is the total."""
     found: dict[object, dict[str, AbstractBase]] = {(): {}}
     for schema, term in _planned_entries(changes):
         entry = {schema.names[i]: base for i, base in term}
@@ -319,10 +316,7 @@ def _entries_of_both(changes: "Changes") -> list[dict[str, AbstractBase]]:
 def _planned_entries(
     changes: "Changes",
 ) -> Iterator[tuple[Schema, Sequence[tuple[int, AbstractBase]]]]:
-    """Yield (schema, entry) for every planned entry of both releases.
-
-    Here, an entry is a sequence of (index of an attribute in the schema, the queries about it).
-    """
+    """Yield (schema, entry) for every planned entry of both releases."""
     for release in (changes.before, changes.after):
         for term in release.plan.domain.terms:
             yield release.plan.schema, term
@@ -365,11 +359,7 @@ def _why_not_compared(changes: "Changes", names: Collection[str]) -> str | None:
 
 
 def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[ShownChanges]:
-    """Return the tables of changes for one entry, {attribute name: the queries about it}.
-
-    For each number that is clipped to an interval, there is a table of means and a table of sums.
-    Without such numbers, there is one table.
-    """
+    """Return an entry's tables of changes: means and sums of each clipped number, or one table."""
     names, plan, schema = tuple(entry), changes.after.plan, changes.before.plan.schema
     numbers = [name for name, base in entry.items() if isinstance(base, Clipped)]
     groups = tuple(name for name in names if name not in numbers)
@@ -580,10 +570,7 @@ def percent_ends(relative: Cell) -> str:
 
 
 def _interval(name: str, cell: Cell) -> dict[str, float | None]:
-    """Return a number and the bounds of its interval as {key: value} for JSON.
-
-    The keys are ``name``, and ``name`` followed by ``_low`` and ``_high``.
-    """
+    """Return a number and its bounds for JSON, with the keys name, name_low and name_high."""
     ends = {name: cell.estimate, f"{name}_low": cell.low, f"{name}_high": cell.high}
     return {key: _plain(value) for key, value in ends.items()}
 

@@ -138,11 +138,8 @@ def _write(
 def _write_cubes(
     folder: Path, found: Sequence[ShownChanges], format: FileFormat, notes: Notes
 ) -> list[dict[str, str]]:
-    """Write one file for each table and kind of numbers, such as the numbers before.
-
-    This is for formats that hold one estimate per cell. It returns {kind: file name} for each
-    table.
-    """
+    """Write a file for each table and kind of numbers; return {kind: file name} of each table."""
+    # for formats that hold one estimate per cell
     tables: dict[str, list[AbstractEstimates]] = {
         "before": [one.table.second for one in found],
         "after": [one.table.first for one in found],

@@ -279,10 +279,7 @@ class AbstractCoefficients:
 
     @cached_property
     def _drawn(self) -> Law:
-        """The distance of coefficients from the release, with the variance of sampling included.
-
-        It gives the intervals for the population from which the rows were drawn.
-        """
+        """The distance of coefficients from the release, with the variance of sampling included."""
         hint = ", or confidence_interval() about the rows that were counted"
         check_sample(self._function, self.weighted, self.rows_per_person, hint)
         return Law(self._sampled(), self.own.center)

@@ -158,10 +158,7 @@ def combine(
 
 
 def _record_of(plan: Any) -> str:
-    """Return in words what a plan counts or sums for one person, like "the mean of income by sex".
-
-    It is "rows" if a person has no single record.
-    """
+    """Return in words one person's record, like "the mean of income by sex"; else "rows"."""
     if not plan.per_person:
         return "rows"
     numbers = [f"the {how} of {name}" for name, how in plan.per_person.items()]
@@ -186,11 +183,8 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
 
 
 def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
-    """Return the attributes by which only some of the releases leave out rows.
-
-    A row that one release leaves out is in the tables of another, unless both leave it out, or a
-    release with ``on_outside="refuse"`` shows that there is no such row.
-    """
+    """Return the attributes by which only some of the releases leave out rows."""
+    # a release with on_outside="refuse" shows that there are no such rows
     fits = {name for r in releases if r.on_outside == "refuse" for name in _without_catch_all(r)}
     dropped = {
         frozenset(_without_catch_all(r) - fits if r.on_outside == "drop" else ()) for r in releases
@@ -289,10 +283,7 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
 def _domain(
     releases: Sequence[TableRelease], schema: Schema, at: Mapping[str, int]
 ) -> AbstractTables:
-    """Return one workload with the queries of all releases, each query once.
-
-    ``at`` has the index of each attribute in ``schema``, the schema of the combined release.
-    """
+    """Return one workload with each query of the releases once; ``at``: indices in ``schema``."""
     terms = dict.fromkeys(
         tuple(sorted((at[release.plan.schema.names[i]], base) for i, base in term))
         for release in releases
@@ -305,10 +296,7 @@ def _domain(
 
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
-    """Return the strategy (the contrasts) that measured each attribute of ``schema``.
-
-    NotAvailableError is raised if the strategies of two releases differ.
-    """
+    """Return the strategy of each attribute of ``schema``; NotAvailableError if releases differ."""
     strategies: dict[str, AbstractStrategy] = {}
     for release in releases:
         used = {name for marginal in release for name in marginal}
@@ -330,25 +318,17 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 
 
 class _Gap(NamedTuple):
-    """The difference of a release from the mean of the earlier ones, for one attribute set.
-
-    ``chi_squared`` is the squared length of the difference, in standard deviations of its noise.
-    """
+    """The difference of a release from the mean of the earlier ones, for one attribute set."""
 
     subset: Subset
-    chi_squared: float
+    chi_squared: float  # squared length of the difference, in standard deviations of its noise
     degrees_of_freedom: int
 
 
 def _mean_measurements(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
-    """Return {attribute set: its mean measurement}, {attribute set: its variance}, and gaps.
-
-    A measurement is the part of a table that its margins do not determine, with noise. The mean
-    over the releases is weighted by precision; public tables are exact and have no variance here.
-    Each gap compares a measurement with the mean of those before it, so that gaps are independent.
-    """
+    """Return mean measurements of sets, weighted by precision, the variances of means, and gaps."""
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
     exact: dict[Subset, Array] = {}
@@ -359,6 +339,7 @@ def _mean_measurements(
             order = sorted(range(len(names)), key=lambda k: at[names[k]])
             T = tuple(at[names[k]] for k in order)
             estimate = np.transpose(estimate, order)
+            # public tables are exact and have no variance here
             if deviation == 0:
                 known = exact.setdefault(T, estimate)
                 if not np.allclose(known, estimate, rtol=1e-12, atol=1e-6):  # they are integers
@@ -368,6 +349,7 @@ def _mean_measurements(
                     )
                 continue
             precision = deviation**-2
+            # each gap compares with the mean of those before, so that gaps are independent
             if T in totals:
                 gap, scale = estimate - totals[T] / precisions[T], 1.0
                 for axis, own in enumerate([strategies[i] for i in T]):
@@ -385,10 +367,7 @@ def _mean_measurements(
 def _agreement(
     gaps: Sequence[_Gap], schema: Schema, sources: Sequence[Source], weight: Weight | None
 ) -> Agreement:
-    """Return the result of the test whether the gaps between releases are only noise.
-
-    ParameterError is raised if the gaps are larger than noise.
-    """
+    """Return the test of whether gaps are only noise; ParameterError if they are larger."""
     if len({source.unit for source in sources}) > 1:  # numbers are rounded to different multiples
         clipped = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]

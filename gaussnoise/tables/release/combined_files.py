@@ -97,10 +97,7 @@ def save_combined(
 
 
 def _write_sources(plan: MergedPlan, folder: Path, format: FileFormat) -> list[str]:
-    """Write the releases that were combined to ``releases/``, and return their folders' names.
-
-    A release that was read from files is copied; the copy is then read and checked.
-    """
+    """Write or copy the combined releases to ``releases/``, and return their folders' names."""
     (folder / "releases").mkdir()
     places = []
     for k, source in enumerate(plan.releases, 1):
@@ -130,10 +127,7 @@ def _record(
     answers: Mapping[int, str],
     files: Mapping[str, str],
 ) -> dict[str, object]:
-    """Return the content of ``release.json``, the record of a combined release.
-
-    The tables are in the folder already; ``answers`` and ``files`` list further files.
-    """
+    """Return the content of ``release.json``, the record of a combined release."""
     plan: Any = release.plan
     sources = [
         {
@@ -215,11 +209,7 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
 def _disagreement(
     release: TableRelease, tables: Any, places: Sequence[str], record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words where a stored combination differs from its releases; None if it does not.
-
-    Tables, texts, answers and ``record`` are computed again from the releases; the first difference
-    is returned.
-    """
+    """Return in words the first difference of a combination from its releases; None if none."""
     plan, folder = release.plan, tables.folder
     if record["agreement"] is not None and len(places) > 2:  # tested pair by pair
         chi_squared, free = (record["agreement"][name] for name in Agreement._fields[:2])

@@ -89,11 +89,7 @@ def _dots(table: AbstractEstimates, level: float) -> "Figure":
 def _rows(
     cells: CellList, level: float, which: str, gap: tuple[int, str] | None = None
 ) -> "Figure":
-    """Draw cells as dots with intervals, one below the other.
-
-    ``which`` says in the title which cells these are. ``gap`` is (row, text) of an empty row where
-    cells are left out.
-    """
+    """Draw cells as dots with intervals, one below the other; ``gap``: (row, text) left empty."""
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
@@ -156,10 +152,7 @@ def _band(table: QueryTable, level: float) -> "Figure":
 
 
 def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[Array], Array]]:
-    """Return names of groups, names of the parts of a group, and a function that arranges an array.
-
-    The function turns an array with the axes of the table into one with a row for each group.
-    """
+    """Return names of groups and of their parts, and a function that makes a row of each group."""
     axes = [table.attributes.index(name) for name in table.given]
     rest = [k for k in range(len(table.attributes)) if k not in axes]
 

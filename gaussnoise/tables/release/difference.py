@@ -181,10 +181,8 @@ class Changes(PickledByArguments):
         return self._change(self.before[names], self.after[names])
 
     def _change(self, before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:
-        """Return the change of each cell, later minus earlier.
-
-        The noises of both releases are independent, so the covariance of both numbers is zero.
-        """
+        """Return the change of each cell, later minus earlier."""
+        # the noises of both releases are independent, so the covariance of both numbers is zero
         zeros = np.broadcast_to(0.0, after.estimate.shape)
         others = {
             a.name: a.other for a in self.before.plan.schema.attributes if a.other is not None

@@ -157,10 +157,7 @@ def save_release(
 
 
 def _software_entries(release: AbstractRelease) -> dict[str, object]:
-    """Return the record's entries on the software that drew the noise of a release read from files.
-
-    They are empty for a release that was not read from files.
-    """
+    """Return the software that drew the noise of a release read from files; {} for others."""
     if not isinstance(release.tables, StoredTables):
         return {}
     record = read_json(release.tables.folder / "release.json")
@@ -261,10 +258,7 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
 
 
 def _stores_noise(plan: "Plan") -> bool:
-    """Return whether the noise of a plan is stored in a file.
-
-    It is if it can be described in a file, and is verified faster than it is computed.
-    """
+    """Return whether a plan's noise is stored: whether verifying it is faster than solving."""
     if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES or plan.privacy.scales:
         return False  # with budgets that grow with numbers, solving is fast
     try:

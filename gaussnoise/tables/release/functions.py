@@ -305,12 +305,7 @@ def _pair_moments(
     within: Weights,
     most: int,
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
-    """Return the moments of two clipped numbers as weights of cells, and both intervals' lengths.
-
-    The moments are the count, the sum of each number, the sum of the products; if ``most`` (the
-    highest power of a number) is 2, also the sums of squares. They are moments of t = (value − low)
-    / (high − low), so that no digits are lost if the interval [low, high] is far from zero.
-    """
+    """Return the moments of two clipped numbers as weights of cells, and lengths of intervals."""
     bases = [clipped_number(release, asked, name)[1] for name in names]
     if names[0] == names[1]:
         raise ParameterError(
@@ -324,6 +319,8 @@ def _pair_moments(
             )
     first, second = (powers(base) for base in bases)
     ((own, cells),) = within.items()
+    # count, sums, product, and squares if most is 2: moments of t = (value − low) / (high − low),
+    # so that no digits are lost if the interval is far from zero
     degrees = [(0, 0), (1, 0), (0, 1), (1, 1), *[(2, 0), (0, 2)] * (most > 1)]
     moments = [
         {(*own, *names): np.multiply.outer(cells, np.multiply.outer(first[j], second[k]))}
@@ -349,10 +346,7 @@ def powers(base: Clipped) -> Array:
 def _forms_of(
     release: AbstractRelease, table: Any
 ) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
-    """Return linear forms of cells, a function from them to the numbers of a table, and its shape.
-
-    A linear form is a weighted sum of released cells; numbers of a table may be ratios of two.
-    """
+    """Return linear forms of cells, a function from them to a table's numbers, and its shape."""
     if isinstance(table, Mapping):
         return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
     if not isinstance(table, AbstractEstimates):
@@ -401,12 +395,7 @@ def _approximated(
     y: Array,
     covariance: Array,
 ) -> FunctionEstimate:
-    """Return the estimate of a function that is not a ratio of quadratic functions.
-
-    ``f`` is the function of the released numbers ``y``, which have this covariance; ``rational`` is
-    f as a ratio of polynomials, or None. f is approximated by a quadratic function in the range of
-    the noise; there is no interval if f is not close to it.
-    """
+    """Return the estimate of ``f`` by a quadratic function that is close to it within the noise."""
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
@@ -418,6 +407,7 @@ def _approximated(
     if rational is not None and set(rational.bottom) == {()}:
         estimate = float(unbiased(rational.top, y, covariance)) / rational.bottom[()]
     sd = ratio.standard_deviation
+    # without an interval, as f is not close to a quadratic function
     if far > max(_MOST_BENT * sd, _ROUNDING * abs(near.constant)):
         differs = "it changes by steps"
         if sd:

@@ -118,13 +118,9 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True)
 class _Part:
-    """A quantity in a question: its kind, conditions, groups, and position in the text.
+    """A quantity in a question: its kind, conditions, groups, and position in the text."""
 
-    The kind is "count", "bare" (conditions alone, without the word count), "share", "per cent",
-    "mean", or the name of another statistic.
-    """
-
-    kind: str
+    kind: str  # "count", "bare" (conditions alone), "share", "per cent", "mean", other statistics
     of: dict[int, Condition]  # for a mean, the number only
     given: dict[int, Condition]
     at: Meta | Token
@@ -136,10 +132,7 @@ class _Part:
 
 @v_args(meta=True)
 class _Meaning(Transformer):
-    """Turns a parsed question into its meaning, with one method for each rule of the grammar.
-
-    A method takes the meanings of the parts of its rule, and returns the meaning of the whole.
-    """
+    """Turns a parsed question into its meaning, with one method for each rule of the grammar."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
@@ -215,10 +208,7 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._count_alone(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _count_alone(self, meta: Meta, form: str) -> _Part:
-        """Return a count, for a question without "count"; fail if a mean could be meant as well.
-
-        ``form`` is a question with {} in place of the quantity, for the error message.
-        """
+        """Return a count for a question without the word; fail if a mean could be meant as well."""
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -409,11 +399,7 @@ class _Meaning(Transformer):
         return self._part("share", meta, {i: level}, given)
 
     def _with_yes(self, read: _Read) -> _Read:
-        """Return conditions in which "employed" alone means ``employed=yes``.
-
-        This holds for each attribute that is named without a label and has one label like "yes";
-        other conditions stay as they are.
-        """
+        """Return conditions in which "employed" alone means ``employed=yes``."""
         where = dict(read.where)
         for i, cells in read.where.items():
             labels = [str(label).lower() for label in self._attributes[i].labels]
@@ -451,10 +437,7 @@ class _Meaning(Transformer):
         return _Part(kind, of, given, meta)
 
     def _with_more(self, part: _Part, more: _Read | None) -> _Part:
-        """Return a quantity with the conditions that follow "and" added to it.
-
-        They are added to its groups if it has groups, and otherwise restrict what it counts.
-        """
+        """Return a quantity with more conditions: on its groups, or else on the rows it counts."""
         if more is None:
             return part
         if part.kind == "mean" and not part.given:
@@ -477,11 +460,7 @@ class _Meaning(Transformer):
     def _parts_in_groups(
         self, i: int, parts: Condition, groups: Condition, said: _Read
     ) -> tuple[Condition, Condition]:
-        """Return (parts, groups) for shares of parts of an attribute in its own larger groups.
-
-        Each part, such as a bin, is put beside the only group that contains it; parts that are in
-        no group are left out if there is one group, and refused if there are several.
-        """
+        """Return (parts, groups), with each part beside the only group that contains the part."""
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
             self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)
@@ -491,6 +470,7 @@ class _Meaning(Transformer):
         listed = (parts,) if isinstance(parts, tuple) else asked.cells
         found = [[w for w in wholes if set(w).issuperset(cells)] for cells in listed]
         kept = [k for k, holders in enumerate(found) if len(holders) == 1]
+        # parts in no group are left out beside one group, and refused beside several
         if not kept or (isinstance(groups, Level) and len(kept) < len(found)):
             self._fail(f"expected groups that hold the parts of {attribute.name!r}", said.at)
         if isinstance(parts, tuple):
@@ -614,10 +594,7 @@ class _Meaning(Transformer):
         return self.between(meta, [self._only_binned(meta), *children])
 
     def _only_binned(self, meta: Meta) -> Token:
-        """Return the name of the only attribute with bins, for a condition without a name.
-
-        It is a token for the parser; the question is refused if no or several attributes have bins.
-        """
+        """Return a token for the only attribute with bins; refuse the question if not only one."""
         inside = [i for i, a in enumerate(self._attributes) if a.edges is not None]
         if len(inside) != 1:
             names = [self._attributes[i].name for i in inside] or self._reader.schema.names
@@ -649,10 +626,7 @@ class _Meaning(Transformer):
         return _Read({i: tuple(range(first, last))}, meta)
 
     def _edges(self, name: Token, edge: Token) -> tuple[int, Sequence[Edge] | None]:
-        """Return the index of the attribute in a condition, and the edges of its bins.
-
-        The edges are None if the attribute has numbers as categories; other attributes are refused.
-        """
+        """Return an attribute's index and bin edges; None for edges if categories are numbers."""
         i, level = name.value
         attribute = self._attributes[i]
         kinds = {type(one) for one in attribute.categories or [""]}
@@ -662,10 +636,7 @@ class _Meaning(Transformer):
         return i, attribute.edges
 
     def _edge(self, i: int, edge: Token, edges: Sequence[Edge], first: int) -> int:
-        """Return the position of an edge among the edges of attribute ``i``.
-
-        The question is refused if there is no such edge, or if it is before position ``first``.
-        """
+        """Return the position of an edge, at least ``first``, among ``edges``; refuse others."""
         k = edge_position(edge.value, edges)
         if k is None or k < first:
             known = [edge_text(one) for one in edges[first:]]

@@ -156,12 +156,8 @@ def independence(
 
 
 def _residuals(counts: Array) -> tuple[Array, Array]:
-    """Return the weights of cells in each deviation x from independence, and the expected counts.
-
-    ``counts`` has shape (groups, m, n). In each group there are (m − 1)(n − 1) deviations, each a
-    weighted sum of all cells: the weights have shape (deviations, cells). The expected counts are
-    those under independence within each group, shape (cells,).
-    """
+    """Return weights of cells in the deviations from independence, and the expected counts."""
+    # each group has (m − 1)(n − 1) deviations; weights: (deviations, cells), expected: (cells,)
     groups, m, n = counts.shape
     rows, columns = (np.maximum(counts.sum(axis=axis), 0.0) for axis in (2, 1))
     forms = np.zeros((groups, (m - 1) * (n - 1), groups, m * n))

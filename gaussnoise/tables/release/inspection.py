@@ -53,15 +53,11 @@ _MOST_SHOWN = 1000  # most categories of an attribute whose power is computed
 
 
 class _Ends(NamedTuple):
-    """The least and the largest value of a squared error Q_T with which a release passes.
-
-    Q_T is the squared length of the error on the attribute set T. ``slack`` is added to the bound
-    of √Q_T: the most that an unknown choice among a person's records adds.
-    """
+    """The least and the largest squared error of an attribute set with which a release passes."""
 
     low: float
     high: float
-    slack: float
+    slack: float  # added to √high: the most that unknown choices among a person's records add
 
 
 def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Inspection:
@@ -157,20 +153,14 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
 
 
 def _deviation(ends: _Ends, least: float, most: float) -> str | None:
-    """Return in which direction a squared error Q is outside its bounds; None if it is inside.
-
-    ``least`` and ``most`` are the smallest and the largest Q that the released tables give.
-    """
+    """Return FAR if ``most`` is above the bounds, CLOSE if ``least`` is below them, or None."""
     if math.sqrt(most) > math.sqrt(ends.high) + ends.slack:
         return FAR
     return CLOSE if least < ends.low else None
 
 
 def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
-    """Return whether the public part of a table of S, which has no noise, agrees with the recount.
-
-    ``difference`` is the released table minus the recounted one.
-    """
+    """Return whether the public part of ``difference`` (released − recounted) on S is zero."""
     if () in query.multipliers:
         return True
     known = tuple(i for i in S if i in query.public)
@@ -179,13 +169,10 @@ def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
 
 
 def _relative_noise(release: AbstractRelease) -> float:
-    """Return the standard deviation of tables divided by that of the plan: 1 outside of streams.
-
-    For tick t (one release of a stream), it is the length of row t of C⁻¹, with the strategy matrix
-    C.
-    """
+    """Return the standard deviation of tables divided by that of the plan: 1 outside of streams."""
     if release.over is None or not release.query.multipliers:
         return 1.0
+    # for tick t, the length of row t of C⁻¹, with the strategy matrix C
     T = next(iter(release.query.multipliers))
     return math.sqrt(release.covariance.variances[T] / release.query.variances[T])
 
@@ -193,10 +180,7 @@ def _relative_noise(release: AbstractRelease) -> float:
 def _square(
     difference: Array, S: Subset, T: Subset, query: ResidualQuery, growth: float = 1.0
 ) -> float:
-    """Return Q_T, the squared length of the error on the attribute set T, in units of the noise.
-
-    ``difference`` is the released minus the recounted table of an attribute set S that contains T.
-    """
+    """Return Q_T, the squared length of the error on the attribute set T ⊆ S, in units of noise."""
     values = part_of(difference, S, T)
     for axis, i in enumerate(T):
         values = query.strategies[i].contrast(values, axis)
@@ -210,11 +194,7 @@ def _noise_in_rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> floa
 
 
 def _reach(T: Subset, release: AbstractRelease) -> float:
-    """Return R_T, the largest distance between two choices of a person's counted records.
-
-    It is the distance in the measurement of the attribute set T, divided by the scale σ of the
-    noise.
-    """
+    """Return R_T, the largest distance of two choices of a person's records, in units of noise."""
     plan, query = release.plan, release.query
     length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
     if not T:  # all choices have the same number of records
@@ -236,11 +216,8 @@ def _ends(
     query: ResidualQuery,
     count: int,
 ) -> tuple[dict[Subset, _Ends], _Ends]:
-    """Return the bounds of the squared error Q_T of every attribute set T, and of their sum.
-
-    ``ranks`` has the degrees of freedom of each Q_T, and ``reach`` the largest distance between two
-    choices of a person's records. ``count`` integers with noise are in the release.
-    """
+    """Return the bounds of the squared error Q_T of every attribute set T, and of their sum."""
+    # ranks: degrees of freedom of Q_T; reach: R_T; count: integers with noise in the release
     if not ranks or query.query is None:
         return {}, _Ends(0.0, 0.0, 0.0)
     if (distance := lattice_distance(count, query.query.scale)) > level / 2:
@@ -256,16 +233,12 @@ def _ends(
 
 
 def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
-    """Return bounds of a squared error: quantiles of χ² with ``rank`` degrees of freedom.
-
-    Probability ``tail`` is left on each side. If ``crowded`` persons have more records than are
-    counted, half of the upper tail is for the slack: the most that the unknown choice of the
-    counted records adds to the length of the error.
-    """
+    """Return bounds of a squared error: quantiles of χ², with probability ``tail`` on each side."""
     from scipy import special
 
     above, slack = tail, 0.0
     if crowded and reach:
+        # half of the upper tail is for the slack: the most that unknown choices of records add
         above = tail / 2
         slack = reach * math.sqrt(crowded / 2) * (1 + math.sqrt(math.log(1 / above)))
     low, high = special.gammaincinv(rank / 2, tail), special.gammainccinv(rank / 2, above)
@@ -273,13 +246,11 @@ def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
 
 
 def _shift(ends: _Ends, rank: int) -> float:
-    """Return the length of a difference that is noticed with probability :data:`POWER`.
-
-    The squared length of noise plus difference is noncentral χ². The slack counts twice: it raises
-    the bound, and an unknown choice of records may shorten the difference by it.
-    """
+    """Return the length of a difference that is noticed with probability :data:`POWER`."""
     from scipy import special
 
+    # the squared length of noise plus difference is noncentral χ²; slack counts twice, as it raises
+    # the bound, and an unknown choice of records may shorten the difference by it
     high = (math.sqrt(ends.high) + 2 * ends.slack) ** 2
     # bisection between 0 and a length that is certainly noticed, since Q increases with δ
     low, top = 0.0, math.sqrt(high) + math.sqrt(rank) + 10.0
@@ -291,23 +262,17 @@ def _shift(ends: _Ends, rank: int) -> float:
 
 
 def _wrong_rows(strategy: AbstractStrategy) -> float:
-    """Return how many rows in wrong categories change the measurement by one or more in length.
-
-    It is √n / 2 divided by the least length of C x over unit vectors x whose sum is zero, where C
-    are the contrasts of an attribute with n categories: N wrong rows change counts by 2N in all,
-    hence by 2N/√n or more in length.
-    """
+    """Return how many rows in wrong categories change a measurement by at least one in length."""
     n = strategy.size
     matrix = strategy.contrast(np.eye(n) - 1 / n, 0)
+    # N wrong rows change counts by 2N in all, hence by 2N/√n or more in length; least is the
+    # least length of C x over unit vectors x whose sum is zero, with the contrasts C
     least = np.linalg.svd(matrix, compute_uv=False)[n - 2]
     return math.sqrt(n) / (2 * float(least))
 
 
 def _chance(ends: _Ends, rank: int, factor: float) -> float:
-    """Return the probability that noise of a wrong scale is noticed in the sum of squared errors.
-
-    The scale is ``factor`` times the stated one; the sum has ``rank`` degrees of freedom.
-    """
+    """Return the probability that noise of ``factor`` times the stated scale is noticed."""
     from scipy import special
 
     low, high = _noticed(ends)
@@ -316,11 +281,7 @@ def _chance(ends: _Ends, rank: int, factor: float) -> float:
 
 
 def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
-    """Return (low, high): factors between which a wrong scale of the noise may not be noticed.
-
-    Noise with the stated scale times a factor below low or above high is noticed in the sum of
-    squared errors, with probability at least :data:`POWER`.
-    """
+    """Return the factors of the scale beyond which noise is noticed with :data:`POWER` or more."""
     from scipy import special
 
     low, high = _noticed(ends)
@@ -329,9 +290,6 @@ def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return (low, high): noise with a squared length outside these bounds always fails the test.
-
-    Always means for any choice among the records of persons who have more than are counted.
-    """
+    """Return (low, high) outside which squared noise fails, for any choice of records."""
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

@@ -208,10 +208,7 @@ def _of_column(
 
 
 def _deviation(release: AbstractRelease, attribute: Attribute) -> float | None:
-    """Return the released standard deviation of a clipped number; None if it cannot be computed.
-
-    It needs the sum of squares, and noise may make the variance negative.
-    """
+    """Return the released standard deviation of a clipped number; None if it cannot be computed."""
     low, high = attribute.ends
     if attribute.size - (attribute.other is not None) < 3:
         return None

@@ -37,18 +37,11 @@ _MOST_GROUPS = 500  # most groups of rows with the same categories; their covari
 
 @dataclass(frozen=True)
 class _Scores:
-    """The likelihood equations ``X'(n₁ − p ∘ n) = 0`` of logistic regression (Cox 1958).
-
-    X is the design matrix, p has the probability of the category in each group, and ∘ multiplies
-    elements.
-
-    The numbers of rows in each group are noisy: n₁ (``ones``) with the category, and n (``rows``)
-    in all.
-    """
+    """The likelihood equations ``X'(n₁ − p ∘ n) = 0`` of logistic regression (Cox 1958)."""
 
     design: Array  # (groups, d)
-    ones: Array
-    rows: Array
+    ones: Array  # n₁: rows of each group with the category, noisy
+    rows: Array  # n: all rows of each group, noisy
     covariance: Array  # the joint covariance of ones and rows, in this order
     sampled: bool  # whether the variance includes the binomial variance of n₁
 
@@ -68,10 +61,8 @@ class _Scores:
         return -(self.design.T * (self.rows * p * (1 - p))) @ self.design
 
     def weights(self, beta: Array) -> Array:
-        """Return the weight of each noisy number in each equation, shape (d, 2 · groups).
-
-        The noisy numbers are ``ones`` and ``rows``: the rows with the category, and all rows.
-        """
+        """Return the weight of each noisy number in each equation, shape (d, 2 · groups)."""
+        # for ones, then for rows
         return np.hstack([self.design.T, -self.design.T * self.chance(beta)])
 
     def spread(self, beta: Array) -> Array:
@@ -80,10 +71,7 @@ class _Scores:
         return noise + (self.design.T * self._binomial(beta)) @ self.design
 
     def _binomial(self, beta: Array) -> Array:
-        """Return the binomial variance of the number of rows with the category, in each group.
-
-        It is zero if the variance of sampling is not included (``sampled`` is False).
-        """
+        """Return each group's binomial variance of rows with the category; 0 unless ``sampled``."""
         p = self.chance(beta)
         return np.maximum(self.rows, 0.0) * p * (1 - p) * self.sampled
 
@@ -253,11 +241,7 @@ def logistic(
 def _counts(
     names: Sequence[str], sizes: Sequence[int], name: str, k: int, size: int
 ) -> list[Weights]:
-    """Return the weights of cells that count the rows of each group: with category k, then all.
-
-    A group is a combination of labels of ``names``, which have these sizes; ``name`` is the
-    explained attribute, of ``size`` categories.
-    """
+    """Return weights of cells that count each group's rows: with category ``k``, then all."""
     one, every = np.eye(1, size, k)[0], np.ones(size)
     groups = np.eye(math.prod(sizes)).reshape(-1, *sizes)
     return [
@@ -268,10 +252,7 @@ def _counts(
 def _check_counts(
     release: AbstractRelease, equations: _Scores, of: str, terms: Sequence[Term], labels: Labels
 ) -> None:
-    """Raise ParameterError if noise hides how many rows have, or do not have, the explained label.
-
-    The numbers are checked for each cell of each term; ``of`` names the label.
-    """
+    """Raise ParameterError if noise hides how many rows of a term's cell have, or lack, a label."""
     sizes = [len(own) for own in labels.values()]
     groups = np.eye(math.prod(sizes)).reshape(*sizes, -1)
     counts = np.concatenate([equations.ones, equations.rows])
@@ -290,12 +271,9 @@ def _check_counts(
 
 
 def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> None:
-    """Raise ParameterError if noise hides the information on some combination of coefficients.
-
-    The information matrix is minus the derivative of the equations at the coefficients ``beta``.
-    Each of its eigenvalues must be clear of zero, compared with its noise.
-    """
+    """Raise ParameterError if noise hides the information on some combination of coefficients."""
     p = equations.chance(beta)
+    # each eigenvalue of the information, minus the equations' slope, must be clear of zero
     values, axes = np.linalg.eigh(-equations.slope(beta))
     forms = (p * (1 - p))[:, None] * (equations.design @ axes) ** 2
     covariance = equations.covariance[len(p) :, len(p) :]

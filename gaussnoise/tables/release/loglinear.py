@@ -26,10 +26,7 @@ _MOST_CELLS = 10**4  # most cells of the table of all attributes of the model
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The likelihood equations of a log-linear model of Poisson counts n (Birch 1963).
-
-    They are ``X'n − X' exp(X beta) = 0``, with the design matrix X and the coefficients beta.
-    """
+    """The likelihood equations ``X'n = X' exp(X beta)`` of a log-linear model (Birch 1963)."""
 
     design: Array  # (cells, d)
     margins: Array  # X'n, noisy
@@ -209,15 +206,12 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
 
 
 def _with_positive_variances(covariance: Array) -> Array:
-    """Return the covariance of numbers, with a small variance for the numbers that are exact.
-
-    The number of rows is exact if neighbouring data sets replace a person. Distances of
-    coefficients need a positive variance; the added one is at most a thousandth of the least
-    variance of the other numbers.
-    """
+    """Return the covariance of numbers, with a small variance for the numbers that are exact."""
     values, axes = np.linalg.eigh(covariance)
     known = values <= _EXACT * values[-1]
     if known.all() or not known.any():
         return covariance
+    # distances need positive variances, also of an exact number of rows; those added are at most
+    # a thousandth of the least variance of the other numbers
     values[known] = _LITTLE * values[~known].min()
     return (axes * values) @ axes.T

@@ -188,11 +188,7 @@ def _changes(
     after: tuple[AbstractRelease, FoundRange],
     level: float,
 ) -> Iterator[MeanChange]:
-    """Yield the changes of the mean of one column, for each group.
-
-    ``before`` and ``after`` each are a release with the range that was found for the column.
-    ``level`` is the confidence level; it covers errors of both range searches too.
-    """
+    """Yield the change of a column's mean in each group; ``level`` covers range searches too."""
     (first, own), (second, other) = before, after
     z = float(-scipy.special.ndtri((1 - level - own.wrong - other.wrong) / 2))
     news = {
@@ -205,10 +201,7 @@ def _changes(
 
 
 def _change(old: ColumnMean, new: ColumnMean, z: float, limits: tuple[float, float]) -> MeanChange:
-    """Return the change from one population mean to another, with its interval.
-
-    ``limits`` are the least and the largest possible change.
-    """
+    """Return the change between two population means, with its interval inside ``limits``."""
     names = old.column, old.group, old.mean, new.mean
     if old.reason or new.reason:
         inf = math.inf

@@ -216,14 +216,12 @@ def class_text(attribute: Attribute) -> str:
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
-    """Return the description of the tables as XML: a DDI codebook with the elements that are known.
-
-    Source: DDI Codebook 2.5, https://ddialliance.org/Specification/DDI-Codebook/2.5/
-    """
+    """Return the description of the tables as a DDI codebook, in XML, of the elements known."""
 
     def said(*headings: str) -> str:
         return "\n".join(text for heading in headings for text in notes.sections.get(heading, ()))
 
+    # DDI Codebook 2.5, https://ddialliance.org/Specification/DDI-Codebook/2.5/
     root = ElementTree.Element("codeBook", {"xmlns": _DDI, "version": "2.5"})
     study = {
         "citation/titlStmt/titl": notes.title,

@@ -157,10 +157,7 @@ class AbstractRelease(PickledByArguments):
         )
 
     def _forms(self, term: Mapping[int, AbstractBase]) -> CellForms:
-        """Return each answer about a table as a linear combination of released cells.
-
-        ``term`` is {attribute index: its queries}; there is one axis for each attribute.
-        """
+        """Return answers as linear combinations of cells; ``term``: {attribute index: queries}."""
         names = self.plan.schema.names
         own = {names[i]: Rows(base, axis) for axis, (i, base) in enumerate(term.items())}
         return CellForms(self, own)
@@ -185,11 +182,7 @@ def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset,
 
 
 def _is_exact(release: AbstractRelease, S: Subset) -> bool:
-    """Return whether the table of the attributes S has no noise.
-
-    This is so if the number of rows is public, and all attributes of S are public (or there are
-    none).
-    """
+    """Return whether the table of S has no noise: the number of rows, and all of S, are public."""
     return () not in release.query.multipliers and set(S) <= set(release.query.public)
 
 

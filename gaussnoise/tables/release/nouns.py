@@ -79,10 +79,7 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
 
 
 def _of_persons(plan: Any, several: Noun, title: str | None) -> dict[str, Noun]:
-    """Return {noun: its properties} for persons.
-
-    The name of the column of persons may be one of these nouns, like "patients".
-    """
+    """Return {noun: its properties} for persons, perhaps with the name of their column."""
     unit = plan.about.unit
     if plan.person is None:
         other = f"the tables count {unit}"

@@ -156,10 +156,7 @@ class Times(NamedTuple):
         return self._between(end if word == "after" else start, math.inf)
 
     def _between(self, start: float, end: float) -> Cells:
-        """Return the indices of the cells that exactly fill the time from ``start`` to ``end``.
-
-        Both are in microseconds since 1970; either may be infinite.
-        """
+        """Return the cells that exactly fill ``start`` to ``end``, in microseconds since 1970."""
         chosen, covered = list[int](), 0.0
         for k, span in enumerate(self.spans):
             if span is None or span[1] <= start or span[0] >= end:
@@ -241,10 +238,7 @@ def kind_of(attribute: Attribute) -> str | None:
 
 
 def _end(kind: str, start: float) -> float:
-    """Return the end of the period of this kind that begins at ``start``; NaN if none does.
-
-    Both are in microseconds since 1970; the kind is "day", "week", "month", "quarter" or "year".
-    """
+    """Return the end of the period that begins at ``start``, or NaN, in microseconds since 1970."""
     day, rest = divmod(start, _DAY)
     if rest:
         return math.nan

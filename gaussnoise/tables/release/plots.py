@@ -244,10 +244,7 @@ def _write(
 
 
 def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
-    """Return the colours, and the scale that maps counts to them, for a heat map of cells.
-
-    Zero is in the middle if negative cells matter; else the scale starts at the lowest cell or 0.
-    """
+    """Return the colours of a heat map, and their scale: around 0 if negative cells matter."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 

@@ -456,10 +456,7 @@ def population_of(
 
 
 def _units_text(plan: Any, columns: Sequence[str]) -> str:
-    """Return in words what the means are over: rows, or persons with one number each.
-
-    If columns differ in how persons are counted, each of the ways is followed by its columns.
-    """
+    """Return in words what the means are over: rows, or persons with one number each."""
     known: dict[str, list[str]] = {}
     for column in [c for c in columns if c in plan.per_person] or columns[:1]:
         known.setdefault(mean_of(plan, column), []).append(column)
@@ -611,10 +608,7 @@ def means_in(
 def _weighted(
     release: AbstractRelease, own: FoundRange, groups: Any, level: float
 ) -> Iterator[ColumnMean]:
-    """Yield the weighted mean of a column in every group.
-
-    Intervals are for the mean of the counted rows, so they are due to noise only.
-    """
+    """Yield the weighted mean of a column in every group, with the interval due to noise only."""
     table = means(release, own.column, tuple(a.name for a in groups))
     lows, highs = table.confidence_interval(level)
     ends = (own.low or 0.0, own.high or 0.0)
@@ -632,10 +626,7 @@ def _weighted(
 
 
 def _named(groups: Any) -> Iterator[tuple[tuple[int, ...], Mapping[str, object]]]:
-    """Yield (index of cells, {grouping column: category}) for every group.
-
-    Groups with a catch-all category (the category for all other values) are left out.
-    """
+    """Yield (index of cells, {grouping column: category}) for every group without a catch-all."""
     labels = [list(enumerate(a.labels))[: a.size - (a.other is not None)] for a in groups]
     for chosen in product(*labels):
         names = {a.name: label for a, (_, label) in zip(groups, chosen, strict=True)}
@@ -652,18 +643,12 @@ def _mean(
     unit: int,
     rows: int,
 ) -> ColumnMean:
-    """Return the mean of a column in one group: the ratio of a noisy sum and a noisy count.
-
-    ``sums`` and ``variances`` have the noisy sums of this group and the variances of their noise.
-    Standard deviations of the ratio are to first order.
-
-    Counts must be far above noise. The rows of one person may depend on each other, so that
-    sampling has up to ``rows`` times the variance.
-    """
+    """Return the mean of a column in one group: the ratio of a noisy sum and a noisy count."""
     count, total, squares, _ = sums.tolist()
     own_variance, total_variance, squares_variance, both = np.maximum(variances, 0.0).tolist()
     covariance = (both - own_variance - total_variance) / 2
     enough, low, high = _CLEAR * math.sqrt(own_variance), own.low or 0.0, own.high or 0.0
+    # counts must be far above noise
     if count < max(enough, _FEWEST):
         said = f"about {count:.0f} numbers, fewer than {enough:.0f}," if count >= FEW else ""
         return _unknown(
@@ -679,8 +664,10 @@ def _mean(
     mean = center + radius * ratio
     spread = (squares + 3 * math.sqrt(squares_variance)) / count - ratio * ratio
     deviation = min(radius * math.sqrt(max(spread, 0.0)), own.size)  # an upper estimate
+    # variance of the ratio to first order
     squared = total_variance - 2 * ratio * covariance + ratio**2 * own_variance
     noise = z * radius * math.sqrt(max(squared, 0.0)) / count
+    # the rows of one person may depend on each other: up to rows times the variance
     sampling = z * math.hypot(deviation * math.sqrt(rows / count), z * radius * rows / count)
     # numbers, and means of a person, are rounded to steps; all else has floating-point errors
     bias = own.bias + 2 * radius / unit + 16 * max(math.ulp(center), math.ulp(radius))

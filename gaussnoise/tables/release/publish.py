@@ -239,10 +239,7 @@ def _noisy(
     threads: int,
     progress: bool | Counted | None,
 ) -> Generator[tuple[Subset, Array]]:
-    """Yield (attribute indices, noisy table) for every planned marginal, as soon as counted.
-
-    ``draw(k)`` returns k numbers of noise.
-    """
+    """Yield (attribute indices, noisy table) for every planned marginal, as soon as counted."""
     done, cells = 0, plan.tables.dim
     with (
         noise_stream(draw, plan.query.count, threads) as noise,
@@ -278,10 +275,7 @@ def _write(
     format: FileFormat,
     progress: bool | Counted | None,
 ) -> StoredTables:
-    """Write the tables of a private release, and all files beside them.
-
-    The folder is empty or does not exist yet.
-    """
+    """Write the tables of a private release, and all files beside them, to a new folder."""
     folder.mkdir(exist_ok=True)
     with (
         closing(_private(blank.plan, table, blank.on_outside, progress)) as noisy,
@@ -294,10 +288,7 @@ def _write(
 
 
 def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -> TableRelease:
-    """Return the release with zeros instead of estimates; all other fields are final.
-
-    No values of the data enter it.
-    """
+    """Return the release with zeros instead of estimates, and without any values of the data."""
     zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
     backend = frame_backend(table)
     if plan.person is not None:

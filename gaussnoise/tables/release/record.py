@@ -118,10 +118,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
 
 
 def _witness_record(plan: "Plan") -> dict[str, object]:
-    """Return the proof of the bound ``gamma_lower`` for the record; or {} if too long.
-
-    Under replacement of rows, it weights the sets of attributes in which two rows differ.
-    """
+    """Return the proof of ``gamma_lower``, if short, under replacement of rows; else {}."""
     proof = plan.noise.certificate
     if not isinstance(proof, MarginalCertificate) or proof.protected != "replace":
         return {}
@@ -132,16 +129,14 @@ def _witness_record(plan: "Plan") -> dict[str, object]:
             return {}
         chosen = [itertools.combinations(own, j) for own, j in zip(classes, counts, strict=True)]
         for sets in itertools.product(*chosen):
+            # the attributes in which two rows differ
             names = [plan.schema.names[i] for i in sorted(itertools.chain(*sets))]
             differing.append({"differing": names, "weight": weight / ways})
     return {"witness": differing}
 
 
 def _unit_record(plan: "Plan") -> dict[str, object]:
-    """Return the record's field on the integer units in which the counts of tables are computed.
-
-    A row adds several units if tables have clipped numbers, or if rows have weights.
-    """
+    """Return the record's field on the integer units in which tables are counted."""
     meaning = (
         "a row adds so many units to the integer counts of every table, spread over the virtual "
         "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
@@ -188,10 +183,7 @@ def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
 
 
 def _deviation_record(release: AbstractRelease, S: Subset) -> dict[str, object]:
-    """Return the record's field on the standard deviation of noise in a table's cells.
-
-    If cells differ in it, these are the smallest and the largest one.
-    """
+    """Return the field on the standard deviation of noise: of all cells, or [smallest, largest]."""
     pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
     if not (one := release.deviation(S, pieces[0])).ndim:
         return {"standard_deviation": float(one)}

@@ -319,10 +319,7 @@ def _moments(
     labels: Labels,
     columns: Sequence[Column],
 ) -> Moments:
-    """Return X'X, X'y and y'y with the covariance of their noise.
-
-    In X, numbers are scaled to 0 … 1, their relative position in their interval.
-    """
+    """Return X'X, X'y and y'y with the covariance of their noise; numbers are scaled to 0 … 1."""
     schema = release.plan.schema
     names = dict.fromkeys(number for column in columns for number in column.numbers)
     of_number = {own: powers(clipped_number(release, "regress", own)[1]) for own in names}
@@ -366,14 +363,12 @@ def _moments(
 
 
 def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]]) -> Array:
-    """Return the matrix that turns coefficients of scaled numbers into those of the numbers.
-
-    The scaled number is (x − low) / (high − low). So its coefficient adds to that of the column
-    with x, and to that of the column without x, which :func:`_terms` requires.
-    """
+    """Return the matrix that turns coefficients of scaled numbers into those of the numbers."""
     known = {(*own.cell.items(), frozenset(own.numbers)): k for k, own in enumerate(columns)}
     matrix = np.zeros((len(columns), len(columns)))
     for k, own in enumerate(columns):
+        # the coefficient of (x − low) / (high − low) adds to those of columns with and without x,
+        # which _terms requires
         for kept in subsets_of(tuple(range(len(own.numbers)))):
             to = frozenset(own.numbers[j] for j in kept)
             rest = [clips[number] for number in own.numbers if number not in to]
@@ -384,10 +379,7 @@ def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]])
 
 
 def _common(one: Cell, other: Cell) -> Cell | None:
-    """Return {attribute: category} of rows in which both indicator columns are 1.
-
-    None is returned if no row can be such.
-    """
+    """Return {attribute: category} of rows in both indicator columns; None if there are none."""
     if any(other.get(a, k) != k for a, k in one.items()):
         return None
     return {**one, **other}
@@ -438,10 +430,7 @@ def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]
 
 
 def _bias(moments: Moments, beta: Array) -> Array:
-    """Return the leading term of the bias of least-squares coefficients due to noise.
-
-    It comes from products of the noise in two moments.
-    """
+    """Return the leading bias of coefficients, due to products of the noise in two moments."""
     inverse = np.linalg.inv(moments.gram)
     both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # axes (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

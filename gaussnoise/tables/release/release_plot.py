@@ -72,10 +72,7 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
 
 
 def _first_table(release: AbstractRelease) -> tuple[str, ...] | None:
-    """Return the attributes of the table to draw; None if every table is too large.
-
-    It is the first small table of two attributes, or else the first small table.
-    """
+    """Return the attributes of the table to draw, two if possible; None if all are too large."""
     tables = release.plan.tables
     few = [
         marginal
@@ -86,10 +83,7 @@ def _first_table(release: AbstractRelease) -> tuple[str, ...] | None:
 
 
 def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
-    """Draw the standard deviations of all marginals, beside those of independent noise.
-
-    Both have the same privacy budget.
-    """
+    """Draw deviations of all marginals, beside those of independent noise with the same budget."""
     order = np.argsort(plan.deviations, kind="stable")
     shown = order[:: max(1, -(-len(order) // _MOST_ROWS))]
     ours, theirs = plan.deviations[shown], plan.independent_deviations[shown]

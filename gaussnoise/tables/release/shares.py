@@ -155,10 +155,7 @@ def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTab
 
 
 def _groups(release: AbstractRelease, counts: Array, axes: tuple[int, ...]) -> Array:
-    """Return the counts of groups: counts summed along axes, which keep length 1.
-
-    A public number of rows is rounded to an integer.
-    """
+    """Return counts summed along axes, which keep length 1; a public number of rows is rounded."""
     groups = counts.sum(axis=axes, keepdims=True)
     return np.rint(groups) if groups.size == 1 and release.public_rows is not None else groups
 
@@ -172,10 +169,8 @@ def _shares(
     parts: tuple[Array, Array, Array, Array],
     forms: CellForms,
 ) -> ProportionTable:
-    """Return the table of shares: counts of parts divided by the counts of their groups.
-
-    ``parts``: sums, group counts, variances and shares, with axes in the order of S.
-    """
+    """Return the table of shares: counts of parts divided by the counts of their groups."""
+    # parts: sums, group counts, variances and shares, with axes in the order of S
     names, G = release.plan.schema.names, tuple(sorted(group))
     group_variance = np.asarray(release.covariance.table_variance(G))
     if group_variance.ndim:
@@ -189,10 +184,7 @@ def _shares(
 def _forms_of(
     release: AbstractRelease, asked: Mapping[int, AbstractBase], groups: Mapping[int, AbstractBase]
 ) -> CellForms:
-    """Return each share as the ratio of two linear combinations of released cells.
-
-    ``asked`` and ``groups`` are {attribute index: its queries}.
-    """
+    """Return each share as the ratio of two linear combinations of released cells."""
     axes, names = {i: axis for axis, i in enumerate(asked)}, release.plan.schema.names
     top, bottom = (
         {names[i]: Rows(base, axes[i]) for i, base in term.items()} for term in (asked, groups)
@@ -209,11 +201,8 @@ def _ratio_table(
     parts: tuple[Array, Array, Array, Array, Array],
     forms: CellForms,
 ) -> ProportionTable:
-    """Return the table of shares, given the counts and variances of parts and groups.
-
-    ``parts``: counts, group counts, variances, shares and variances of group counts; their axes are
-    in the order of S.
-    """
+    """Return the table of shares, given the counts and variances of parts and groups."""
+    # parts: counts, group counts, variances, shares, variances of group counts; axes of S
     names, shape = release.plan.schema.names, parts[0].shape
     counts, groups, variance, share, group_variance = (
         ordered(np.broadcast_to(part, shape), S, asked) for part in parts
@@ -247,19 +236,11 @@ def _ratio_table(
 
 
 class _Within(NamedTuple):
-    """The parts whose shares are asked, and the groups that contain them.
+    """The parts whose shares are asked, and the groups that contain them; axes are sorted."""
 
-    Axes are in the order of sorted attributes.
-
-    Attributes:
-        asked: {attribute of the table: its queries}, in the given order.
-        given: {attribute of the groups: its queries}, in the given order.
-        groups: {attribute of the groups: the group that contains each part}.
-    """
-
-    asked: Asked
-    given: Asked
-    groups: Mapping[int, NDArray[np.intp]]
+    asked: Asked  # {attribute of the table: its queries}, in the given order
+    given: Asked  # {attribute of the groups: its queries}, in the given order
+    groups: Mapping[int, NDArray[np.intp]]  # {attribute of groups: the group of each part}
 
     @property
     def subset(self) -> Subset:
@@ -303,13 +284,11 @@ def _has_levels(release: AbstractRelease, names: Names) -> bool:
 
 
 def _covariances(release: AbstractRelease, parts: _Within) -> Array:
-    """Return the covariance of noise between the count of every part and the count of its group.
-
-    It is the variance of the noise that both counts share. A group sums over all categories of
-    attributes that are not in ``given``; along these, all noise except that of totals sums to zero.
-    """
+    """Return the covariance between the noise of every part's count and of its group's count."""
     G, shape = tuple(sorted(parts.given)), [base.queries for _, base in parts.parts]
     total = np.zeros(shape)
+    # the variance of shared noise: a group sums over all categories of attributes not in given,
+    # and along these, all noise except that of totals sums to zero
     for T in subsets_of(G):
         if T in release.query.multipliers:
             factors = [_factor(release, parts, i, measured=i in T) for i in parts.subset]
@@ -320,11 +299,9 @@ def _covariances(release: AbstractRelease, parts: _Within) -> Array:
 
 
 def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool) -> Array:
-    """Return the factor of attribute i in the covariance of a part with its group, for each part.
-
-    ``measured`` says whether the measured set of attributes, whose noise is meant, contains i.
-    """
+    """Return the factor of attribute i in the covariance of each part with its group."""
     strategy = release.query.strategies[i]
+    # measured: whether the set of attributes whose noise is meant contains i
     seen = strategy.root if measured else strategy.profile[:, None]
     part = parts.asked[i].toarray() @ seen
     if i not in parts.given:
@@ -333,11 +310,7 @@ def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool)
 
 
 def _levels(release: AbstractRelease) -> dict[str, str]:
-    """Return {name of a level: its attribute}.
-
-    A level is a named grouping of an attribute's categories. Names that several attributes share
-    are left out.
-    """
+    """Return {name of a level: its attribute}, without names that several attributes share."""
     listed = [(n, a.name) for a in release.plan.schema.attributes for n, _ in a.groups or ()]
     named = [name for name, _ in listed]
     return {name: attribute for name, attribute in listed if named.count(name) == 1}

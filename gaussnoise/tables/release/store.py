@@ -276,10 +276,7 @@ class AbstractTableWriter(abc.ABC):
         estimate: Array,
         opened_writer: Callable[[Any], contextlib.AbstractContextManager[Any]],
     ) -> None:
-        """Write the table of the attributes S, with totals, in blocks of rows.
-
-        ``opened_writer`` returns the writer, given the arrow schema of the rows.
-        """
+        """Write the table of the attributes S, with totals, in blocks of rows."""
         attributes = [self._schema.attributes[i] for i in S]
         with contextlib.ExitStack() as stack:
             writer: Any = None

@@ -412,10 +412,7 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
 
 
 def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict:
-    """Return arguments for a table of sums: the name and interval of the number, and the groups.
-
-    Several numbers stand for their product.
-    """
+    """Return the arguments for a table of sums; several numbers stand for their product."""
     schema, weight = release.plan.schema, release.plan.weight
     ends = schema.attributes[numbers[0]].interval
     for i in numbers[1:]:
@@ -435,10 +432,7 @@ def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict
 
 
 def _forms(release: AbstractRelease, rows: Mapping[int, Array], group: Subset) -> dict[str, Rows]:
-    """Return {attribute: queries} for weighted sums of the cells of clipped numbers, by group.
-
-    ``rows``: {attribute index of a number: the weights of its cells}.
-    """
+    """Return {attribute: queries} for weighted sums of the cells of clipped numbers, by group."""
     schema = release.plan.schema
     own = {schema.names[k]: Rows(Identity(schema.sizes[k]), axis) for axis, k in enumerate(group)}
     return own | {schema.names[i]: Rows(Base(row[None]), None) for i, row in rows.items()}
@@ -466,16 +460,8 @@ def number_rows(
 def _rows(
     release: AbstractRelease, rows: Mapping[int, Array], group: Subset, S: Subset
 ) -> tuple[Array, Array]:
-    """Return the estimates and variances of weighted sums of clipped numbers' cells, by group.
-
-    Both have an axis of weighted sums for each number, and then the axes of groups.
-
-    Args:
-        release: the release.
-        rows: for each number, the weights of its cells, shape (rows, cells).
-        group: the attributes that define groups.
-        S: all of these attributes, sorted.
-    """
+    """Return estimates and variances of weighted sums of clipped numbers' cells, by group."""
+    # rows: for each number, weights of its cells, (rows, cells); S: all attributes, sorted
     names, sizes = release.plan.schema.names, release.plan.schema.sizes
     _, _, cells = estimate_of(release, tuple(names[k] for k in S))
     bases = {i: Base(own) for i, own in rows.items()}
@@ -484,6 +470,7 @@ def _rows(
     variance = release.covariance.term_variance(
         tuple((k, bases[k] if k in bases else Identity(sizes[k])) for k in S)
     )
+    # an axis of weighted sums for each number, and then the axes of groups
     order = [S.index(k) for k in (*rows, *group)]
     estimate, variance = (
         np.ascontiguousarray(values.transpose(order)) for values in (cells, variance)

@@ -280,12 +280,8 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """Return the contrast matrix of a strategy, scaled so that its noise has unit variance.
-
-    The noise of its rows is then independent. None is returned for counts.
-
-    For counts, the projection of :class:`ZeroSumQuery` is used.
-    """
+    """Return contrasts, scaled so that their noise has unit variance; None for counts."""
+    # for counts, the projection of ZeroSumQuery is used
     if not isinstance(strategy, SolvedStrategy):
         return None
     return strategy.contrasts / math.sqrt(strategy.square)
@@ -296,14 +292,9 @@ def _chances(
     attribute: Attribute,
     codes: Mapping[str, NDArray[np.int64]],
 ) -> Array:
-    """Return for each record the probabilities of a number's virtual cells, given its categories.
-
-    Virtual cells are the few cells over which a row spreads its clipped number.
-
-    Shape (records, cells). The model is a product of exponentials of its potentials, so that only
-    potentials of tables with this number matter.
-    """
+    """Return the probabilities of a number's virtual cells in each record, given its categories."""
     chances = np.zeros((len(codes[attribute.name]), attribute.size))
+    # the model is a product of exponentials: only potentials of tables with this number matter
     for names, potential in potentials.items():
         if attribute.name in names:
             values = np.asarray(potential.datavector(flatten=False), dtype=np.float64)
@@ -315,17 +306,12 @@ def _chances(
 
 
 def _numbers(attribute: Attribute, chances: Array, column: int) -> Array:
-    """Return a number inside the clipping interval for each record.
-
-    ``chances`` are the probabilities of the number's virtual cells in each record, shape (records,
-    cells).
-
-    Records with equal means are consecutive, so that they get evenly spread quantiles.
-    """
+    """Return a number for each record, given the ``chances`` (records, cells) of virtual cells."""
     low, high = attribute.clip or (0.0, 1.0)
     squares = chances.shape[1] == 3  # with weights (1 − t)², 2t(1 − t) and t² on virtual cells
     means = np.minimum(chances[:, 1] / 2 + chances[:, 2], 1.0) if squares else chances[:, 1]
     shares = np.empty(len(means))
+    # records with equal means are consecutive, so that they get evenly spread quantiles
     shares[np.argsort(means, kind="stable")] = even_shares(len(means), column)
     places = beta(means, chances[:, 2], shares) if squares else exponential(means, shares)
     decimals = min(_DIGITS - math.floor(math.log10(high - low)), _MOST_DECIMALS)

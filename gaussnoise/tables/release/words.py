@@ -336,15 +336,13 @@ class Reader:
         return None
 
     def _period(self, at: int) -> tuple[Period, list[int]] | None:
-        """Return (period of time at this index, attributes that it may belong to); or None.
-
-        If the cells of several attributes are times, it is the attribute named last before, or all.
-        """
+        """Return (period at this index, attributes that it may belong to); or None."""
         match = _PERIOD.match(self.text, at)
         period = None if match is None or not self.times else period_of(match[0])
         if match is None or period is None:
             return None
         self.end = match.end()
+        # the attribute named last before, if its cells are times; else all of times
         return period, [i for i in self.times if i == self._subject] or list(self.times)
 
     @cached_property
@@ -354,10 +352,7 @@ class Reader:
         return {i: times for i, times in found if times is not None}
 
     def _name(self, at: int) -> tuple[int, Level | None] | None:
-        """Return (attribute index, level or None) for the name at this index; None without a name.
-
-        A level is a named grouping of the attribute's categories.
-        """
+        """Return (attribute index, level or None) of the name at this index; None if no name."""
         if (name := self._longest(at, self._names)) is None:
             return None
         i, level = self._names[name]
@@ -365,10 +360,7 @@ class Reader:
 
     @cached_property
     def _names(self) -> dict[str, tuple[int, str | None]]:
-        """{name: (attribute index, its level if the name is a level's, else None)}.
-
-        Names of levels that several attributes share are left out.
-        """
+        """{name: (attribute index, level or None)}, without level names of several attributes."""
         listed = [(n, i) for i, a in enumerate(self.schema.attributes) for n, _ in a.groups or ()]
         shared = [name for name, _ in listed]
         named: dict[str, tuple[int, str | None]] = {
@@ -433,10 +425,7 @@ class Reader:
         return bins
 
     def _longest(self, at: int, known: Mapping[str, object], *, folded: bool = False) -> str | None:
-        """Return the longest known text at this index, or the text in quotes; or None.
-
-        ``folded``: whether the known texts are case-folded (``str.casefold``).
-        """
+        """Return the longest known text at this index, or the text in quotes; or None."""
         if self.text.startswith('"', at):
             match = re.compile(r'"((?:[^"]|"")*)"').match(self.text, at)
             if match is None:
@@ -554,10 +543,7 @@ def _expected(attribute: Attribute, got: str = "") -> str:
 
 
 def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:
-    """Return the indices of the bins that make up a written interval, like "[0, 65)"; or None.
-
-    Its ends must be edges, and its brackets those of bins.
-    """
+    """Return the bins that make up a written interval, like "[0, 65)"; None if there are none."""
     low, high = (edge_position(written[k], edges) for k in (2, 3))
     if low is None or high is None or not low < high:
         return None

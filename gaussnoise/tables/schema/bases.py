@@ -125,19 +125,12 @@ def _is_plain(value: object) -> bool:
 
 
 def _without_leading(base: AbstractBase) -> AbstractBase:
-    """Return the base of a :class:`Leading`, which adds the catch-all category to that base.
-
-    Other bases (sets of queries) are returned unchanged.
-    """
+    """Return the base that a :class:`Leading` extends by the catch-all; other bases unchanged."""
     return base.base if isinstance(base, Leading) else base
 
 
 def _base_of_all_cells(value: BaseLike, attribute: "Attribute") -> AbstractBase:
-    """Return the base (the queries) that ``value`` describes, for all cells of the attribute.
-
-    A base with ordered cells may be stated without the catch-all category; it is then extended to
-    it.
-    """
+    """Return the base that ``value`` describes, extended to the catch-all if stated without it."""
     base = _resolved(value, attribute)
     ahead = base.is_ordered and base.size == _size_without_other(attribute) < attribute.size
     return Leading(base, attribute.size) if ahead else base
@@ -163,10 +156,7 @@ def _resolved(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
 
 def _named(name: object, options: Mapping[str, object], attribute: "Attribute") -> AbstractBase:
-    """Return the base (set of queries) with this name and these options, as in a schema file.
-
-    TypeError if there is no base with this name.
-    """
+    """Return the base with this name and these options, as in a schema file; TypeError if none."""
     cls = named_classes(AbstractBase).get(name) if isinstance(name, str) else None
     if cls is None:
         raise TypeError
@@ -175,10 +165,7 @@ def _named(name: object, options: Mapping[str, object], attribute: "Attribute") 
 
 
 def _own_numbers(attribute: "Attribute") -> list[float] | None:
-    """Return one number for each cell: the middle of a bin, or an integer category.
-
-    Return None if bins have infinite edges or dates, or if categories are not integers.
-    """
+    """Return one number for each cell: a bin's middle, or an integer category; None if unknown."""
     edges = attribute.edges
     if edges is not None and not is_dated(edges) and not any(map(is_open, edges)):
         ends = [place(edge) for edge in edges]
@@ -190,10 +177,7 @@ def _own_numbers(attribute: "Attribute") -> list[float] | None:
 
 
 def _numbers(attribute: "Attribute") -> list[float]:
-    """Return the number that represents each cell in sums of powers (moments).
-
-    SchemaError if the cells have no such numbers.
-    """
+    """Return the number of each cell in sums of powers (moments); SchemaError if there is none."""
     values = _own_numbers(attribute)
     if values is None and is_dated(attribute.edges):
         raise SchemaError(

@@ -38,13 +38,10 @@ def check_date_format(format: str) -> None:
 
 
 class _Pattern(NamedTuple):
-    """A regular expression for dates, for Python and duckdb, and what each of its groups holds.
-
-    ``groups`` maps y, M, d and time (the time of day, which may be empty) to numbers of groups.
-    """
+    """A regular expression for dates, for Python and duckdb, and its groups."""
 
     text: str
-    groups: dict[str, int]
+    groups: dict[str, int]  # {y, M, d or time (of day, may be empty): number of its group}
 
 
 def _pattern(format: str) -> _Pattern:

@@ -184,11 +184,7 @@ def date_hint(formats: Sequence[str]) -> str:
 
 
 def _encoding(name: str) -> str:
-    """Return the name that Python uses for an encoding.
-
-    Raises:
-        ParameterError: the encoding is unknown, or does not have one byte for each character.
-    """
+    """Return Python's name of an encoding; ParameterError unless one byte is one character."""
     try:
         known = codecs.lookup(name).name
         if known in ("utf-8", "utf-8-sig", "ascii"):

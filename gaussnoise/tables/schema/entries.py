@@ -70,11 +70,8 @@ def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entr
 
 
 def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
-    """Return the entries of one table each that together ask what this entry asks.
-
-    An entry like {"income+hours": "moments"} asks for counts, sums, squares and products, in
-    several tables; other entries are returned alone.
-    """
+    """Return the entries of one table each that together ask what this entry asks."""
+    # {"income+hours": "moments"} asks for counts, sums, squares and products, in several tables
     joined = _joined(schema, entry)
     if joined is None or not isinstance(entry, Mapping):
         return [entry]
@@ -158,10 +155,7 @@ def _positions(positions: Mapping[str, int], entry: Entry) -> Subset:
 
 
 def _asked(schema: Schema, positions: Mapping[str, int], entry: Entry) -> Asked:
-    """Return {attribute index: base} for the bases that the entry itself states.
-
-    A base is the set of queries about an attribute's cells; this one replaces the schema's.
-    """
+    """Return {attribute index: base} for bases that the entry states in place of the schema's."""
     asked = {}
     for name, base in entry.items() if isinstance(entry, Mapping) else ():
         if base is not None:

@@ -112,10 +112,7 @@ def _cells(
 
 
 def _ends(edges: Sequence[Edge], members: tuple[Plain, ...]) -> tuple[int | None, int | None]:
-    """Return the indices of the lower and the upper edge of a group of bins.
-
-    Return None for an edge that is no edge of the attribute.
-    """
+    """Return the indices of the two edges of a group of bins; None for each that is no edge."""
     if len(members) != 2 or (any(isinstance(m, str) for m in members) and not is_dated(edges)):
         return None, None
     return edge_position(members[0], edges), edge_position(members[1], edges)

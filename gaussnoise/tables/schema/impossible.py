@@ -49,10 +49,7 @@ def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
 
 
 def _labels(attribute: "Attribute", given: object) -> tuple["Category", ...]:
-    """Return one label, or a list of labels, as a tuple of the attribute's own labels.
-
-    SchemaError for labels that the attribute does not have.
-    """
+    """Return one label, or a list, as a tuple of the attribute's labels; SchemaError for others."""
     if attribute.is_summed:
         raise SchemaError(
             f"impossible: expected attributes with categories or edges, got {attribute.name!r}, "

@@ -687,10 +687,7 @@ def _is_text(value: object) -> bool:
 
 
 def _listed(name: str, field: str, values: Iterable[object]) -> tuple[Any, ...]:
-    """Return the values of an attribute's argument as a tuple of Python objects.
-
-    ``field`` is the argument's name. SchemaError for other values, and for dates.
-    """
+    """Return the values of the argument ``field`` as Python objects; SchemaError if invalid."""
     listed = _in_order(name, field, values)
     check_no_dates(name, field, listed)  # item() turns numpy's nanoseconds into integers
     return _plain(listed)
@@ -733,10 +730,7 @@ def _edges(name: str, edges: Iterable[object]) -> tuple[Edge, ...]:
 
 @functools.cache
 def _structure() -> Any:
-    """Return the pydantic model of schema files, with the types of all keys.
-
-    It is cached, since making it is slow.
-    """
+    """Return the pydantic model of schema files; cached, since making it is slow."""
     import pydantic
 
     class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
@@ -842,10 +836,7 @@ def _structure() -> Any:
 
 
 def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
-    """Check the types and keys of a schema file's content by pydantic.
-
-    Raise SchemaError for the first problem, with its line.
-    """
+    """Raise SchemaError for the first wrong type or key in a schema file, with its line."""
     import pydantic
 
     try:
@@ -959,11 +950,9 @@ def toml_line(text: str, path: tuple[str, ...]) -> int:
     ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
 
     def begun(count: int) -> bool:
-        """Return whether the first ``count`` lines have the beginning of the entry.
-
-        More lines are read until the text is valid TOML.
-        """
+        """Return whether the first ``count`` lines have the beginning of the entry."""
         next_end = bisect.bisect_left(ends, count)
+        # more lines are read until the text is valid TOML
         for end in (count, *ends[next_end : next_end + 8], len(lines)):
             try:
                 node: Any = tomllib.loads("\n".join(lines[:end]))

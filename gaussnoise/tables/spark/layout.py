@@ -220,10 +220,7 @@ def _file(S: Subset, part: int) -> str:
 
 
 def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
-    """Return the size of an attribute, and the sha256 of the matrix of its contrasts.
-
-    Together they identify how the attribute is measured.
-    """
+    """Return an attribute's size and its contrasts' sha256, which identify how it is measured."""
     solved = isinstance(strategy, SolvedStrategy)
     own = strategy.contrasts.astype("<i8").tobytes() if solved else b""
     return strategy.size, hashlib.sha256(own).hexdigest()

@@ -155,11 +155,7 @@ def decode_rows(
 
 
 def _row_lengths(matrix: Matrix, piece: int, most: int) -> list[int]:
-    """Return the length in bytes of each block in the file of one piece of rows.
-
-    The first block holds the sum of the counts, and each further one the answers of a piece of
-    columns.
-    """
+    """Return the length in bytes of each block in the file of one piece of rows."""
     size = matrix.heights[piece] * integer_bytes(matrix.bound(most))
     return [_SUM, *((columns.stop - columns.start) * size for columns in matrix.columns)]
 

@@ -140,10 +140,7 @@ class SparkRecords:
 
     @cached_property
     def _total_and_hashes(self) -> tuple[int, int]:
-        """The number of rows in units (see :attr:`total`), and the sum of the hashes of all rows.
-
-        Both are computed in one pass over the rows.
-        """
+        """The number of rows in units, and the sum of their hashes, by one pass over the rows."""
         from pyspark.sql import functions
 
         strict = [i for i, a in enumerate(self.attributes) if a.other is None]
@@ -215,14 +212,10 @@ class SparkRecords:
         total: int | None,
         finish: Finish,
     ) -> "DataFrame":
-        """Return a dataframe with the rows that ``finish`` yields from the counts, in tasks.
-
-        All counts of a group or piece come to one task. ``count`` counts batches of records,
-        ``cells`` has the number of cells by group or piece, and ``total`` is the sum of each
-        group's counts (None: not checked).
-        """
+        """Return a dataframe with the rows that ``finish`` yields from the counts, in tasks."""
         from pyspark.sql import functions
 
+        # cells: those of each group or piece; total: the sum of a group's counts, None: not checked
         session = self.coded.sparkSession
         # An extra row, after the last cell, marks the end of each part. So a part without records
         # is measured too, and a part whose rows do not all arrive, because Spark stops a task, is
@@ -233,6 +226,7 @@ class SparkRecords:
             .selectExpr(f"explode(map_from_arrays(array({parts}), array({ends}))) as (part, cell)")
             .selectExpr("part", "cast(cell as long) as cell", "0L as count", "0L as high")
         )
+        # all counts of a group or piece come to one task
         tasks = min(len(cells), shuffled_tasks(self.coded))
         return (
             self.coded.mapInArrow(count, _COUNTED)
@@ -255,10 +249,8 @@ _TASK = "count the table's rows"
 
 
 def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
-    """Yield the nonzero counts of one task's records, as rows (group, cell, count, high digits).
-
-    A cell may come several times, since the records are counted block by block.
-    """
+    """Yield the nonzero counts of one task's records, as rows (group, cell, count, high digits)."""
+    # a cell may come several times, since the records are counted block by block
     for rows in _blocks(batches):
         for part, S in groups.items():
             cells, counts, high = _cells(placing, S, rows)
@@ -266,13 +258,10 @@ def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
 
 
 def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Batches) -> Batches:
-    """Yield the nonzero counts of the records in one task for the table of the attributes S.
-
-    They are rows (piece, cell within the piece, count, high digits); ``starts`` has the first cell
-    of each piece.
-    """
+    """Yield one task's nonzero counts for S, as rows (piece, cell in it, count, high digits)."""
     for rows in _blocks(batches):
         cells, counts, high = _cells(placing, S, rows)
+        # starts: the first cell of each piece
         parts = np.searchsorted(starts, cells, side="right") - 1
         yield _counts(parts, cells - starts[parts], counts, high)
 
@@ -322,11 +311,7 @@ def _finished(
     finish: Finish,
     batches: Batches,
 ) -> Batches:
-    """Return the rows that ``finish`` yields from the counts that Spark sends to this task.
-
-    ``cells`` has the number of cells of each group or piece, and ``total`` is the sum of the counts
-    of a group (None: not checked).
-    """
+    """Return the rows that ``finish`` yields from the counts that Spark sends to this task."""
     return finish(_complete_groups(_by_part(batches), cells, total))
 
 
@@ -345,10 +330,7 @@ def _by_part(batches: Batches) -> Iterator[Piece]:
 
 
 def _complete_groups(pieces: Iterable[Piece], sizes: Mapping[int, int], total: int | None) -> Parts:
-    """Yield (group, all its counts, flat), once the extra row that ends the group has arrived.
-
-    ``sizes`` has the number of cells of each group.
-    """
+    """Yield (group, all its counts, flat), once the extra row that ends the group has arrived."""
     current, counts, high = -1, *np.zeros((2, 0), dtype=np.int64)
     for part, cells, masses, more in pieces:
         if part != current:

@@ -136,22 +136,13 @@ def released(
 @final
 @dataclass(frozen=True, eq=False)
 class _Unfinished:
-    """A release that is not complete; this program or an earlier one may have begun its work.
+    """A release that is not complete; this program or an earlier one may have begun its work."""
 
-    Attributes:
-        blank: the release with tables of zeros.
-        table: a Spark dataframe.
-        out: the directory of the release.
-        token: a random text that distinguishes this run from others with the same ``out``.
-        charge: a hash of the ledger's path and the id, stored in the private folder; None without a
-            ledger.
-    """
-
-    blank: TableRelease
+    blank: TableRelease  # the release with tables of zeros
     table: "DataFrame"
-    out: Path
-    token: str
-    charge: str | None = None
+    out: Path  # the directory of the release
+    token: str  # random text that distinguishes this run from others with the same out
+    charge: str | None = None  # hash of the ledger's path and the id; None without a ledger
     _alone: ExitStack = field(init=False, repr=False, default_factory=ExitStack)
 
     @cached_property
@@ -186,21 +177,11 @@ class _Unfinished:
         self.run.check_file_system(folder, self.token)
 
     def enter(self) -> None:
-        """Hold the lock of the work folder until :meth:`close`.
-
-        Raises:
-            OutputError: another program holds it.
-        """
+        """Hold the work folder's lock until :meth:`close`; OutputError if it is held already."""
         self._alone.enter_context(self.work.alone())
 
     def begin(self) -> None:
-        """Make the private work folder, with the key and the fingerprint of the table's rows.
-
-        The folder is removed again if the table does not fit the schema.
-
-        Raises:
-            DataError: the table does not fit.
-        """
+        """Make the private work folder, with the key and the fingerprint of the table's rows."""
         self.work.make()
         try:
             self.enter()
@@ -209,25 +190,19 @@ class _Unfinished:
             if self.charge is not None:
                 self.work.keep_charge(self.charge)
         except BaseException:
+            # the table may not fit the schema
             remove_at_once(self.work.folder)
             raise
 
     def write_start(self, path: Path) -> None:
-        """Begin the work, and write a record of it to ``path``, which the ledger keeps.
-
-        By this record, a later call finds the work of the run that was charged.
-        """
+        """Begin the work, and write a record of it, by which a later call finds the charged run."""
         Work.clear(self.out, self.charge)  # no start was recorded: leftovers have no noise
         self.begin()
         start = {"format": _FORMAT, "token": self.token, "layout_sha256": self.layout.sha256}
         path.write_text(json.dumps(start | {"out": str(self.out)}), encoding="utf-8")
 
     def read_start(self, path: Path) -> str:
-        """Return the token of the run that was charged, which :meth:`write_start` wrote.
-
-        Raises:
-            LedgerError: that run has another ``out``, or another version of the program began it.
-        """
+        """Return the token of the charged run; LedgerError if its ``out`` or version is another."""
         start = read_json(path)
         if start["out"] != str(self.out):
             raise LedgerError(
@@ -241,13 +216,7 @@ class _Unfinished:
         return start["token"]
 
     def complete(self, document: Document, id: str | None = None) -> TableRelease:
-        """Return the complete release: make it, or load it if it is published already.
-
-        Raises:
-            DataError: the table changed since the run was begun.
-            LedgerError: files with noise that was drawn under ``id`` are lost.
-            OutputError: a file cannot be written.
-        """
+        """Return the complete release: make it, or load it if it is published already."""
         release = self._loaded() if os.path.lexists(self.out) else self._finished(document, id)
         remove_at_once(self.work.folder)
         return release
@@ -299,12 +268,7 @@ class _Unfinished:
         return digests
 
     def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return {file: sha256} of a residual that is measured in pieces; make the missing files.
-
-        Raises:
-            DataError: the pieces together do not count all rows.
-            LedgerError: files of noisy columns are lost.
-        """
+        """Return {file: sha256} of a residual measured in pieces; make the missing files."""
         measured, noisy = self.work.measured, self.work.noisy
         names = [matrix.name(k) for k in range(len(matrix.boxes))]
         found = {name: measured.digest(name) for name in names}
@@ -322,11 +286,7 @@ class _Unfinished:
         return complete(found)
 
     def _drawn_columns(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return {file: sha256 of its head} of all columns with noise; draw the missing columns.
-
-        Raises:
-            DataError: the pieces together do not count all rows.
-        """
+        """Return {file: sha256 of its head} of all columns with noise; draw the missing ones."""
         exact, noisy, T = self.work.exact, self.work.noisy, matrix.T
         for commits in (exact, noisy):
             commits.folder.mkdir(exist_ok=True)
@@ -352,11 +312,7 @@ class _Unfinished:
         return complete(columns)
 
     def _loaded(self) -> TableRelease:
-        """Return the release that is published at ``out``, if this run published it.
-
-        Raises:
-            OutputError: something else is there, or it was changed.
-        """
+        """Return the release at ``out``; OutputError unless this run published it, unchanged."""
         try:
             run = read_json(self.out / "release.json", _MOST_BYTES)["executors"]["run"]
         except (OSError, ValueError, LookupError, TypeError):

@@ -125,12 +125,7 @@ def columns_of(path: Path, names: Sequence[str], first_row: int, cells: int) -> 
 
 
 def _numbers(file: IO[bytes], names: Sequence[str], most: int) -> NDArray[np.float64]:
-    """Return the columns ``names`` of a CSV file as an array, one column per array row.
-
-    If the file has more than ``most`` rows, the array may have more than ``most`` columns, too.
-
-    It is read in blocks and only until there are too many rows, so that memory is bounded.
-    """
+    """Return the columns ``names`` of a CSV file, each as a row of the array."""
     from pyarrow import csv
 
     kinds = dict.fromkeys(names, "float64")
@@ -141,6 +136,7 @@ def _numbers(file: IO[bytes], names: Sequence[str], most: int) -> NDArray[np.flo
         for block in blocks:
             found.append([block[name].to_numpy(zero_copy_only=False) for name in names])
             rows += len(block)
+            # blocks are read only until there are too many rows, so that memory is bounded
             if rows > most:
                 break
     return np.concatenate(found, axis=1)

@@ -64,11 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(names: Sequence[str], line: bytes) -> list[float]:
-    """Return the numbers with these names from one line, which holds a row as a JSON object.
-
-    Raises:
-        ValueError, LookupError, TypeError: the line is no such row.
-    """
+    """Return these numbers of a row in JSON; ValueError, LookupError or TypeError if invalid."""
     try:
         row = parsed(line)
         values = [row[name] for name in names]

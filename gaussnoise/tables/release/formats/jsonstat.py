@@ -120,11 +120,7 @@ class _Cells:
 
 
 def _numbers(columns: Sequence[int], line: bytes) -> list[float]:
-    """Return some of the four numbers in a cell's line: those at the indices ``columns``.
-
-    Raises:
-        ValueError: the line has no four numbers.
-    """
+    """Return the numbers at ``columns`` of a cell's line; ValueError unless it has four numbers."""
     texts = line.rstrip(b",\n").split(b", ")
     values = [float(texts[k]) for k in columns]
     if len(texts) != len(NUMBERS) or not all(map(math.isfinite, values)):

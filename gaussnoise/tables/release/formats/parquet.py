@@ -64,15 +64,13 @@ def _next_file(path: Path) -> Path:
 
 @contextmanager
 def _parquet_file(path: Path) -> Iterator[Any]:
-    """Return a context manager of a Parquet file that is open for reading.
-
-    Where the system has a path for each open file, pyarrow opens that path itself: threads of its
-    own may let go of a file later, and must not need Python for it, which may have ended.
-    """
+    """Return a context manager of a Parquet file that is open for reading."""
     import pyarrow as pa
     from pyarrow import parquet
 
     with opened(path) as stored:
+        # pyarrow opens the system's path of the open file, if there is one: its threads may let
+        # go of a file later, and must not need Python for it, which may have ended
         again = _OPEN_FILES / str(stored.fileno())
         source = pa.OSFile(str(again)) if again.exists() else stored
         with parquet.ParquetFile(source) as file:

@@ -168,10 +168,7 @@ class _Book:
 
     @contextmanager
     def sheet(self, k: int, schema: Any, most_bytes: int) -> Iterator["_Rows"]:
-        """Return a context manager of the writer of the k-th table, on a new sheet.
-
-        ``most_bytes`` is an upper bound on the length of all rows of the table.
-        """
+        """Return a context manager of the writer of table ``k``, of at most ``most_bytes``."""
         names = schema.names
         columns = [*names, "mark"] if {*NUMBERS} <= {*names} else names
         styles = [*map(_style_of, schema), _PLAIN][: len(columns)]
@@ -287,16 +284,12 @@ def _head(widths: Sequence[int], frozen: int = 0) -> str:
 
 
 def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], notes: Notes) -> None:
-    """Write the cover sheet: title, source, other sentences, and links to the tables.
-
-    ``tables`` has (sheet name, title) for each table.
-
-    Numbers of SIMS headings are removed, since readers of a workbook do not know them.
-    """
+    """Write the cover sheet: title, source, other sentences, and links to the tables."""
     lines = [(notes.title[:_LONGEST_TEXT], _TITLE), ("", _PLAIN)]
     first = [heading for heading in (SOURCE, PERIOD, CONTACT) if heading in notes.sections]
     for heading in dict.fromkeys([*first, *notes.sections]):
         sentences = notes.sections[heading]
+        # readers of a workbook do not know the numbers of SIMS headings
         lines += [(heading.lstrip("0123456789. "), _HEAD)]
         lines += [(sentence[:_LONGEST_TEXT], _WRAPPED) for sentence in sentences] + [("", _PLAIN)]
     lines += [("Tables", _HEAD)]
@@ -312,10 +305,7 @@ def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], no
 
 
 def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
-    """Yield (path, XML) for each file in a workbook's ZIP file that is no sheet.
-
-    ``names`` are the names of sheets by number; those after the first ``seen`` are hidden.
-    """
+    """Yield (path, XML) of files that are no sheets; sheets after the first ``seen`` are hidden."""
     numbers = range(1, len(names) + 2)
     kinds = "".join(
         f'<Override PartName="/{_path_of(k - 1)}" ContentType="{_KIND}.worksheet+xml"/>'
@@ -359,11 +349,7 @@ def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(book: zipfile.ZipFile, path: str, names: Sequence[str]) -> Iterator[list[float]]:
-    """Yield the numbers in the columns ``names`` for each row of a sheet, in blocks of the file.
-
-    Raises:
-        ValueError, LookupError: the sheet is not as this module writes it.
-    """
+    """Yield numbers of the columns ``names`` for each row; ValueError or LookupError if invalid."""
     sheet = _Sheet(names)
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = sheet.start, sheet.end
@@ -386,10 +372,7 @@ def _refuse(*_: object) -> None:
 
 
 class _Sheet:
-    """A parser of a sheet that collects the numbers of some columns, named in the first row.
-
-    Rows with a row style are totals, and are skipped.
-    """
+    """A parser that collects the numbers of columns, named in the first row, and skips totals."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.found: list[list[float]] = []
@@ -402,6 +385,7 @@ class _Sheet:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "row":
             self._row += 1
+            # only totals have a row style
             self._is_total = "customFormat" in attributes
         elif tag == "c":
             self._place = attributes["r"].rstrip("0123456789")
