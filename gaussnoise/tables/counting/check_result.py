@@ -165,7 +165,7 @@ _MANY = 0.1  # least share of all rows: more than a few errors of typing
 
 def _wrong_table_warnings(found: CheckResult) -> Iterator[str]:
     """Yield a warning for each column where nearly all values are not of the expected kind."""
-    for column, present, reasons in _odd(found):
+    for column, present, reasons in _unexpected(found):
         rows = sum(reasons.values())
         if rows >= _NEARLY_ALL * present:
             yield (
@@ -178,7 +178,7 @@ def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
     """Yield a warning for each column where many rows (a tenth or more) have unexpected values."""
     caught = {case.column for case in found.caught}
     lost = replace(found, clipped=(), boundless=())
-    for column, present, reasons in _odd(lost):
+    for column, present, reasons in _unexpected(lost):
         rows = sum(reasons.values())
         if _MANY * found.rows <= rows < _NEARLY_ALL * present:
             end = "count in its catch-all" if column in caught else "are left out"
@@ -189,7 +189,7 @@ def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
             )
 
 
-def _odd(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
+def _unexpected(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
     """Yield (column, number of values, {reason: rows}) for columns with unexpected values."""
     cases = [*found.failure_cases, *found.caught, *found.clipped, *found.boundless]
     missing: Counter[str] = Counter()

@@ -316,7 +316,7 @@ class _Tables:
         counts: NDArray | int = 1,
         sums: Mapping[str, NDArray[np.int64]] = _NO_SUMS,
     ) -> None:
-        """Add records with these codes, counts and sums of numbers to the table of S."""
+        """Add each row of codes ``counts`` times, with its amounts ``sums``, to the table of S."""
         self.outside |= self._placing.outside(S, codes, sums)
         flat = self.counts[S].reshape(-1)
         for cells, masses in self._placing.cells(S, codes, counts, sums):

@@ -28,7 +28,7 @@ def group_subsets(
         for size in sorted(set(sizes))
     ]
     largest = sorted(subsets, key=lambda S: (-sum(logs[i] for i in S), S))
-    left = _Left(largest)
+    left = _Ungrouped(largest)
     groups: dict[Subset, list[Subset]] = {}
     for first in largest:
         if first not in left:
@@ -40,7 +40,7 @@ def group_subsets(
             near = left.near(sorted(group))
             inside += [left.take(S) for S in _within(near, _bits(group)) if S in left]
             room = max(math.log(most_cells) - sum(logs[i] for i in group), 0) + 1e-9
-            if (more := _most_lacked(near, group, alike, room)) is not None:
+            if (more := _attribute_to_add(near, group, alike, room)) is not None:
                 group.add(more)
                 continue
             if not alike or room < alike[0][0]:
@@ -58,7 +58,7 @@ def group_subsets(
 _Near = list[tuple[Subset, int]]  # some attributes, and bits of the one that subsets have besides
 
 
-class _Left:
+class _Ungrouped:
     """The attribute sets that are in no group yet, found by all of their attributes but one."""
 
     def __init__(self, subsets: Iterable[Subset]) -> None:
@@ -119,7 +119,7 @@ def _within(near: _Near, group: int) -> dict[Subset, None]:
     return found
 
 
-def _most_lacked(
+def _attribute_to_add(
     near: _Near, group: Iterable[int], alike: Sequence[tuple[float, int]], room: float
 ) -> int | None:
     """Return the attribute to add to a group so that many more sets lie in it; None if none."""

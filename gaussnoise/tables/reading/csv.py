@@ -264,7 +264,7 @@ class _Checked(NamedTuple):
     several_lines: bool  # whether quoted fields hold line ends
     longest: int  # an upper bound on the bytes of a record
     length: int  # the number of bytes
-    lines: int  # 0 if one is empty, if the last has no end, or if all end in "\r" alone
+    lines: int  # 0 if a line is empty, if the last has no end, or if all end in "\r" alone
     delimiters: int  # the number of delimiters
 
 
@@ -293,7 +293,7 @@ def _check_bytes(plain: Plain) -> _Checked:
             breaks = np.flatnonzero(breaks)
             if quoted:
                 quotes = np.flatnonzero(own == ord(quote))
-                # they alternate: a doubled quote closes its field and opens it again
+                # quotes alternate: a doubled quote closes its field and opens it again
                 opening, closing = quotes[inside::2], quotes[1 - inside :: 2]
                 if not (beside[around[opening]].all() and beside[around[closing + 2]].all()):
                     raise DataError(_QUOTES)

@@ -419,8 +419,8 @@ def _connect() -> "duckdb.DuckDBPyConnection":
     """Return a connection to a duckdb in memory that writes nothing to disk."""
     import duckdb
 
-    # short of memory, duckdb would write to .tmp. The optimizer applies the bounds of a block of
-    # rows also to NaN, which they exclude: the result for one row would depend on other rows
+    # by default, duckdb writes to .tmp if memory is short; the optimizer applies the bounds of a
+    # block of rows to NaN too, which they exclude: one row's result would depend on other rows
     connection = duckdb.connect(
         config={"temp_directory": "", "disabled_optimizers": "statistics_propagation"}
     )

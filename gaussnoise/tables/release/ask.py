@@ -504,7 +504,7 @@ class _Asked:
             tuple(getattr(axis, of) for axis in axes.values()) for of in ("name", "labels")
         )
         every = list(itertools.product(*labels))
-        # for all compared numbers together, since the noise influences which are chosen
+        # intervals for all compared numbers together, since the noise influences the choice
         found, notes = self._numbers(asked.of, axes, len(every))
         estimate, deviation, low, high = (np.ravel(np.asarray(part)) for part in found[:4])
         sign = -1 if asked.is_largest else 1

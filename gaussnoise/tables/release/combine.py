@@ -184,7 +184,7 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
 
 def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
     """Return the attributes by which only some of the releases leave out rows."""
-    # a release with on_outside="refuse" shows that there are no such rows
+    # a release with on_outside="refuse" shows that there are no rows to leave out
     fits = {name for r in releases if r.on_outside == "refuse" for name in _without_catch_all(r)}
     dropped = {
         frozenset(_without_catch_all(r) - fits if r.on_outside == "drop" else ()) for r in releases

@@ -407,7 +407,7 @@ def _approximated(
     if rational is not None and set(rational.bottom) == {()}:
         estimate = float(unbiased(rational.top, y, covariance)) / rational.bottom[()]
     sd = ratio.standard_deviation
-    # without an interval, as f is not close to a quadratic function
+    # no interval, as f is not close to a quadratic function
     if far > max(_MOST_BENT * sd, _ROUNDING * abs(near.constant)):
         differs = "it changes by steps"
         if sd:

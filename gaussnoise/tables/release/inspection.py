@@ -114,7 +114,7 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         exact &= _is_exact(difference, S, query)
         for T in subsets_of(S):
             if T in query.multipliers:
-                squares[T].append(_square(difference, S, T, query, growth))
+                squares[T].append(_squared_error(difference, S, T, query, growth))
     ranks = {T: math.prod(query.strategies[i].size - 1 for i in T) for T in squares}
     reach = {T: _reach(T, release) for T in squares}
     count = query.count * (1 if release.over is None else release.over.tick or 1)
@@ -132,9 +132,9 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         deviating[EXACT] = FAR
     lost = 1.0 if plan.has_public_rows else None
     if () in ends:
-        lost = _shift(ends[()], 1) * _noise_in_rows(query, (), growth)
+        lost = _noticed_length(ends[()], 1) * _noise_in_rows(query, (), growth)
     moved = {
-        names[T[0]]: _shift(own, ranks[T])
+        names[T[0]]: _noticed_length(own, ranks[T])
         * _noise_in_rows(query, T, growth)
         * _wrong_rows(query.strategies[T[0]])
         for T, own in ends.items()
@@ -143,7 +143,7 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         and plan.schema.attributes[T[0]].unit is None  # no row adds a fixed amount to such a sum
     }
     degrees = sum(ranks.values())
-    noise = {factor: _chance(together, degrees, factor) for factor in _FACTORS} if squares else {}
+    noise = {factor: _power(together, degrees, factor) for factor in _FACTORS} if squares else {}
     scales = _noticed_scales(together, degrees) if squares else None
     stated = [*moved.values(), *([] if lost is None else [lost])]
     # compared with the released number of rows, hence public
@@ -177,7 +177,7 @@ def _relative_noise(release: AbstractRelease) -> float:
     return math.sqrt(release.covariance.variances[T] / release.query.variances[T])
 
 
-def _square(
+def _squared_error(
     difference: Array, S: Subset, T: Subset, query: ResidualQuery, growth: float = 1.0
 ) -> float:
     """Return Q_T, the squared length of the error on the attribute set T ⊆ S, in units of noise."""
@@ -245,7 +245,7 @@ def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
     return _Ends(2 * float(low), 2 * float(high), slack)
 
 
-def _shift(ends: _Ends, rank: int) -> float:
+def _noticed_length(ends: _Ends, rank: int) -> float:
     """Return the length of a difference that is noticed with probability :data:`POWER`."""
     from scipy import special
 
@@ -271,11 +271,11 @@ def _wrong_rows(strategy: AbstractStrategy) -> float:
     return math.sqrt(n) / (2 * float(least))
 
 
-def _chance(ends: _Ends, rank: int, factor: float) -> float:
+def _power(ends: _Ends, rank: int, factor: float) -> float:
     """Return the probability that noise of ``factor`` times the stated scale is noticed."""
     from scipy import special
 
-    low, high = _noticed(ends)
+    low, high = _failing_lengths(ends)
     below = special.gammainc(rank / 2, low / factor**2 / 2)
     return float(below + special.gammaincc(rank / 2, high / factor**2 / 2))
 
@@ -284,12 +284,12 @@ def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
     """Return the factors of the scale beyond which noise is noticed with :data:`POWER` or more."""
     from scipy import special
 
-    low, high = _noticed(ends)
+    low, high = _failing_lengths(ends)
     most, least = (2 * special.gammaincinv(rank / 2, p) for p in (POWER, 1 - POWER))
     return math.sqrt(low / most), math.sqrt(high / least)
 
 
-def _noticed(ends: _Ends) -> tuple[float, float]:
-    """Return (low, high) outside which squared noise fails, for any choice of records."""
+def _failing_lengths(ends: _Ends) -> tuple[float, float]:
+    """Return (low, high): noise of other squared lengths fails for any choice of records."""
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

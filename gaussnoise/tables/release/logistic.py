@@ -62,7 +62,7 @@ class _Scores:
 
     def weights(self, beta: Array) -> Array:
         """Return the weight of each noisy number in each equation, shape (d, 2 · groups)."""
-        # for ones, then for rows
+        # the weights of ones, then those of rows
         return np.hstack([self.design.T, -self.design.T * self.chance(beta)])
 
     def spread(self, beta: Array) -> Array:

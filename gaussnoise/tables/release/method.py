@@ -216,7 +216,7 @@ def class_text(attribute: Attribute) -> str:
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
-    """Return the description of the tables as a DDI codebook, in XML, of the elements known."""
+    """Return a DDI codebook (XML) that describes the tables, with the elements that are known."""
 
     def said(*headings: str) -> str:
         return "\n".join(text for heading in headings for text in notes.sections.get(heading, ()))

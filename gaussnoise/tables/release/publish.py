@@ -275,7 +275,7 @@ def _write(
     format: FileFormat,
     progress: bool | Counted | None,
 ) -> StoredTables:
-    """Write the tables of a private release, and all files beside them, to a new folder."""
+    """Write a private release's tables, and all files beside them, to an empty or new folder."""
     folder.mkdir(exist_ok=True)
     with (
         closing(_private(blank.plan, table, blank.on_outside, progress)) as noisy,

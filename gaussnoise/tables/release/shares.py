@@ -202,7 +202,7 @@ def _ratio_table(
     forms: CellForms,
 ) -> ProportionTable:
     """Return the table of shares, given the counts and variances of parts and groups."""
-    # parts: counts, group counts, variances, shares, variances of group counts; axes of S
+    # parts: counts, group counts, variances, shares, variances of groups; axes in the order of S
     names, shape = release.plan.schema.names, parts[0].shape
     counts, groups, variance, share, group_variance = (
         ordered(np.broadcast_to(part, shape), S, asked) for part in parts

@@ -184,7 +184,7 @@ def date_hint(formats: Sequence[str]) -> str:
 
 
 def _encoding(name: str) -> str:
-    """Return Python's name of an encoding; ParameterError unless one byte is one character."""
+    """Return Python's name of UTF-8 or a one-byte encoding; ParameterError for other encodings."""
     try:
         known = codecs.lookup(name).name
         if known in ("utf-8", "utf-8-sig", "ascii"):

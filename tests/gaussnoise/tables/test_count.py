@@ -449,13 +449,13 @@ def test_looks_at_tables_are_in_proportion_to_their_number(monkeypatch):
             looks += len(self)
             return super().items()
 
-    class Left(_groups._Left):
+    class Left(_groups._Ungrouped):
         def __init__(self, subsets):
             super().__init__(subsets)
             self._left = Counted(self._left)
             self._others = {size: Counted(own) for size, own in self._others.items()}
 
-    monkeypatch.setattr(_groups, "_Left", Left)
+    monkeypatch.setattr(_groups, "_Ungrouped", Left)
     each = []
     for attributes in (20, 40):
         looks = 0

@@ -317,10 +317,10 @@ def test_quantiles_and_power_are_those_of_other_code():
         assert ends.low == pytest.approx(stats.chi2.ppf(1e-8, rank), rel=1e-9)
         assert ends.high == pytest.approx(stats.chi2.isf(1e-8, rank), rel=1e-9)
         assert ends.slack == 0
-        shift = inspection._shift(ends, rank)
+        shift = inspection._noticed_length(ends, rank)
         assert stats.ncx2.sf(ends.high, rank, shift**2) == pytest.approx(0.999, abs=1e-6)
         power = stats.chi2.cdf(ends.low / 0.81, rank) + stats.chi2.sf(ends.high / 0.81, rank)
-        assert inspection._chance(ends, rank, 0.9) == pytest.approx(power, rel=1e-9)
+        assert inspection._power(ends, rank, 0.9) == pytest.approx(power, rel=1e-9)
 
 
 def test_choices_of_a_person_are_within_their_bound(people):
@@ -333,7 +333,7 @@ def test_choices_of_a_person_are_within_their_bound(people):
         for S, own in counts.items():
             for T in squares:
                 if set(T) <= set(S):
-                    apart = inspection._square(own - found.counts[S], S, T, plan.query)
+                    apart = inspection._squared_error(own - found.counts[S], S, T, plan.query)
                     squares[T].append(apart)
     release = plan.simulate(people, np.random.default_rng(1), on_outside="drop")
     for T, own in squares.items():
