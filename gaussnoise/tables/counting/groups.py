@@ -87,7 +87,7 @@ class _Ungrouped:
         return itertools.islice(self._left, _NEXT)
 
     def near(self, group: Subset | list[int]) -> _Near:
-        """Return pairs (part of the group, bits of the attributes that each make it a set)."""
+        """Return pairs (part of the group, bits of attributes that each complete it to a set)."""
         found: _Near = []
         for size, own in self._others.items():
             if math.comb(len(group), size) <= len(own):

@@ -383,7 +383,7 @@ def gap_text(gap: float, what: str, is_closed: bool) -> str:
 
 
 def _targets_text(ratio: float) -> str:
-    """Return a clause on whether targets are met; ``ratio``: the largest half-width to target."""
+    """Return a clause on whether targets are met; ``ratio`` is the largest half-width / target."""
     if abs(ratio - 1) < 1e-6:
         return "half-widths meet their targets, the closest exactly"
     if ratio < 1:
