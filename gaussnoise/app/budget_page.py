@@ -26,6 +26,7 @@ from ..tables.release.report.charts import Row, interval_chart
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
+from .number_field import NumberField
 from .parts import frame, go, handled, head, output, refusal, words
 from .project import LEDGER
 from .state import State
@@ -82,8 +83,7 @@ class _Panel:
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
             )
-            rho = float(f"{planned.rho:.6g}")
-            self.number = ui.number("ρ (rho)", value=rho, min=0, format="%.6g")
+            self.number = NumberField("ρ (rho)", float(f"{planned.rho:.6g}"))
             self.note = ui.label("" if has_own or planned.targets is not None else "Not kept yet.")
             self.note.props('role="status"')
             if (ledger := state.project.budget()) is not None:
@@ -102,7 +102,7 @@ class _Panel:
                 self.best = ui.html("", sanitize=False)
         with ui.card():
             head("Such a table looks like this", 2)
-            self.total = ui.number("Rows in the file, about", value=10_000, min=1, precision=0)
+            self.total = NumberField("Rows in the file, about", 10_000, whole=True)
             self.picture = ui.html("", sanitize=False)
             self.means = ui.column().props('role="status"')
         with ui.card():
@@ -131,17 +131,17 @@ class _Panel:
         # a typed budget moves the slider too, and may lie beyond its ends
         if value == self.slider.value and value != self._typed_position():
             rho = float(f"{10**value:.3g}")
-            self.number.value = rho
+            self.number.show(rho)
             await self.at(rho)
 
     async def typed(self) -> None:
         """Show the plan with the typed budget."""
-        await self.at(float(self.number.value or 0))
+        await self.at(self.number.number or 0.0)
         self.slider.value = self._typed_position()
 
     def _typed_position(self) -> float:
         """Return the slider's position for the budget in the field beside the slider."""
-        return _slider_position(float(self.number.value or 0))
+        return _slider_position(0.0 if self.number.error else self.number.number or 0.0)
 
     async def at(self, rho: float) -> None:
         """Compute the plan with the budget ``rho``, and show it."""
@@ -150,8 +150,10 @@ class _Panel:
         self.show(self.plan)
         self.note.text = "Not kept yet."
 
-    def keep(self) -> None:
+    async def keep(self) -> None:
         """Write the budget of the shown plan into the schema file."""
+        if self.number.number != float(f"{self.plan.rho:.6g}"):
+            await self.typed()  # it was typed just before the click
         self.state.project.state(rho=self.plan.rho, epsilon=None, delta=None)
         self.note.text = f"Kept: ρ = {self.plan.rho:.6g}."
 
@@ -178,7 +180,7 @@ class _Panel:
 
     def draw(self, planned: Plan) -> None:
         """Draw made-up counts with the plan's intervals, and list the accuracy of its means."""
-        total = float(self.total.value or 1)
+        total = self.total.number or 1.0
         self.picture.content = made_up(planned, total)
         self.means.clear()
         with self.means:

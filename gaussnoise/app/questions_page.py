@@ -14,6 +14,7 @@ from ..tables.release.suggestion import examples
 from ..tables.schema.entries import entry_name
 from ..tables.schema.workload import Wanted, load_workload
 from .asked import names_in, same_table, tables_of, workload_toml
+from .number_field import NumberField
 from .parts import frame, go, handled, head, offered, refusal, words
 from .state import State
 
@@ -66,11 +67,11 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
             name = entry_name(schema, one.entry)
             with ui.row().classes("items-center w-full"):
                 ui.label(name).classes("col")
-                goal = ui.number("within ± rows", value=one.within, min=0).classes("w-32")
+                goal = NumberField("within ± rows", one.within).classes("w-32")
                 goal.props(f'aria-label="Target for {k + 1}"')
 
-                def aim(k: int = k, goal: ui.number = goal) -> None:
-                    aimed = replace(wanted[k], within=goal.value or None)
+                def aim(k: int = k, goal: NumberField = goal) -> None:
+                    aimed = replace(wanted[k], within=goal.number or None)
                     _keep(state, [*wanted[:k], aimed, *wanted[k + 1 :]])
 
                 goal.on("change", handled(aim))

@@ -18,6 +18,7 @@ from ..tables.schema.dates import is_dated
 from ..tables.schema.planned import load_plan
 from .columns import HELP, KINDS, attribute_of, birth_dates, ends_in, join, kind_of, typed
 from .jobs import Job
+from .number_field import NumberField
 from .parts import (
     AT_CHECK,
     answer,
@@ -405,12 +406,9 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             value=named,
             label="Column that names the person",
         ).classes("w-full")
-        rows = ui.number(
-            "Rows of one person, at most",
-            value=stated.get("rows_per_person", 1),
-            min=1,
-            precision=0,
-        ).classes("w-full")
+        most_rows = stated.get("rows_per_person", 1)
+        rows = NumberField("Rows of one person, at most", most_rows, whole=True)
+        rows.classes("w-full")
         rows.props('hint="Check the rows, below, says how many others would be left out"')
         words("What is hidden of a person (the *neighbours* of a data set)?")
         relation = ui.radio(
@@ -423,12 +421,13 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         meaning = ui.label().props('role="status"')
 
         def look() -> None:
-            own, most = person.value or "", int(rows.value or 1)
+            own, most = person.value or "", int(rows.number or 1)
             meaning.text = consequence(own, most)
             button.text = f"Keep: {_person_text(own, most)}"
 
         def keep() -> None:
-            if rows.value is None:
+            most = int(rows.number or 0)
+            if not most:
                 raise SchemaError(
                     "Rows of one person, at most: expected a whole number, 1 or more."
                 )
@@ -438,16 +437,16 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             state.project.state(
                 neighbors=None if relation.value == "add-remove" else relation.value,
                 person=person.value or None,
-                rows_per_person=int(rows.value) if rows.value != 1 or person.value else None,
+                rows_per_person=most if most != 1 or person.value else None,
             )
             if person.value in schema.names:
                 go("/")
             else:
-                note(f"Kept: {_person_text(person.value or '', int(rows.value))}.")
+                note(f"Kept: {_person_text(person.value or '', most)}.")
 
         button = ui.button(on_click=handled(keep))
         for field in (person, rows):
-            field.on_value_change(look)
+            field.on_value_change(handled(look))
         look()
 
 
