@@ -27,7 +27,7 @@ from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
 from .number_field import NumberField
-from .parts import frame, go, handled, head, output, refusal, words
+from .parts import frame, go, handled, head, more, output, refusal, words
 from .project import LEDGER
 from .state import State
 
@@ -73,12 +73,10 @@ class _Panel:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
             head("The budget", 2)
-            ui.label(
-                "To protect each person, random noise is added to every number that is published, "
-                "and the public page says how much. A larger budget is less noise and less "
-                "protection."
+            words(
+                "Random noise is added to every number, to protect each person. A larger *budget* "
+                "is less noise and less protection."
             )
-            words("The *budget* ρ of this release; the *ledger* adds up those of all releases.")
             place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
@@ -97,11 +95,12 @@ class _Panel:
         with ui.card():
             head("What it tells of one person, at most", 2)
             self.person = ui.label()
-            self.others = ui.label()
-            with ui.expansion("For specialists: the guarantee, and the proof").classes("w-full"):
+            with more("How large should it be?"):
+                self.others = ui.label()
+            with more("For specialists: the guarantee, and the proof"):
                 self.best = ui.html("", sanitize=False)
         with ui.card():
-            head("Such a table looks like this", 2)
+            head("A table of this accuracy, with made-up counts", 2)
             self.total = NumberField("Rows in the file, about", 10_000, whole=True)
             self.picture = ui.html("", sanitize=False)
             self.means = ui.column().props('role="status"')
@@ -113,7 +112,7 @@ class _Panel:
             )
             columns = [
                 {"name": "name", "label": "Table", "field": "name", "align": "left"},
-                {"name": "answers", "label": "Numbers", "field": "answers"},
+                {"name": "answers", "label": "Released numbers", "field": "answers"},
                 {"name": "half", "label": "95 % ±", "field": "half"},
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
@@ -184,8 +183,12 @@ class _Panel:
         self.picture.content = made_up(planned, total)
         self.means.clear()
         with self.means:
-            for line in means_of(planned, total):
+            lines = means_of(planned, total)
+            for line in lines:
                 ui.label(line)
+            if lines:
+                with more("More accurate means"):
+                    ui.label(_ENDS)
 
 
 def _slider_position(rho: float) -> float:
@@ -259,7 +262,7 @@ def means_of(planned: Plan, total: float) -> list[str]:
             f"Mean of {name}{given}: at most about ± {shown}{unit} in a group of {rows:,.0f} "
             f"{noun} ({ends})"
         )
-    return [*lines, *[_ENDS] * bool(lines)]
+    return lines
 
 
 def made_up(planned: Plan, total: float) -> str:
@@ -281,6 +284,5 @@ def made_up(planned: Plan, total: float) -> str:
     return rendered(
         "figure.html",
         picture=picture,
-        caption=f"MADE-UP counts, not yours. Only the length of the intervals, ± {half:.3g} "
-        f"{noun}, is that of the plan's first table.",
+        caption=f"MADE-UP counts, not yours; ± {half:.3g} {noun} is that of the first table.",
     )

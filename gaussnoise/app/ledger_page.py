@@ -104,7 +104,7 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             "The *ledger* holds the *budget* of ALL releases and streams of this data set, and "
             "cannot be changed later. Decide it without the data."
         )
-        ui.label("What else will be published of these data, ever?")
+        ui.label("What else will be published of these data, or of the same persons, ever?")
         what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')
         most = NumberField("ρ of all releases together").classes("w-full")
         rest = ui.label().props('role="status"')

@@ -45,7 +45,7 @@ def number_of(text: str, *, whole: bool = False) -> float:
 
 
 class NumberField(ui.input):
-    """A text field for a number, which says what is wrong, and shows how a number is understood."""
+    """A text field for a number, with an error message, that shows the number it reads."""
 
     def __init__(self, label: str, value: float | None = None, *, whole: bool = False) -> None:
         self._whole = whole

@@ -236,7 +236,7 @@ class Form:
         """
         for field in self.fields.values():
             if isinstance(field, NumberField):
-                _ = field.number  # raises an error that says what is wrong
+                _ = field.number  # raises ParameterError
         given = self.choices()
         for number, what in _NUMBERS.items():
             if given[number] is None:
