@@ -273,7 +273,7 @@ def _form(
     of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
     text = ui.textarea("Values", value=start_text)
     text.classes("w-full").props(f"rows={_rows(start_text)}")
-    other = ui.input("Name of the group for all other values (catch-all), if any")
+    other = ui.input("Group for the rest (catch-all)")
     other.value = (attribute and attribute.other) or ""
     codes = ", ".join(map(str, attribute.missing)) if attribute else ""
     missing = ui.input("Codes for no answer", value=codes)
