@@ -26,7 +26,8 @@ from ..tables.release.report.charts import Row, interval_chart
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
-from .parts import frame, go, handled, head, output, refusal, words
+from .number_field import NumberField
+from .parts import frame, go, handled, head, more, output, refusal, words
 from .project import LEDGER
 from .state import State
 
@@ -72,18 +73,15 @@ class _Panel:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
             head("The budget", 2)
-            ui.label(
-                "To protect each person, random noise is added to every number that is published, "
-                "and the public page says how much. A larger budget is less noise and less "
-                "protection."
+            words(
+                "Random noise is added to every number, to protect each person. A larger *budget* "
+                "is less noise and less protection."
             )
-            words("The *budget* ρ of this release; the *ledger* adds up those of all releases.")
             place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
             )
-            rho = float(f"{planned.rho:.6g}")
-            self.number = ui.number("ρ (rho)", value=rho, min=0, format="%.6g")
+            self.number = NumberField("ρ (rho)", float(f"{planned.rho:.6g}"))
             self.note = ui.label("" if has_own or planned.targets is not None else "Not kept yet.")
             self.note.props('role="status"')
             if (ledger := state.project.budget()) is not None:
@@ -97,12 +95,13 @@ class _Panel:
         with ui.card():
             head("What it tells of one person, at most", 2)
             self.person = ui.label()
-            self.others = ui.label()
-            with ui.expansion("For specialists: the guarantee, and the proof").classes("w-full"):
+            with more("How large should it be?"):
+                self.others = ui.label()
+            with more("For specialists: the guarantee, and the proof"):
                 self.best = ui.html("", sanitize=False)
         with ui.card():
-            head("Such a table looks like this", 2)
-            self.total = ui.number("Rows in the file, about", value=10_000, min=1, precision=0)
+            head("A table of this accuracy, with made-up counts", 2)
+            self.total = NumberField("Rows in the file, about", 10_000, whole=True)
             self.picture = ui.html("", sanitize=False)
             self.means = ui.column().props('role="status"')
         with ui.card():
@@ -113,7 +112,7 @@ class _Panel:
             )
             columns = [
                 {"name": "name", "label": "Table", "field": "name", "align": "left"},
-                {"name": "answers", "label": "Numbers", "field": "answers"},
+                {"name": "answers", "label": "Released numbers", "field": "answers"},
                 {"name": "half", "label": "95 % ±", "field": "half"},
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
@@ -131,17 +130,17 @@ class _Panel:
         # a typed budget moves the slider too, and may lie beyond its ends
         if value == self.slider.value and value != self._typed_position():
             rho = float(f"{10**value:.3g}")
-            self.number.value = rho
+            self.number.show(rho)
             await self.at(rho)
 
     async def typed(self) -> None:
         """Show the plan with the typed budget."""
-        await self.at(float(self.number.value or 0))
+        await self.at(self.number.number or 0.0)
         self.slider.value = self._typed_position()
 
     def _typed_position(self) -> float:
         """Return the slider's position for the budget in the field beside the slider."""
-        return _slider_position(float(self.number.value or 0))
+        return _slider_position(0.0 if self.number.error else self.number.number or 0.0)
 
     async def at(self, rho: float) -> None:
         """Compute the plan with the budget ``rho``, and show it."""
@@ -150,8 +149,10 @@ class _Panel:
         self.show(self.plan)
         self.note.text = "Not kept yet."
 
-    def keep(self) -> None:
+    async def keep(self) -> None:
         """Write the budget of the shown plan into the schema file."""
+        if self.number.number != float(f"{self.plan.rho:.6g}"):
+            await self.typed()  # it was typed just before the click
         self.state.project.state(rho=self.plan.rho, epsilon=None, delta=None)
         self.note.text = f"Kept: ρ = {self.plan.rho:.6g}."
 
@@ -178,12 +179,16 @@ class _Panel:
 
     def draw(self, planned: Plan) -> None:
         """Draw made-up counts with the plan's intervals, and list the accuracy of its means."""
-        total = float(self.total.value or 1)
+        total = self.total.number or 1.0
         self.picture.content = made_up(planned, total)
         self.means.clear()
         with self.means:
-            for line in means_of(planned, total):
+            lines = means_of(planned, total)
+            for line in lines:
                 ui.label(line)
+            if lines:
+                with more("More accurate means"):
+                    ui.label(_ENDS)
 
 
 def _slider_position(rho: float) -> float:
@@ -257,7 +262,7 @@ def means_of(planned: Plan, total: float) -> list[str]:
             f"Mean of {name}{given}: at most about ± {shown}{unit} in a group of {rows:,.0f} "
             f"{noun} ({ends})"
         )
-    return [*lines, *[_ENDS] * bool(lines)]
+    return lines
 
 
 def made_up(planned: Plan, total: float) -> str:
@@ -279,6 +284,5 @@ def made_up(planned: Plan, total: float) -> str:
     return rendered(
         "figure.html",
         picture=picture,
-        caption=f"MADE-UP counts, not yours. Only the length of the intervals, ± {half:.3g} "
-        f"{noun}, is that of the plan's first table.",
+        caption=f"MADE-UP counts, not yours; ± {half:.3g} {noun} is that of the first table.",
     )

@@ -19,13 +19,10 @@ KINDS = {
     "unit": "the same, without an upper end",
 }
 HELP = {
-    "texts": "one category a line, as it stands in the file; F = f, Female counts these as F; "
-    'blanks at the ends and commas count inside quotes, like "F "',
+    "texts": "one category a line; F = f, Female counts f and Female as F",
     "integers": "one number a line",
     "truths": "true and false, one a line",
-    "edges": "the ends in order, with commas: 0, 18, 65, 120 or 2020-01-01, 2020-07-01; with "
-    "semicolons where numbers have a decimal comma: 0; 2,5; 10; -inf and inf take all below and "
-    "above",
+    "edges": "the ends in order: 0, 18, 65, inf or 0; 2,5; 10 or 2020-01-01, 2020-07-01",
     "clip": "the lowest and the highest value that count in full: 0, 100000 or 0; 99,5",
     "unit": "the smallest step of the number: 0.01 for cents",
 }
@@ -81,15 +78,23 @@ def ends_in(reason: str) -> str:
     return found[1] if found else ""
 
 
+def codes_in(reason: str) -> str:
+    """Return the codes for no answer that a comment of a drafted attribute proposes, or ""."""
+    found = _CODES.search(reason)
+    return found[1] if found else ""
+
+
 def birth_dates(ages: str, day: str) -> str:
     """Return edges of birth dates, as text, for age groups that begin at ``ages`` on ``day``.
 
     >>> birth_dates("0, 18, 65", "2025-12-31")
     '-inf, 1961-01-01, 2008-01-01, 2026-01-01'
+    >>> birth_dates("0, 18, 65", "31.12.2025") == birth_dates("0, 18, 65", "2025-12-31")
+    True
     """
     try:
         begins = sorted({int(age) for age in re.split(r"[,;\s]+", ages.strip())}, reverse=True)
-        at = date.fromisoformat(day.strip())
+        at = date.fromisoformat(str(_edge(day.strip())))
         if begins[-1] < 0:
             raise ValueError
         born = [_years_before(at, age) + timedelta(days=1) for age in begins]
@@ -183,6 +188,7 @@ def attribute_of(
 
 
 _ENDS = re.compile(r"for sums and means, clip = \[(.*?)\]")
+_CODES = re.compile(r"missing = \[(.*?)\]")
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
 
 

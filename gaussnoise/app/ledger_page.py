@@ -7,6 +7,7 @@ from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
 from ..text import SHOWN_DELTA, no_less
+from .number_field import NumberField
 from .parts import frame, go, handled, head, refusal, words
 from .project import LEDGER
 from .state import State
@@ -103,27 +104,26 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             "The *ledger* holds the *budget* of ALL releases and streams of this data set, and "
             "cannot be changed later. Decide it without the data."
         )
-        ui.label("What else will be published of these data, ever?")
+        ui.label("What else will be published of these data, or of the same persons, ever?")
         what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')
-        most = ui.number("ρ of all releases together", min=0)
-        most.props('format="%.6g"').classes("w-full")
+        most = NumberField("ρ of all releases together").classes("w-full")
         rest = ui.label().props('role="status"')
 
         def choose() -> None:
-            most.value = float(no_less((what.value or 1) * rho, 6))  # rounded up
+            most.show(float(no_less((what.value or 1) * rho, 6)))  # rounded up
 
         def look() -> None:
-            left = float(most.value or 0) - rho
+            left = (most.number or 0.0) - rho
             kept = f"{left:.6g}" if left > rho / 1000 else "nothing"
             rest.text = f"This one takes {rho:.6g}; {kept} is left for all others."
 
         what.on_value_change(choose)
-        most.on_value_change(look)
+        most.on_value_change(handled(look))
 
         def create() -> None:
-            if most.value is None:
+            if most.number is None:
                 raise ParameterError("Say what else will be published of these data.")
-            Ledger.create(state.project.ledger, zCDP(float(most.value or 0)))
+            Ledger.create(state.project.ledger, zCDP(most.number))
             go(page)
 
         ui.button("Begin the ledger", on_click=handled(create))

@@ -57,7 +57,8 @@ WORDS = {
     "less, or with one exchanged for another.",
     "optimal": "No Gaussian noise that protects these tables has less error. The plan has a proof.",
     "tick": "One time at which new rows come in: a week, a month. Ticks are numbered from 1 on.",
-    "target": "The most by which a table's numbers may be off, in rows, at 95 %.",
+    "target": "The most by which a table's numbers may be off, in rows, at 95 %. Without a budget, "
+    "the plan takes the smallest one that meets all targets.",
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",
 }
@@ -123,6 +124,11 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
         later = [*PAGES][[*PAGES].index(page) + 1 :] if page in PAGES else []
         if later:
             ui.link("Go on to the next page", later[0])
+
+
+def more(title: str) -> ui.expansion:
+    """Return a closed part of the page, for texts that few users need."""
+    return ui.expansion(title).props("dense").classes("w-full")
 
 
 def head(text: str, level: int = 1) -> None:

@@ -14,7 +14,8 @@ from ..tables.release.suggestion import examples
 from ..tables.schema.entries import entry_name
 from ..tables.schema.workload import Wanted, load_workload
 from .asked import names_in, same_table, tables_of, workload_toml
-from .parts import frame, go, handled, head, offered, refusal, words
+from .number_field import NumberField
+from .parts import frame, go, handled, head, more, offered, refusal, words
 from .state import State
 
 _BASES = {
@@ -58,19 +59,16 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
         if not wanted:
             ui.label("None yet: add some below.")
             return
-        words(
-            "A *target* makes a table as accurate as you need; without a budget, the plan then "
-            "takes the smallest budget that meets all targets."
-        )
+        words("If a table must be within some distance of the truth, give it a *target*.")
         for k, one in enumerate(wanted):
             name = entry_name(schema, one.entry)
             with ui.row().classes("items-center w-full"):
                 ui.label(name).classes("col")
-                goal = ui.number("within ± rows", value=one.within, min=0).classes("w-32")
+                goal = NumberField("within ± rows", one.within).classes("w-32")
                 goal.props(f'aria-label="Target for {k + 1}"')
 
-                def aim(k: int = k, goal: ui.number = goal) -> None:
-                    aimed = replace(wanted[k], within=goal.value or None)
+                def aim(k: int = k, goal: NumberField = goal) -> None:
+                    aimed = replace(wanted[k], within=goal.number or None)
                     _keep(state, [*wanted[:k], aimed, *wanted[k + 1 :]])
 
                 goal.on("change", handled(aim))
@@ -110,10 +108,11 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
     bases: dict[str, Any] = {}
     with ui.card():
         head("One table", 2)
-        ui.label(
-            "Tick its columns. Smaller tables follow from it: sex by district also counts by sex; "
-            "add them too if they matter most. For medians, take cumulative counts."
-        )
+        with more("Which tables do I need?"):
+            ui.label(
+                "Smaller tables follow from larger ones: sex by district also counts by sex; add "
+                "them too if they matter most. For medians, take cumulative counts."
+            )
         for attribute in schema.attributes:
             with ui.row().classes("items-center w-full"):
                 box = ui.checkbox(attribute.name).classes("col")
@@ -146,7 +145,6 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
 def _question(state: State, schema: Schema, wanted: list[Wanted]) -> None:
     with ui.card():
         head("A question in words", 2)
-        ui.label("The table that answers it is added. After the release, ask it on the page Ask.")
         text = ui.input("Question").classes("w-full")
         offered(text, examples(schema, tables_of(schema)))
 

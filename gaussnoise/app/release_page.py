@@ -29,7 +29,7 @@ from .parts import (
     published_files,
     refusal,
 )
-from .project import LEDGER, RELEASES, SCHEMA, SCRIPTS, check_name, free_name
+from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
 from .state import State
 from .wording import in_page
 
@@ -149,7 +149,6 @@ def _form(
         fields["format"].classes("w-48")
         for field in (fields["purpose"], fields["requested_by"]):
             field.classes("w-full")
-        ui.label(f"All of this is kept in {SCHEMA}, tables [about] and [release], as you make it.")
         button = ui.button("Release")
 
         def choices() -> dict[str, str]:
@@ -202,11 +201,7 @@ def _check(state: State) -> Callable[[], bool] | None:
     job, last = state.checked, state.jobs.last
     with ui.card():
         head("Before the charge: would all rows count?", 2)
-        mine(
-            "Values that the schema does not name count as others, or their rows count nowhere, "
-            "and no release can be taken back. The answer is for you alone, and costs nothing. One "
-            "that you got on the page Table is shown here, if it is of the same rows and columns."
-        )
+        mine("No release can be taken back. The answer is for you alone, and costs nothing.")
         if job is not None:
             answer(job)
         elif last is not None and last.words[0] == "check" and last.status and not last.said:
@@ -231,14 +226,14 @@ def _published(state: State) -> None:
     if not names:
         return
     with ui.card():
-        head("Published", 2)
+        head("Released: the files are in your folder, and nothing was sent anywhere", 2)
         for name in reversed(names):
             folder = state.project.folder / RELEASES / name
             with ui.expansion(name, value=name == names[-1]).classes("w-full"):
                 ui.label(f"All files of {RELEASES}/{name} may be published.")
                 with ui.row():
                     _link("The page", f"/page/{name}")
-                    _link("The folder and its page, as a zip", f"/zip/{name}")
+                    _link("Everything, for the web, as a zip", f"/zip/{name}")
                     _link("Ask it", f"/ask?folder={RELEASES}/{name}")
                     for ending, what in _KEPT.items():
                         if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():

@@ -13,6 +13,7 @@ from ..streams.files import rules_of
 from ..tables import Schema
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_options
+from .number_field import NumberField
 from .parts import (
     TYPED,
     Command,
@@ -45,6 +46,13 @@ _TICKS = 12  # proposed for a stream about which the schema file states nothing
 _UNPLANNED = "ParameterError: plan:"  # start of the error message for tables without a plan
 
 
+def _value(field: Any) -> Any:
+    """Return the value of a field of the form; None if it is for a number and has none."""
+    if isinstance(field, NumberField):
+        return None if field.error else field.number
+    return field.value
+
+
 class Form:
     """The form for a new stream: its fields, and the plan that follows from their values."""
 
@@ -65,15 +73,12 @@ class Form:
         ]
         with ui.card():
             head("Time and persons", 2)
-            ticks = ui.number(
-                "Number of ticks, at most", value=own.get("ticks"), min=1, precision=0
-            )
+            ticks = NumberField("Number of ticks, at most", own.get("ticks"), whole=True)
             most = own.get("reports")
-            reports = ui.number(
+            reports = NumberField(
                 "In how many ticks can one person have rows, at most?",
-                value=None if most == own.get("ticks") else most,
-                min=1,
-                precision=0,
+                None if most == own.get("ticks") else most,
+                whole=True,
             ).props('stack-label placeholder="in every tick"')
             ui.label(
                 "Left empty, in every tick: this is always true, and takes the most noise. Where "
@@ -81,11 +86,10 @@ class Form:
                 "is your own assurance, and nothing checks it"
                 + (", unless the stream leaves out the other rows." if person else ".")
             )
-            apart = ui.number(
+            apart = NumberField(
                 "How far these ticks are apart, at least (1: they may follow each other)",
-                value=own["apart"],
-                min=1,
-                precision=0,
+                own["apart"],
+                whole=True,
             )
             enforced = ui.checkbox(
                 "Leave out rows of a person in more ticks, or in nearer ones: a private registry "
@@ -212,7 +216,7 @@ class Form:
 
     def choices(self) -> dict[str, Any]:
         """Return {field: value}, with None for a number that is missing."""
-        given = {name: field.value for name, field in self.fields.items()}
+        given = {name: _value(field) for name, field in self.fields.items()}
         given["reports"] = given["reports"] or given["ticks"]  # always true
         numbers = ("reports", *_NUMBERS)
         given |= {name: int(given[name]) for name in numbers if given[name] is not None}
@@ -230,6 +234,9 @@ class Form:
         Raises:
             ParameterError: a number is missing.
         """
+        for field in self.fields.values():
+            if isinstance(field, NumberField):
+                _ = field.number  # raises ParameterError
         given = self.choices()
         for number, what in _NUMBERS.items():
             if given[number] is None:

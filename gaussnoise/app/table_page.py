@@ -16,8 +16,9 @@ from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
 from ..tables.schema.dates import is_dated
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, birth_dates, ends_in, join, kind_of, typed
+from .columns import HELP, KINDS, attribute_of, birth_dates, codes_in, ends_in, join, kind_of, typed
 from .jobs import Job
+from .number_field import NumberField
 from .parts import (
     AT_CHECK,
     answer,
@@ -27,6 +28,7 @@ from .parts import (
     handled,
     head,
     mine,
+    more,
     note,
     outcome,
     refusal,
@@ -138,7 +140,7 @@ def _file(state: State, schema: Schema | None) -> None:
             elif (said := _READ.search(job.said)) is not None:
                 ui.label(f"Read: {said[1]}.")
             _offer_columns(state, job)
-        mine("Reading proposes columns. What it proposes is as confidential as the file.")
+        mine("What is read off the file is as confidential as the file.")
 
 
 _READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
@@ -168,17 +170,15 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
     reasons = state.project.read().reasons() if schema.is_draft else {}
     with ui.card():
         head("Columns of the tables", 2)
-        words(
-            "Every category and every end of an interval must be *public knowledge*. Add those "
-            "that do not occur, remove those that no public source lists."
-        )
         if schema.is_draft:
             done = len(schema.names) - len(reasons)
-            mine(
-                f"Read off the data, so for you alone: {len(reasons)} of {len(schema.names)} "
-                "columns. Open each, mend it, and confirm that all of it is public knowledge; or "
-                "leave out those that no table needs."
-            )
+            if reasons:
+                with ui.element("div").classes("mine"):
+                    words(
+                        f"{len(reasons)} of {len(schema.names)} columns are read off the data. "
+                        "Open each: keep only *public knowledge*, add what does not occur in the "
+                        "file, or leave the column out."
+                    )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'
             )
@@ -216,12 +216,8 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
     with part:
         if reason:
             ui.label(f"Why: {in_words(reason)}")
-            mine(
-                "This is read off the file: a rare value here tells readers that a person has it. "
-                "Keep only what a questionnaire, a code book or a law lists; with a catch-all, "
-                "other values count there."
-            )
-        form = _form(attribute, ends_in(reason or ""))
+            mine("A rare value here would tell readers that a person has it.")
+        form = _form(attribute, ends_in(reason or ""), codes_in(reason or ""))
 
         def read() -> Attribute:
             return form(name, attribute)
@@ -249,13 +245,14 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 
 
 def _form(
-    attribute: Attribute | None, ends: str = ""
+    attribute: Attribute | None, ends: str = "", proposed: str = ""
 ) -> Callable[[str, Attribute | None], Attribute]:
     """Draw the fields that describe a column, which are checked while the user types.
 
     Args:
         attribute: the attribute at the beginning; None for a new column.
         ends: the lowest and highest value that are proposed for sums and means, as text, or "".
+        proposed: codes that are proposed for no answer, as text, or "".
 
     Returns:
         A function that returns the described attribute, from the column's name and the attribute
@@ -265,10 +262,19 @@ def _form(
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
     start_text = "" if attribute is None else typed(attribute)
     has_dates = attribute is not None and is_dated(attribute.edges)
+    with ui.row().classes("items-center") as of_ages:
+        ages = ui.input("Ages from", value="0, 18, 30, 45, 65, 80")
+        day = ui.input("on the day", placeholder="31.12.2025")
+
+        def by_age() -> None:
+            text.value = birth_dates(ages.value or "", day.value or "")
+
+        ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
+    of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
     text = ui.textarea("Values", value=start_text)
     text.classes("w-full").props(f"rows={_rows(start_text)}")
-    other = ui.input("Catch-all, if any", value=(attribute and attribute.other) or "")
-    other.props('hint="a category for empty fields and all values that are not listed"')
+    other = ui.input("Group for the rest (catch-all)")
+    other.value = (attribute and attribute.other) or ""
     codes = ", ".join(map(str, attribute.missing)) if attribute else ""
     missing = ui.input("Codes for no answer", value=codes)
     missing.props('hint="with commas: 999, refused"')
@@ -310,15 +316,12 @@ def _form(
         if found is not None:
             pairs.text = f"These differ in case or blanks only: {found[1]}."
 
-    with ui.row().classes("items-center") as of_ages:
-        ages = ui.input("Ages from", value="0, 18, 30, 45, 65, 80")
-        day = ui.input("on the day", placeholder="2025-12-31")
+    if proposed and proposed not in codes:
 
-        def by_age() -> None:
-            text.value = birth_dates(ages.value or "", day.value or "")
+        def no_answer() -> None:
+            missing.value = ", ".join(filter(None, [missing.value, proposed]))
 
-        ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
-    of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
+        ui.button(f"{proposed} means: no answer", on_click=handled(no_answer)).props("outline")
     if ends:
 
         def sum_up() -> None:
@@ -399,36 +402,28 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         if at == _PERSONS:
             scroll_here()
         head("Who is protected", 2)
-        words("The *person*: whose rows are they, and how many of each count?")
         person = ui.select(
             {"": "no column: every row is a person"} | {name: name for name in columns},
             value=named,
             label="Column that names the person",
         ).classes("w-full")
-        rows = ui.number(
-            "Rows of one person, at most",
-            value=stated.get("rows_per_person", 1),
-            min=1,
-            precision=0,
-        ).classes("w-full")
+        most_rows = stated.get("rows_per_person", 1)
+        rows = NumberField("Rows of one person, at most", most_rows, whole=True)
+        rows.classes("w-full")
         rows.props('hint="Check the rows, below, says how many others would be left out"')
-        words("What is hidden of a person (the *neighbours* of a data set)?")
-        relation = ui.radio(
-            {
-                "add-remove": "whether the person is in the data at all: the usual choice",
-                "replace": "only what the person answered; how many there are is published exactly",
-            },
-            value=stated.get("neighbors", "add-remove"),
-        )
+        hides = stated.get("neighbors", "add-remove")
+        with more("What is hidden of a person").set_value(hides != "add-remove"):
+            relation = ui.radio(_HIDDEN, value=hides)
         meaning = ui.label().props('role="status"')
 
         def look() -> None:
-            own, most = person.value or "", int(rows.value or 1)
+            own, most = person.value or "", int(rows.number or 1)
             meaning.text = consequence(own, most)
             button.text = f"Keep: {_person_text(own, most)}"
 
         def keep() -> None:
-            if rows.value is None:
+            most = int(rows.number or 0)
+            if not most:
                 raise SchemaError(
                     "Rows of one person, at most: expected a whole number, 1 or more."
                 )
@@ -438,17 +433,23 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             state.project.state(
                 neighbors=None if relation.value == "add-remove" else relation.value,
                 person=person.value or None,
-                rows_per_person=int(rows.value) if rows.value != 1 or person.value else None,
+                rows_per_person=most if most != 1 or person.value else None,
             )
             if person.value in schema.names:
                 go("/")
             else:
-                note(f"Kept: {_person_text(person.value or '', int(rows.value))}.")
+                note(f"Kept: {_person_text(person.value or '', most)}.")
 
         button = ui.button(on_click=handled(keep))
         for field in (person, rows):
-            field.on_value_change(look)
+            field.on_value_change(handled(look))
         look()
+
+
+_HIDDEN = {
+    "add-remove": "whether the person is in the data at all: the usual choice",
+    "replace": "only what the person answered; how many there are is published exactly",
+}
 
 
 def _person_text(person: str, most: int) -> str:
@@ -489,8 +490,7 @@ def _check(state: State, at: int | None) -> None:
         if at == _RESULT and not state.jobs.is_busy:
             scroll_here()
         head("Would all rows count?", 2)
-        mine("The answer has exact counts of your data, and values of it: for you alone.")
-
+        mine("The answer is for you alone: it has exact counts and values.")
         check_rows(state, f"/?at={_RESULT}")
         job = state.jobs.last
         if job is not None and job.words[0] == "check" and job.status is not None:

@@ -142,7 +142,7 @@ class CheckResult:
             lines += ["counted as the nearer end of their interval:", *_listed(self.clipped)]
         if self.caught:
             lines += [
-                "counted in a catch-all, although the schema does not name them:",
+                "counted in the catch-all, since the schema does not name them:",
                 *_listed(self.caught, self.rows),
             ]
         return on_screen("\n".join(lines))

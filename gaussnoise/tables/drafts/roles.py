@@ -7,8 +7,8 @@ from .seen import MOST_CATEGORIES, Seen
 
 _PERSONS = set(
     "person patient subject participant respondent customer client user member student pupil "
-    "employee worker household family individual citizen passenger voter account uid uuid guid "
-    "pid ssn hh persona personne paciente kunde".split()
+    "employee worker resident inhabitant tenant taxpayer household family individual citizen "
+    "passenger voter account uid uuid guid pid ssn hh persona personne paciente kunde".split()
 )
 _KEYS = {"id", "ids", "key", "no", "nr", "num", "number", "code", "nummer"}
 _WEIGHTS = set(

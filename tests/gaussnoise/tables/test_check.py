@@ -272,7 +272,7 @@ def test_values_that_count_in_a_catch_all_are_listed_unless_they_are_its_label(
     assert found.as_dict()["caught"][0]["examples"] == ("'clerk'", "'cook'")
     lines = str(found).splitlines()
     assert "all rows fit the schema, with its catch-alls" in lines
-    listed = lines[lines.index("counted in a catch-all, although the schema does not name them:") :]
+    listed = lines[lines.index("counted in the catch-all, since the schema does not name them:") :]
     assert [line.split() for line in listed[1:2]] == [
         ["job", "not", "a", "category", "3", "42.9", "%", "'clerk',", "'cook'"]
     ]
