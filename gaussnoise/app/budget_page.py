@@ -12,6 +12,7 @@ from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
 from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
+from ..tables.planning.expected import ExpectedCells, expected_cells, small_text
 from ..tables.planning.facts import (
     CLOSED,
     Facts,
@@ -26,7 +27,7 @@ from ..tables.release.report.charts import Row, interval_chart
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
-from .parts import frame, go, handled, head, output, refusal, words
+from .parts import TYPED, frame, go, handled, head, output, refusal, words
 from .project import LEDGER
 from .state import State
 
@@ -37,10 +38,15 @@ _ENDS = (
     "In twice as many rows it is half of that. It is proportional to the distance of the ends: "
     "choose them no further apart than most values need; values beyond count as the nearer end."
 )
+_UNKNOWN = (
+    "Say above about how many rows will be counted: then tables whose cells are smaller than their "
+    "noise are marked here."
+)
 _MOST_MEANS = 12  # largest number of means that are described
 _OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
 _CENSUS = 2.56  # ρ of the redistricting tables of persons, 2020 Census of the United States
 _SHOWN = 8  # largest number of counts in the picture
+_ROWS = 10_000  # in the picture, and for means, unless the owner says about how many there are
 
 
 async def budget_page(state: State) -> None:
@@ -102,7 +108,16 @@ class _Panel:
                 self.best = ui.html("", sanitize=False)
         with ui.card():
             head("Such a table looks like this", 2)
-            self.total = ui.number("Rows in the file, about", value=10_000, min=1, precision=0)
+            self.total = ui.number(
+                "About how many rows will be counted",
+                value=load_plan(state.project.schema).get("expected_rows"),
+                min=1,
+                precision=0,
+            ).classes("w-full")
+            self.total.props(
+                f'{TYPED} hint="public knowledge, or your own guess: it is not read off the file, '
+                f'and not published; if empty, {_ROWS:,} are shown here"'
+            )
             self.picture = ui.html("", sanitize=False)
             self.means = ui.column().props('role="status"')
         with ui.card():
@@ -115,14 +130,16 @@ class _Panel:
                 {"name": "name", "label": "Table", "field": "name", "align": "left"},
                 {"name": "answers", "label": "Numbers", "field": "answers"},
                 {"name": "half", "label": "95 % ±", "field": "half"},
+                {"name": "mean", "label": "Mean count of a cell", "field": "mean"},
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
             self.table.classes("w-full").props("wrap-cells")
+            self.small = ui.label().props('role="status"')
             self.least_error = ui.label().props('role="status"')
         self.show(planned)
         self.slider.on_value_change(handled(self.moved))
         self.number.on("change", handled(self.typed))
-        self.total.on_value_change(handled(lambda: self.draw(self.plan)))
+        self.total.on_value_change(handled(self.guessed))
 
     async def moved(self) -> None:
         """Show the plan with the slider's budget, unless the slider was moved again meanwhile."""
@@ -160,15 +177,31 @@ class _Panel:
         self.state.project.state(rho=None, epsilon=None, delta=None)
         go("/budget")
 
+    def guessed(self) -> None:
+        """Write about how many rows are expected into the schema file, and show what follows."""
+        self.state.project.state(expected_rows=self._expected())
+        self.show(self.plan)
+
+    def _expected(self) -> int | None:
+        return None if self.total.value is None else int(self.total.value)
+
     def show(self, planned: Plan) -> None:
         """Show a plan: the accuracy of tables, the risk for one person, and an example figure."""
-        facts, z = facts_of(planned), quantile(LEVEL)
-        rows = zip(planned.entries, planned.queries, planned.deviations, strict=True)
+        facts, z, rows = facts_of(planned), quantile(LEVEL), self._expected()
+        expected = [] if rows is None else expected_cells(planned, rows)
+        means = {table.name: mean_text(table) for table in expected}
+        shown = zip(planned.entries, planned.queries, planned.deviations, strict=True)
         self.table.rows = [
-            {"name": name, "answers": int(answers), "half": f"{z * deviation:.3g}"}
-            for name, answers, deviation in rows
+            {
+                "name": name,
+                "answers": int(answers),
+                "half": f"{z * deviation:.3g}",
+                "mean": means.get(name, ""),
+            }
+            for name, answers, deviation in shown
         ]
         self.table.update()
+        self.small.text = small_text(expected) or _UNKNOWN * (rows is None)
         self.person.text = _risk(planned, facts)
         self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)
@@ -178,12 +211,18 @@ class _Panel:
 
     def draw(self, planned: Plan) -> None:
         """Draw made-up counts with the plan's intervals, and list the accuracy of its means."""
-        total = float(self.total.value or 1)
+        total = float(self.total.value or _ROWS)
         self.picture.content = made_up(planned, total)
         self.means.clear()
         with self.means:
             for line in means_of(planned, total):
                 ui.label(line)
+
+
+def mean_text(table: ExpectedCells) -> str:
+    """Return the mean count of a table's cells as text, marked if it is smaller than its noise."""
+    small = f", less than ± {table.half_width:.3g}" * table.is_small
+    return f"{float(f'{table.mean:.3g}'):,.15g}{small}"
 
 
 def _slider_position(rho: float) -> float:

@@ -162,10 +162,11 @@ def _elsewhere(state: State, schema: Schema | None) -> None:
     with ui.card(), ui.expansion("The same columns as before", value=schema is None) as part:
         part.classes("w-full")
         words(
-            "Take them from a schema file, or from a published folder. What was confirmed there as "
-            "*public knowledge* is confirmed here; the rest stays marked, or is not taken where "
-            "there are columns already. Columns of the same name are replaced, all others stay. "
-            "Tables, budget and ledger are not taken."
+            "Take them from another schema file, or from a published folder. What was confirmed "
+            "there as *public knowledge* is confirmed here. Columns of the same name are replaced, "
+            "and all others stay. Columns that are not confirmed there stay marked; they are taken "
+            "only if there are no columns here yet. Nothing but columns is taken: no tables, no "
+            "budget."
         )
         chosen = ui.select(names, label="Schema file or published folder").classes("w-full")
 
@@ -310,7 +311,7 @@ def _form(
     missing = ui.input("Codes for no answer", value=codes)
     missing.props('hint="with commas: 999, refused"')
     measured = ui.input("Unit of the number", value=(attribute and attribute.measured_in) or "")
-    measured.props('hint="for readers of its means and sums: EUR, days; without it, they see none"')
+    measured.props('hint="for readers of its means and sums, like EUR or days"')
     is_stated = bool(measured.value)
     measured.bind_visibility_from(
         kind, "value", lambda now: now in NUMBERS and (is_stated or now in ("clip", "unit"))
