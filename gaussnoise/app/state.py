@@ -88,7 +88,7 @@ class State:
 
 
 def _counted(schema: Path) -> _Counted:
-    free = *BUDGET, "expected_rows"  # what counts is independent of these
+    free = *BUDGET, "expected_rows"  # they do not change which rows count
     stated = {name: value for name, value in load_plan(schema).items() if name not in free}
     marks = tuple((str(file), *_mark(file)) for file in stated.get("table", []))
     own, entries = Schema.load(schema), [one.entry for one in load_workload(schema)]

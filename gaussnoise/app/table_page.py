@@ -321,8 +321,8 @@ def _form(
 
     def read(name: str, like: Attribute | None) -> Attribute:
         unit = (measured.value or "") if measured.visible else ""
-        texts = (field.value or "" for field in (text, other, missing))
-        return attribute_of(name, kind.value, *texts, like, unit)
+        values, others, codes = (field.value or "" for field in (text, other, missing))
+        return attribute_of(name, kind.value, values, others, codes, like, unit)
 
     def problem(_: object) -> str | None:
         try:
