@@ -70,14 +70,14 @@ class Project:
     def _listed(self, is_wanted: Callable[[str], bool]) -> list[str]:
         """Return the paths, relative to the folder, of files whose names are wanted.
 
-        Of a published folder, that is one with a record, only the record can be among them.
+        Folders in a published folder, which is one with a record, are left out.
         """
         found = []
         for place, folders, files in os.walk(self.folder):
             own = Path(place)
-            records = [x for x in RECORDS if x in files and own != self.folder]
-            folders[:] = [x for x in sorted(folders) if x[0] != "." and not records]
-            for name in records or sorted(files):
+            published = own != self.folder and any(record in files for record in RECORDS)
+            folders[:] = [x for x in sorted(folders) if x[0] != "." and not published]
+            for name in sorted(files):
                 path = own / name
                 if name[0] != "." and is_wanted(name) and self._is_inside(path):
                     found.append(path.relative_to(self.folder).as_posix())

@@ -61,12 +61,12 @@ def expected_cells(plan: "Plan", rows: float) -> list[ExpectedCells]:
         plan.entries, plan.domain.terms, plan.deviations.tolist(), strict=True
     ):
         own = [plan.schema.attributes[i] for i, _ in term]
-        grouping = [attribute for attribute in own if not attribute.is_summed]
-        cells = math.prod(attribute.size for attribute in grouping)
-        if not (len(grouping) == len(own) and all(base.is_identity for _, base in term)):
+        groups = [attribute for attribute in own if not attribute.is_summed]
+        cells = math.prod(attribute.size for attribute in groups)
+        if not all(base.is_identity for _, base in term):
             if cells > _MOST_CELLS:
                 continue
-            counts = plan.answer_deviations({a.name: "identity" for a in grouping})
+            counts = plan.answer_deviations({a.name: "identity" for a in groups})
             deviation = float(np.sqrt(np.square(counts).mean()))
         found.append(ExpectedCells(name, cells, rows / cells, quantile(_LEVEL) * deviation))
     return found

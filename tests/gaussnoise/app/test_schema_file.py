@@ -138,6 +138,8 @@ def test_a_new_draft_takes_what_was_confirmed_elsewhere(drafted):
     assert schema.impossible == gn.Schema.loads(before.text).impossible
     assert "rho = 0.1" in taken.text
     assert "rho = 9" not in taken.text
+    mine = own.with_attribute(age)  # confirmed here, and left out there
+    assert "age" in gn.Schema.loads(mine.taking(SchemaFile.of(before.text)).text).names
 
 
 def test_comments_of_a_confirmed_file_are_no_marks(drafted):
@@ -161,7 +163,8 @@ def test_a_file_without_columns_takes_them_as_they_are(drafted, is_draft):
     assert (schema.file.delimiter, "rho = 0.1" in taken.text) == (";", True)
     stated = SchemaFile.of("[file]\ndecimal = ','\n").taking(before)
     assert gn.Schema.loads(stated.text).file == gn.Dialect(decimal=",")
-    assert SchemaFile().taking(before).text == before.spaced().text
+    asked = before.stating("plan", ["[plan]\nrho = 9\n"])
+    assert SchemaFile().taking(asked).text == before.spaced().text
 
 
 def test_columns_that_are_confirmed_are_replaced_by_no_others(drafted):
