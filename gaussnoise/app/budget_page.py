@@ -12,6 +12,7 @@ from ..errors import GaussNoiseError
 from ..numerics.intervals import quantile
 from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
+from ..tables.planning.expected import ExpectedCells, expected_cells, small_text
 from ..tables.planning.facts import (
     CLOSED,
     Facts,
@@ -27,7 +28,7 @@ from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
 from .number_field import NumberField
-from .parts import frame, go, handled, head, more, output, refusal, words
+from .parts import TYPED, frame, go, handled, head, more, output, refusal, words
 from .project import LEDGER
 from .state import State
 
@@ -38,10 +39,15 @@ _ENDS = (
     "In twice as many rows it is half of that. It is proportional to the distance of the ends: "
     "choose them no further apart than most values need; values beyond count as the nearer end."
 )
+_UNKNOWN = (
+    "Say above about how many rows will be counted: then tables whose cells are smaller than their "
+    "noise are marked here."
+)
 _MOST_MEANS = 12  # largest number of means that are described
 _OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
 _CENSUS = 2.56  # ρ of the redistricting tables of persons, 2020 Census of the United States
 _SHOWN = 8  # largest number of counts in the picture
+_ROWS = 10_000  # in the picture, and for means, unless the owner says about how many there are
 
 
 async def budget_page(state: State) -> None:
@@ -101,7 +107,12 @@ class _Panel:
                 self.best = ui.html("", sanitize=False)
         with ui.card():
             head("A table of this accuracy, with made-up counts", 2)
-            self.total = NumberField("Rows in the file, about", 10_000, whole=True)
+            expected = load_plan(state.project.schema).get("expected_rows")
+            self.total = NumberField("About how many rows will be counted", expected, whole=True)
+            self.total.classes("w-full").props(
+                f'{TYPED} hint="your guess or public knowledge, not read off the file; if empty, '
+                f'{_ROWS:,} are shown here"'
+            )
             self.picture = ui.html("", sanitize=False)
             self.means = ui.column().props('role="status"')
         with ui.card():
@@ -114,14 +125,16 @@ class _Panel:
                 {"name": "name", "label": "Table", "field": "name", "align": "left"},
                 {"name": "answers", "label": "Released numbers", "field": "answers"},
                 {"name": "half", "label": "95 % ±", "field": "half"},
+                {"name": "mean", "label": "Mean count of a cell", "field": "mean"},
             ]
             self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
             self.table.classes("w-full").props("wrap-cells")
+            self.small = ui.label().props('role="status"')
             self.least_error = ui.label().props('role="status"')
         self.show(planned)
         self.slider.on_value_change(handled(self.moved))
         self.number.on("change", handled(self.typed))
-        self.total.on_value_change(handled(lambda: self.draw(self.plan)))
+        self.total.on_value_change(handled(self.guessed))
 
     async def moved(self) -> None:
         """Show the plan with the slider's budget, unless the slider was moved again meanwhile."""
@@ -140,7 +153,7 @@ class _Panel:
 
     def _typed_position(self) -> float:
         """Return the slider's position for the budget in the field beside the slider."""
-        return _slider_position(0.0 if self.number.error else self.number.number or 0.0)
+        return _slider_position(self.number.valid or 0.0)
 
     async def at(self, rho: float) -> None:
         """Compute the plan with the budget ``rho``, and show it."""
@@ -161,15 +174,29 @@ class _Panel:
         self.state.project.state(rho=None, epsilon=None, delta=None)
         go("/budget")
 
+    def guessed(self) -> None:
+        """Write about how many rows are expected into the schema file, and show what follows."""
+        number = self.total.number
+        self.state.project.state(expected_rows=None if number is None else int(number))
+        self.show(self.plan)
+
     def show(self, planned: Plan) -> None:
         """Show a plan: the accuracy of tables, the risk for one person, and an example figure."""
-        facts, z = facts_of(planned), quantile(LEVEL)
-        rows = zip(planned.entries, planned.queries, planned.deviations, strict=True)
+        facts, z, rows = facts_of(planned), quantile(LEVEL), self.total.valid
+        expected = [] if rows is None else expected_cells(planned, int(rows))
+        means = {table.name: mean_text(table) for table in expected}
+        shown = zip(planned.entries, planned.queries, planned.deviations, strict=True)
         self.table.rows = [
-            {"name": name, "answers": int(answers), "half": f"{z * deviation:.3g}"}
-            for name, answers, deviation in rows
+            {
+                "name": name,
+                "answers": int(answers),
+                "half": f"{z * deviation:.3g}",
+                "mean": means.get(name, ""),
+            }
+            for name, answers, deviation in shown
         ]
         self.table.update()
+        self.small.text = small_text(expected) or _UNKNOWN * (rows is None)
         self.person.text = _risk(planned, facts)
         self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)
@@ -179,7 +206,7 @@ class _Panel:
 
     def draw(self, planned: Plan) -> None:
         """Draw made-up counts with the plan's intervals, and list the accuracy of its means."""
-        total = self.total.number or 1.0
+        total = self.total.valid or _ROWS
         self.picture.content = made_up(planned, total)
         self.means.clear()
         with self.means:
@@ -189,6 +216,12 @@ class _Panel:
             if lines:
                 with more("More accurate means"):
                     ui.label(_ENDS)
+
+
+def mean_text(table: ExpectedCells) -> str:
+    """Return the mean count of a table's cells as text, marked if it is smaller than its noise."""
+    small = f", less than ± {table.half_width:.3g}" * table.is_small
+    return f"{float(f'{table.mean:.3g}'):,.15g}{small}"
 
 
 def _slider_position(rho: float) -> float:

@@ -18,6 +18,7 @@ KINDS = {
     "clip": "a number, for sums and means",
     "unit": "the same, without an upper end",
 }
+NUMBERS = "integers", "edges", "clip", "unit"  # kinds that may have a unit of measurement
 HELP = {
     "texts": "one category a line; F = f, Female counts f and Female as F",
     "integers": "one number a line",
@@ -141,6 +142,7 @@ def attribute_of(
     other: str = "",
     missing: str = "",
     like: Attribute | None = None,
+    measured_in: str = "",
 ) -> Attribute:
     """Return the attribute that a user describes in the form's fields.
 
@@ -150,7 +152,9 @@ def attribute_of(
         text: see :data:`HELP`.
         other: the label of the category for all other values; empty for none.
         missing: codes for missing values, separated by commas.
-        like: the attribute before the change; its questions and groups stay if its kind does.
+        like: the attribute before the change; its title stays, and its questions and groups if its
+            kind does.
+        measured_in: the unit of a number, like EUR; empty for none.
 
     Raises:
         SchemaError: the text describes no attribute of this kind.
@@ -163,6 +167,8 @@ def attribute_of(
     given = {
         "other": other.strip() or None,
         "missing": [_code(code) for code in re.split(r"\s*,\s*", missing.strip()) if code],
+        "title": None if like is None else like.title,
+        "measured_in": measured_in.strip() or None,
         **kept,
     }
     if kind == "texts":

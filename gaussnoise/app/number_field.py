@@ -64,6 +64,11 @@ class NumberField(ui.input):
         text = (self.value or "").strip()
         return number_of(text, whole=self._whole) if text else None
 
+    @property
+    def valid(self) -> float | None:
+        """The typed number; None if the field is empty or wrong."""
+        return None if self._problem() else self.number
+
     def show(self, number: float | None) -> None:
         """Show a number in the field."""
         self.value = _shown(number)

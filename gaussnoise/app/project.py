@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from ..errors import OutputError, ParameterError, SchemaError
+from ..files.disk import MALFORMED, read_json
 from ..privacy.ledger import Ledger
 from ..tables.schema.planned import load_options, load_plan
 from ..tables.schema.schema import Schema, stated_toml
@@ -19,6 +20,7 @@ from .schema_file import SchemaFile
 
 SCHEMA, LEDGER, RELEASES, SCRIPTS = "schema.toml", "project.ledger", "releases", "scripts"
 STREAMS = "streams"
+RECORDS = ("release.json", "stream.json")
 TABLES = (".csv", ".tsv", ".gz", ".xz", ".zst", ".zip", ".parquet", ".xlsx", ".sav", ".dta")
 TABLES = (*TABLES, ".sas7bdat")
 _MOST_FILES = 500  # largest number of files to choose from
@@ -56,15 +58,28 @@ class Project:
 
     def tables(self) -> list[str]:
         """Return the paths, relative to the folder, of files that may hold rows of data."""
+        own = self._listed(lambda name: Path(name).suffix.lower() in TABLES)
+        return [x for x in own if Path(x).parts[0] not in (RELEASES, STREAMS, SCRIPTS)]
+
+    def other_schemas(self) -> list[str]:
+        """Return the paths of other schema files and of published folders below the folder."""
+        files = self._listed(lambda name: name in RECORDS or name.endswith(".toml"))
+        found = (Path(x).parent.as_posix() if Path(x).name in RECORDS else x for x in files)
+        return [x for x in found if x not in (".", SCHEMA)]
+
+    def _listed(self, is_wanted: Callable[[str], bool]) -> list[str]:
+        """Return the paths, relative to the folder, of files whose names are wanted.
+
+        Folders in a published folder, which is one with a record, are left out.
+        """
         found = []
         for place, folders, files in os.walk(self.folder):
             own = Path(place)
-            top = own == self.folder
-            written = (RELEASES, STREAMS, SCRIPTS) if top else ()
-            folders[:] = [x for x in sorted(folders) if x[0] != "." and x not in written]
+            published = own != self.folder and any(record in files for record in RECORDS)
+            folders[:] = [x for x in sorted(folders) if x[0] != "." and not published]
             for name in sorted(files):
                 path = own / name
-                if name[0] != "." and path.suffix.lower() in TABLES and self._is_inside(path):
+                if name[0] != "." and is_wanted(name) and self._is_inside(path):
                     found.append(path.relative_to(self.folder).as_posix())
             if len(found) >= _MOST_FILES:
                 break
@@ -110,6 +125,37 @@ class Project:
                 except SchemaError as error:
                     raise SchemaError(str(error).replace(str(scratch), SCHEMA)) from None
                 os.replace(scratch, self.schema)
+
+    def take_columns(self, name: str) -> None:
+        """Take the columns of ``name``, another schema file or a published folder.
+
+        See :meth:`SchemaFile.taking`.
+
+        Raises:
+            GaussNoiseError: it has no columns, or they do not fit what the schema file asks for.
+        """
+        other = self._columns_of(name)
+        self.change(lambda file: file.taking(other))
+
+    def _columns_of(self, name: str) -> SchemaFile:
+        """Return the schema file ``name``, or the schema in the record of the folder ``name``."""
+        path = self.inside(name)
+        records = [path / record for record in RECORDS if (path / record).is_file()]
+        try:
+            text = (
+                read_json(records[0])["plan"]["schema"]
+                if records
+                else path.read_text(encoding="utf-8")
+            )
+            Schema.loads(text)
+        except SchemaError as error:
+            raise SchemaError(f"{name}: {error}") from None
+        except (OSError, *MALFORMED) as error:
+            raise OutputError(
+                f"app: {name}: expected a schema file, or a published release or stream "
+                f"({type(error).__name__})"
+            ) from None
+        return SchemaFile.of(text)
 
     def replace_schema(self, draft: Path, table: str) -> None:
         """Replace the schema file by the file ``draft``, which was made from the rows of ``table``.

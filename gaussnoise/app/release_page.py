@@ -98,6 +98,13 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")
+        if names := without_unit(planned):
+            ui.label(
+                f"For readers, means and sums of {' and '.join(names)} have no unit such as EUR, "
+                "since none is stated."
+            )
+            place = planned.schema.names.index(names[0])
+            ui.link("State it on the page Table", f"/?at={place}")
     accepted = _check(state)
     if accepted is not None:
         _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
@@ -108,6 +115,22 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         elif job.warned:
             mine(in_page(job.warned))
         ui.label("The page Ledger shows the charges.")
+
+
+def without_unit(planned: Plan) -> list[str]:
+    """Return the names of the summed numbers of a plan for which no unit of measurement is stated.
+
+    Records of persons that count rows need none.
+    """
+    used = {name for marginal in planned.marginals for name in marginal}
+    return [
+        a.name
+        for a in planned.schema.attributes
+        if a.name in used
+        and a.is_summed
+        and a.measured_in is None
+        and planned.per_person.get(a.name) != "count"
+    ]
 
 
 def _form(

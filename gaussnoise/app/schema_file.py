@@ -14,6 +14,7 @@ _HEADER = re.compile(
     r"\[\[(workload|impossible)\]\]|\[(attributes\.|file\]|about\]|plan\]|release\]|stream\])"
 )
 _LEFT_OUT = re.compile(r"# left out: column ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"): (.*)")
+_OF_COLUMNS = ("attributes", "impossible")
 _INSTEAD = "; if it is something else:"
 _WARNING = "# DRAFT, read off the data"
 _DRAFT = re.compile(r"^draft\s*=\s*true[^\n]*\n\n?", re.MULTILINE)
@@ -151,6 +152,29 @@ class SchemaFile:
         parts = [decided.get(part.name, part) if part.name else part for part in self.parts]
         stated = [p for p in before.parts if p.table not in ("", "attributes", "file")]
         return SchemaFile((*parts, *stated)).spaced()
+
+    def taking(self, other: "SchemaFile") -> "SchemaFile":
+        """Return the file with the columns and impossible combinations of the file ``other``.
+
+        A file without columns becomes ``other``, with its marks, as far as columns go. Else the
+        confirmed columns take the place of those of the same name or become the last, and columns
+        that are left out there are left out if they are not confirmed here.
+        """
+        if not any(part.table == "attributes" for part in self.parts):
+            kept = [part for part in self.parts if part.table not in ("", *_OF_COLUMNS)]
+            wanted = {"", *_OF_COLUMNS, "file"} - {part.table for part in kept}
+            return SchemaFile((*(p for p in other.parts if p.table in wanted), *kept)).spaced()
+        file, theirs, mine = self, Schema.loads(other.text), Schema.loads(self.text)
+        marked = other.reasons() if theirs.is_draft else {}
+        for attribute in theirs.attributes:
+            if attribute.name not in marked:
+                file = file.with_attribute(attribute)
+        unconfirmed = file.reasons() if mine.is_draft else {}
+        for attribute in mine.attributes:
+            if (reason := other.left_out().get(attribute.name)) and attribute.name in unconfirmed:
+                file = file.without(attribute, reason)
+        rules = [part.text for part in other.parts if part.table == "impossible"]
+        return file.stating("impossible", rules) if rules else file
 
     def no_draft(self) -> "SchemaFile":
         """Return the file without the line ``draft = true``, which forbids releases.

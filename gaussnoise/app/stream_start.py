@@ -49,7 +49,7 @@ _UNPLANNED = "ParameterError: plan:"  # start of the error message for tables wi
 def _value(field: Any) -> Any:
     """Return the value of a field of the form; None if it is for a number and has none."""
     if isinstance(field, NumberField):
-        return None if field.error else field.number
+        return field.valid
     return field.value
 
 

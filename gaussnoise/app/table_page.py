@@ -16,7 +16,18 @@ from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
 from ..tables.schema.dates import is_dated
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, birth_dates, codes_in, ends_in, join, kind_of, typed
+from .columns import (
+    HELP,
+    KINDS,
+    NUMBERS,
+    attribute_of,
+    birth_dates,
+    codes_in,
+    ends_in,
+    join,
+    kind_of,
+    typed,
+)
 from .jobs import Job
 from .number_field import NumberField
 from .parts import (
@@ -56,6 +67,7 @@ def table_page(state: State, at: int | None = None) -> None:
             refusal(f"{error}\nMend the file schema.toml in an editor, then reload this page.")
             return
         _file(state, schema)
+        _elsewhere(state, schema)
         if schema is None:
             words(
                 "Or begin without a file: add the columns one by one. A plan needs no data at all."
@@ -116,9 +128,11 @@ def _file(state: State, schema: Schema | None) -> None:
         with ui.row():
             again = "Read the file again: confirmed columns stay" if schema else "Read the file"
             ui.button(again, on_click=handled(draft))
-            if schema is not None and file.value is not None:
+            if schema is not None:
 
                 async def take() -> None:
+                    if not file.value:
+                        raise SchemaError("Choose a file first.")
                     path = project.inside(file.value)
                     given = {name: mark.value or "" for name, mark in marks.items()}
                     changed = {x: said for x, said in given.items() if said != own.get(x, "")}
@@ -141,6 +155,28 @@ def _file(state: State, schema: Schema | None) -> None:
                 ui.label(f"Read: {said[1]}.")
             _offer_columns(state, job)
         mine("What is read off the file is as confidential as the file.")
+
+
+def _elsewhere(state: State, schema: Schema | None) -> None:
+    """Draw the choice of another folder whose columns are taken, if there is any below."""
+    names = state.project.other_schemas()
+    if not names:
+        return
+    with ui.card(), ui.expansion("The same columns as before", value=schema is None) as part:
+        part.classes("w-full")
+        words(
+            "Take the columns of another schema file, or of a published folder, in place of those "
+            "with the same names. What is confirmed there as *public knowledge* is confirmed here."
+        )
+        chosen = ui.select(names, label="Schema file or published folder").classes("w-full")
+
+        def take() -> None:
+            if not chosen.value:
+                raise SchemaError("Choose a schema file or a published folder first.")
+            state.project.take_columns(chosen.value)
+            go("/")
+
+        ui.button("Take these columns", on_click=handled(take)).props("outline")
 
 
 _READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
@@ -278,13 +314,19 @@ def _form(
     codes = ", ".join(map(str, attribute.missing)) if attribute else ""
     missing = ui.input("Codes for no answer", value=codes)
     missing.props('hint="with commas: 999, refused"')
-    for field in (other, missing):
+    measured = ui.input("Unit of the number", value=(attribute and attribute.measured_in) or "")
+    measured.props('hint="for readers of its means and sums, like EUR or days"')
+    is_stated = bool(measured.value)
+    measured.bind_visibility_from(
+        kind, "value", lambda now: now in NUMBERS and (is_stated or now in ("clip", "unit"))
+    )
+    for field in (other, missing, measured):
         field.classes("w-full")
 
     def read(name: str, like: Attribute | None) -> Attribute:
-        return attribute_of(
-            name, kind.value, text.value or "", other.value or "", missing.value or "", like
-        )
+        unit = (measured.value or "") if measured.visible else ""
+        values, others, codes = (field.value or "" for field in (text, other, missing))
+        return attribute_of(name, kind.value, values, others, codes, like, unit)
 
     def problem(_: object) -> str | None:
         try:
@@ -331,7 +373,7 @@ def _form(
         ui.button(said, on_click=handled(sum_up)).props("outline")
     text.props["hint"] = HELP[start]
     text.validation = problem
-    for field in (kind, other, missing):
+    for field in (kind, other, missing, measured):
         field.on_value_change(look)
     for field in (kind, text):
         field.on_value_change(show_near)

@@ -122,7 +122,8 @@ def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = 
             since it might have protected more.
     """
     stated = load_plan(options.schema)
-    stated.pop("table", None)
+    for name in ("table", "expected_rows"):  # they do not change the plan
+        stated.pop(name, None)
     for name in stated:
         if not hasattr(options, name):
             raise ParameterError(

@@ -20,6 +20,7 @@ from ..privacy.per_record import holds
 from ..streams import SeriesTable, Stream, StreamPlan, TrendTable
 from ..streams.text import YEARS, facts_of_stream
 from ..tables import Budgets, ComparisonTable, Plan, Schema
+from ..tables.planning.expected import expected_cells
 from ..tables.planning.facts import facts_of
 from ..tables.release.changes import ShownChanges, changes_record
 from ..tables.release.difference import Changes
@@ -48,7 +49,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plan_document(plan: Plan) -> Document:
+def plan_document(plan: Plan, expected_rows: int | None = None) -> Document:
     """Return ``gaussnoise plan --json``: the request, its accuracy, its cost and its proof."""
     facts, z = facts_of(plan), quantile(LEVEL)
     entries = zip(
@@ -83,6 +84,7 @@ def plan_document(plan: Plan) -> Document:
             }
             for name, term, answers, deviation, independent in entries
         ],
+        **({} if expected_rows is None else _expected(plan, expected_rows)),
         "target_ratio": None if plan.targets is None else plan.target_ratio,
         "optimality": _optimality(plan),
         "verdict": facts.verdict,
@@ -93,6 +95,21 @@ def plan_document(plan: Plan) -> Document:
         },
         "request_sha256": plan.request_sha256,
     }
+
+
+def _expected(plan: Plan, rows: int) -> Document:
+    """Return the cells of each table if about ``rows`` rows are counted, as JSON has them."""
+    tables = [
+        {
+            "name": table.name,
+            "cells": table.cells,
+            "mean_count": table.mean,
+            "half_width": table.half_width,
+            "smaller_than_noise": table.is_small,
+        }
+        for table in expected_cells(plan, rows)
+    ]
+    return {"expected_rows": rows, "expected_tables": tables}
 
 
 def _optimality(plan: Plan) -> Document:

@@ -129,6 +129,14 @@ Rows = Annotated[int, typer.Option("--rows-per-person", help=_MOST_ROWS)]
 StatedRows = Annotated[
     int | None, typer.Option("--rows-per-person", help=_MOST_ROWS, show_default="1")
 ]
+ExpectedRows = Annotated[
+    int | None,
+    typer.Option(
+        "--expected-rows",
+        help="About how many rows will be counted, as is known or guessed without the data: marks "
+        "tables whose mean cell is smaller than its noise.",
+    ),
+]
 Person = Annotated[
     str | None,
     typer.Option(

@@ -6,12 +6,15 @@ from typing import Annotated
 import typer
 
 from ..errors import ParameterError
+from ..tables.planning.expected import expected_cells, expected_text
+from ..tables.schema.planned import load_plan
 from .asked import Options, asked_for, budgets_of, planned, with_options
 from .console import say, show
 from .documents import bound_document, budgets_document, plan_document
 from .options import (
     Delta,
     Epsilon,
+    ExpectedRows,
     Json,
     Marginals,
     PerRecordOption,
@@ -35,6 +38,7 @@ def show_plan(
     report: Annotated[
         Path | None, typer.Option("--report", help="New HTML file: the plan as a page.")
     ] = None,
+    expected_rows: ExpectedRows = None,
     as_json: Json = False,
 ) -> None:
     """Say what a release would look like, without data.
@@ -46,8 +50,9 @@ def show_plan(
     if all(given is None for given in budgets):
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
-        for name in ("weight", "public", "title", "source"):
-            if getattr(options, name) is not None:
+        more = {**vars(options), "expected-rows": expected_rows}
+        for name in ("weight", "public", "title", "source", "expected-rows"):
+            if more[name] is not None:
                 raise ParameterError(f"plan: --{name} needs a budget or a target; hint: --rho 0.1")
         choices = budgets_of(asked, options, plot)
         if as_json:
@@ -61,11 +66,17 @@ def show_plan(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
     found = planned(asked)
+    stated = load_plan(options.schema).get("expected_rows")
+    rows = stated if expected_rows is None else expected_rows
+    if rows is not None:
+        expected_cells(found, rows)  # refuses before anything is written
     if report is not None:
         found.report(report)
     if as_json:
-        return show(plan_document(found))
+        return show(plan_document(found, rows))
     say(in_shell(str(found), OF_RELEASES))
+    if rows is not None:
+        say("\n".join(expected_text(found, rows)))
     if report is not None:
         say(f"wrote {report}")
 

@@ -278,7 +278,7 @@ class Plan(AbstractPlan):
             )
         return charged
 
-    @property
+    @cached_property
     def bracket(self) -> tuple[float, float]:
         """A proven lower bound on the least error γ, and the error that this plan has.
 

@@ -799,6 +799,7 @@ def _structure() -> Any:
         person: str | None = None
         per_person: str | dict[str, str] | None = None
         weight: Most | None = None
+        expected_rows: int | None = None
 
     class Made(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         format: str | None = None
@@ -871,7 +872,7 @@ _KEYS = {
     "or measured_in",
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
-    "person, per_person or weight",
+    "person, per_person, weight or expected_rows",
     "release": "format, id, purpose or requested_by",
     "stream": "ticks, reports, apart, enforced, workload, period, late, corrections, title, "
     "format, id, purpose or requested_by",
@@ -911,7 +912,7 @@ _EXPECTED = {
     "neighbors": 'expected "add-remove" or "replace"',
     "public": 'expected a list of attribute names, like ["sex", "region"]',
     "p": "expected a number, 2 or more, or inf",
-    "rows_per_person": "expected an integer",
+    **dict.fromkeys(["rows_per_person", "expected_rows"], "expected an integer"),
     "person": "expected the name of a column",
     "per_person": 'expected "mean", "sum", "max" or "count", or {stay = "mean"}',
     "weight": 'expected {column = "NAME", most = 3}',

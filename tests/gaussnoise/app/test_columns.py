@@ -28,18 +28,21 @@ ATTRIBUTES = [
     gn.Attribute("x", edges=[-math.inf, 0, 0.1, 1e300, math.inf], base="prefix"),
     gn.Attribute("x", edges=[datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]),
     gn.Attribute("x", clip=[0, 1234567.25]),
-    gn.Attribute("x", unit=0.01),
+    gn.Attribute("x", unit=0.01, title="Payroll", measured_in="EUR"),
+    gn.Attribute("x", edges=[0, 18, 65], title="Age", measured_in="years"),
     gn.Attribute("x", ["a", "b"], groups={"all": {"both": ["a", "b"]}}, base="hierarchy"),
 ]
 
 
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: kind_of(attribute))
 def test_a_column_is_read_back_as_it_is_shown(attribute):
-    codes = ", ".join(map(str, attribute.missing))
-    again = attribute_of(
-        "x", kind_of(attribute), typed(attribute), attribute.other or "", codes, attribute
-    )
+    fields = typed(attribute), attribute.other or "", ", ".join(map(str, attribute.missing))
+    unit = attribute.measured_in or ""
+    again = attribute_of("x", kind_of(attribute), *fields, attribute, unit)
     assert again == attribute
+    # without the unit, which a user can remove; the title stays
+    less = attribute_of("x", kind_of(attribute), *fields, attribute)
+    assert (less.title, less.measured_in) == (attribute.title, None)
 
 
 def test_every_kind_has_words():

@@ -99,3 +99,50 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     assert not schema.is_draft
     tab.get_by_role("link", name="Go on to the next page").click()
     expect(tab).to_have_url(f"{server.root}/questions")
+
+
+def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    (folder / "2025").mkdir()
+    last = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"], spellings={"F": ["f", "Female"]}),
+            gn.Attribute("income", clip=[0, 10_000]),
+        ]
+    )
+    (folder / "2025" / SCHEMA).write_text(last.to_toml(), encoding="utf-8")
+    for name in ("census.csv", "other.csv"):
+        census(folder, name, "utf-8")
+    server = started()
+    tab.goto(server.address)
+    connected(tab)
+    tab.get_by_role("button", name="Take these columns").click()
+    expect(tab.get_by_role("alert")).to_contain_text("Choose a schema file or a published folder")
+    tab.get_by_label("Schema file or published folder").click()
+    tab.get_by_role("option", name=f"2025/{SCHEMA}").click()
+    tab.get_by_role("button", name="Take these columns").click()
+    expect(tab.get_by_text("confirmed as public knowledge: releases are possible")).to_be_visible()
+    connected(tab)
+    tab.get_by_role("button", name="Only choose this file").click()
+    expect(tab.get_by_role("alert")).to_contain_text("Choose a file first")
+    tab.get_by_label("File with one row").click()
+    tab.get_by_role("option", name="census.csv").click()
+    tab.get_by_role("button", name="Only choose this file").click()
+    expect(tab.get_by_text("Chosen: census.csv")).to_be_visible()
+
+    # a mean has the unit that is stated beside its ends
+    connected(tab)
+    opened(tab, "income").click()
+    unit = tab.get_by_label("Unit of the number").locator("visible=true")
+    unit.fill("EUR")
+    tab.get_by_role("button", name="Keep", exact=True).locator("visible=true").click()
+    connected(tab)
+    opened(tab, "sex").click()
+    expect(tab.get_by_label("Values").locator("visible=true")).to_have_value("F = Female, f\nM")
+    expect(unit).to_have_count(0)  # categories have none
+    tab.get_by_role("button", name="Check the rows").click()
+    expect(tab.get_by_text("601 rows, 601 counted")).to_be_visible(timeout=60_000)
+    schema = gn.Schema.load(folder / SCHEMA)
+    assert schema.attributes[0] == last.attributes[0]
+    assert schema.attributes[1] == gn.Attribute("income", clip=[0, 10_000], measured_in="EUR")
+    assert gn.Schema.load(folder / "2025" / SCHEMA) == last

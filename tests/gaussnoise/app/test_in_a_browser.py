@@ -265,6 +265,45 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible()
 
 
+def test_tables_of_small_cells_and_means_without_a_unit_are_named(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    pay = '[attributes.pay]\nclip = [0, 100]\n\n[[workload]]\nof = ["sex", "pay"]\n\n'
+    (folder / SCHEMA).write_text(READY.replace("[[workload]]", f"{pay}[[workload]]", 1), "utf-8")
+    (folder / "rows.csv").write_text("sex,age,pay\nF,20,5\n", encoding="utf-8")
+    gn.Ledger.create(folder / LEDGER, gn.zCDP(1))
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/budget")
+    connected(tab)
+    rows = tab.get_by_label("About how many rows will be counted")
+    expect(rows).to_have_value("")  # it is not read off the file
+    expect(tab.get_by_text("Say above about how many rows will be counted")).to_be_visible()
+    rows.fill("18")
+    small = tab.get_by_role("row", name="sex × age").get_by_role("cell").last
+    expect(small).to_have_text(re.compile("^3, less than ± "))
+    expect(tab.get_by_role("row", name="sex × pay").get_by_role("cell").last).to_have_text("9")
+    expect(tab.get_by_text("In 1 of 2 tables, the mean count of a cell is less")).to_be_visible()
+    kept(folder, "expected_rows = 18")
+    tab.reload()
+    expect(small).to_have_text(re.compile("^3, less than ± "))
+    connected(tab)
+    rows.fill("180000")
+    expect(small).to_have_text("30,000")
+    expect(tab.get_by_text("the mean count of a cell is less")).to_have_count(0)
+
+    tab.get_by_role("link", name="4 Release").click()
+    said = tab.get_by_text("means and sums of pay have no unit such as EUR")
+    expect(said).to_be_visible()
+    tab.get_by_role("link", name="State it on the page Table").click()
+    tab.get_by_text("a number · public").click()
+    tab.get_by_label("Unit of the number").locator("visible=true").fill("EUR")
+    tab.get_by_role("button", name="Keep", exact=True).locator("visible=true").click()
+    kept(folder, 'measured_in = "EUR"')
+    tab.goto(f"{server.root}/release")
+    expect(tab.get_by_role("heading", name="What will be charged")).to_be_visible()
+    expect(said).to_have_count(0)
+
+
 def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tmp_path):
     """The owner sees what counts as others before the charge, and accepts a warning of it."""
     folder = tmp_path / "project"

@@ -120,6 +120,41 @@ def test_no_file_outside_the_folder_is_seen(project, tmp_path_factory):
             project.inside(name)
 
 
+def test_columns_come_from_other_folders_and_from_published_ones(project, tmp_path_factory):
+    """From a schema file, and from the records of a release and of a stream."""
+    planned = stated(project, "counts").plan()
+    project.schema.rename(project.folder / "all.toml")
+    wanted = gn.Schema.load(project.folder / "all.toml")
+    old = project.folder / "2025"
+    (old / "releases").mkdir(parents=True)
+    rows = pd.read_csv(project.folder / "rows.csv").assign(wage=1)
+    planned.release(rows, out=old / "releases" / "first")
+    over = gn.plan(planned.schema, ["sex"], gn.zCDP(1), over=gn.streams.Ticks(2))
+    stream = over.start(old / "weeks")
+    stream.tick(rows, number=1)
+    (old / "bad.toml").write_text("[attributes.x]\n", encoding="utf-8")
+    (old / ".hidden.toml").touch()
+    outside = tmp_path_factory.mktemp("outside") / "x.toml"
+    outside.write_text(ATTRIBUTES, encoding="utf-8")
+    (old / "link.toml").symlink_to(outside)
+    sources = ["all.toml", "2025/releases/first", "2025/weeks"]
+    assert {*project.other_schemas()} == {*sources, "2025/bad.toml"}
+    assert project.tables() == ["rows.csv"]  # published tables are no rows
+    for source in sources:
+        project.take_columns(source)
+        schema = gn.Schema.load(project.schema)
+        assert (schema.attributes, schema.is_draft) == (wanted.attributes, False)
+        assert not load_workload(project.schema)
+        assert project.schema.stat().st_mode & 0o077 == 0
+        project.schema.unlink()
+    for source in ("2025/bad.toml", "rows.csv", "2025"):
+        with pytest.raises(GaussNoiseError, match=source):
+            project.take_columns(source)
+    with pytest.raises(ParameterError, match="in the folder"):
+        project.take_columns("2025/link.toml")
+    assert not project.schema.exists()
+
+
 def test_a_change_that_is_not_valid_changes_nothing(project):
     stated(project, "counts")
     before = project.schema.read_bytes()

@@ -115,6 +115,64 @@ def test_a_new_draft_keeps_what_a_person_decided(drafted):
     assert first.keeping(SchemaFile()).text == first.spaced().text
 
 
+def test_a_new_draft_takes_what_was_confirmed_elsewhere(drafted):
+    """Confirmed columns and those left out; all else of the new draft stays marked."""
+    new = SchemaFile.of(drafted)
+    sex = gn.Attribute("sex", ["F", "M", "X"], other="else", groups={"g": {"all": ["F", "M"]}})
+    age = gn.Schema.loads(drafted).attributes[1]
+    more = gn.Attribute("more", ["a", "b"])
+    code = gn.Attribute("code", ["not", "confirmed"])
+    before = new.with_attribute(sex).without(age, "by hand").with_attribute(more)
+    before = before.with_attribute(code, "read off the data")
+    before = before.stating("plan", ["[plan]\nrho = 9\n"])
+    before = before.stating("impossible", ['[[impossible]]\nsex = "F"\nmore = "a"\n'])
+    own = new.stating("plan", ["[plan]\nrho = 0.1\n"])
+    taken = SchemaFile.of(own.taking(SchemaFile.of(before.text)).text)
+    schema = gn.Schema.loads(taken.text)
+    assert schema.is_draft
+    columns = {a.name: a for a in schema.attributes}
+    assert (columns["sex"], columns["more"]) == (sex, more)
+    assert taken.reasons().keys() == new.reasons().keys() - {"sex", "age"}
+    assert columns["code"] == {a.name: a for a in gn.Schema.loads(drafted).attributes}["code"]
+    assert taken.left_out()["age"].endswith("by hand")
+    assert schema.impossible == gn.Schema.loads(before.text).impossible
+    assert "rho = 0.1" in taken.text
+    assert "rho = 9" not in taken.text
+    mine = own.with_attribute(age)  # confirmed here, and left out there
+    assert "age" in gn.Schema.loads(mine.taking(SchemaFile.of(before.text)).text).names
+
+
+def test_comments_of_a_confirmed_file_are_no_marks(drafted):
+    taken = SchemaFile.of(drafted).taking(SchemaFile.of(BY_HAND))
+    assert "a county" in gn.Schema.loads(taken.text).names
+    assert "a county" not in taken.reasons()
+
+
+@pytest.mark.parametrize("is_draft", [True, False])
+def test_a_file_without_columns_takes_them_as_they_are(drafted, is_draft):
+    """Their marks as well; and how files are written, unless that is stated."""
+    before = SchemaFile.of(drafted).stating("file", ['[file]\ndelimiter = ";"\n'])
+    before = before if is_draft else before.no_draft()
+    asked = SchemaFile.of("[plan]\nrho = 0.1\n")
+    taken = SchemaFile.of(asked.taking(before.stating("plan", ["[plan]\nrho = 9\n"])).text)
+    schema = gn.Schema.loads(taken.text)
+    assert schema.is_draft == is_draft
+    assert schema.attributes == gn.Schema.loads(drafted).attributes
+    assert taken.reasons() == before.reasons()
+    assert taken.left_out() == before.left_out()
+    assert (schema.file.delimiter, "rho = 0.1" in taken.text) == (";", True)
+    stated = SchemaFile.of("[file]\ndecimal = ','\n").taking(before)
+    assert gn.Schema.loads(stated.text).file == gn.Dialect(decimal=",")
+    asked = before.stating("plan", ["[plan]\nrho = 9\n"])
+    assert SchemaFile().taking(asked).text == before.spaced().text
+
+
+def test_columns_that_are_confirmed_are_replaced_by_no_others(drafted):
+    confirmed = SchemaFile.of(BY_HAND)
+    taken = confirmed.taking(SchemaFile.of(drafted))  # all of it is read off the data
+    assert taken.text == confirmed.text
+
+
 def test_names_and_reasons_of_any_text_stay_in_their_comment():
     name = 'it\'s "a"\n[attributes.x]'
     schema = gn.Schema([gn.Attribute(name, ["a\n[b]", "c"]), gn.Attribute("y", ["d"])])

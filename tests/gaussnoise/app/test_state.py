@@ -42,6 +42,8 @@ def checked(tmp_path, monkeypatch):
 def test_a_check_holds_for_other_tables_of_the_same_columns_and_another_budget(checked, status):
     assert checked(PLAN + COLUMNS, PLAN + COLUMNS + BOTH, status)  # done before there are tables
     assert checked(PLAN + COLUMNS + BOTH, PLAN.replace("1", "2") + COLUMNS + BOTH, status)
+    guessed = PLAN + "expected_rows = 9\n"
+    assert checked(PLAN + COLUMNS + BOTH, guessed + COLUMNS + BOTH, status)
     named = '[release]\nid = "x"\n[about]\ntitle = "t"\n' + PLAN + COLUMNS + BOTH
     assert checked(PLAN + COLUMNS + BOTH, named, status)
 

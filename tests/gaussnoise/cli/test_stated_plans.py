@@ -76,6 +76,27 @@ def test_persons_and_weights_are_stated_as_in_python(planned):
     assert weighted["request_sha256"] == plan.request_sha256
 
 
+def test_expected_rows_mark_small_tables_and_change_no_plan(planned, tmp_path, capsys):
+    found = planned("rho = 0.01\nexpected_rows = 60")
+    (table,) = found.pop("expected_tables")
+    assert found.pop("expected_rows") == 60
+    assert (table["cells"], table["mean_count"], table["smaller_than_noise"]) == (6, 10, True)
+    assert found == planned("rho = 0.01")
+    assert planned("rho = 0.01", "--expected-rows", 600)["expected_tables"][0]["mean_count"] == 100
+    more = planned("rho = 0.01\nexpected_rows = 60", "--expected-rows", 600)
+    assert more["expected_rows"] == 600
+    refused = "expected a positive number of rows, got 0"
+    assert refused in planned("rho = 0.01", "--expected-rows", 0)
+    assert refused in planned("rho = 0.01\nexpected_rows = 0", "--report", "new.html")
+    assert not (tmp_path / "new.html").exists()
+    assert "--expected-rows needs a budget" in planned("", "--expected-rows", 9)
+    assert planned("expected_rows = 9")["budgets"]
+    stated = "rho = 0.1\nexpected_rows = 9"
+    assert planned(stated, "--ticks", 4, command="stream plan")["rho"] == 0.1
+    assert run(["plan", "-s", "s.toml"]) == 0
+    assert "smaller than its noise" in capsys.readouterr().out
+
+
 def test_streams_take_the_same_or_refuse_what_they_would_leave_aside(planned):
     stream = ("--ticks", 4)
     command = "stream plan"
@@ -92,6 +113,7 @@ def test_streams_take_the_same_or_refuse_what_they_would_leave_aside(planned):
         ("rho = '1'", 2, "plan.rho: expected a number"),
         ("\nperson = 1", 3, "plan.person: expected the name of a column"),
         ("rows = 3", 2, "plan.rows: unknown key; expected table, rho"),
+        ("expected_rows = 0.5", 2, "plan.expected_rows: expected an integer"),
         ("rows-per-person = 3", 2, "did you mean 'rows_per_person'?"),
         ("weight = {column = 'w'}", 2, "plan.weight"),
     ],

@@ -716,6 +716,35 @@ def test_noise_for_exchanged_persons_is_near_the_optimum_of_another_solver(sizes
     assert planned.error == pytest.approx(upper, rel=1e-9)  # 2ρ = 1
 
 
+@pytest.mark.parametrize(
+    ("workload", "share"),
+    [
+        (["pay"], 0.999),
+        ([("sex", "pay")], 0.86),
+        ([{"age": "prefix"}], 0.94),
+        (["sex", {"age": "ranges"}], 0.9),
+    ],
+    ids=str,
+)
+def test_the_bound_for_exchanged_persons_is_below_the_optimum_and_near_it(workload, share):
+    """The points are the records and zero, as above. The ends of pay are close to each other, so
+    that the optimum for replaced rows, 0.01, is a weak bound alone."""
+    schema = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("age", edges=[0, 18, 40, 65, 80]),
+            gn.Attribute("pay", clip=[1000, 1010]),
+        ]
+    )
+    planned = gn.plan(schema, workload, gn.zCDP(0.5), neighbors="replace", person="who")
+    points = planned.domain.to_finite_set().points
+    with_zero = gn.FiniteSet(np.vstack([points, np.zeros(points.shape[1])]))
+    optimum = gn.optimal_noise(with_zero, neighbors="replace", tol=1e-4)
+    lower, upper = planned.bracket
+    assert share * optimum.gamma_lower <= lower <= optimum.gamma
+    assert optimum.gamma_lower <= upper
+
+
 def test_a_single_table_of_exchanged_persons_has_the_noise_that_is_known_to_be_best():
     """The reference is γ² = 2(N − 1) + 2/(N + 1), by symmetry."""
     schema = gn.Schema([x_of(5)])

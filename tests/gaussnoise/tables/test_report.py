@@ -342,6 +342,15 @@ def test_every_number_of_a_table_is_the_releases(release):
         assert set(table.estimate.ravel().tolist()) <= shown_values
 
 
+def test_pages_say_why_counts_are_odd(pages):
+    """Cells that are rounded do not add up, and noise makes counts negative or fractions."""
+    for name, page in pages.items():
+        words, has_tables = Page(page).words, "plan" not in name and "changes" not in name
+        assert ("cells shown may not add up to the total shown" in words) == has_tables, name
+        assert ("may be negative, or a fraction" in words) == has_tables, name
+        assert ("may differ in its last digit" in words) == ("changes" in name), name
+
+
 def test_answers_are_those_of_the_release():
     made = survey(workload=[{"age": "prefix"}]).release(people())
     table = made.answers({"age": "prefix"})
