@@ -16,7 +16,19 @@ from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
 from ..tables.schema.dates import is_dated
 from ..tables.schema.planned import load_plan
-from .columns import HELP, KINDS, attribute_of, birth_dates, ends_in, join, kind_of, typed
+from .columns import (
+    HELP,
+    KINDS,
+    age_names,
+    attribute_of,
+    birth_dates,
+    ends_in,
+    join,
+    kind_of,
+    proposed_names,
+    typed,
+    typed_names,
+)
 from .jobs import Job
 from .parts import (
     AT_CHECK,
@@ -267,30 +279,41 @@ def _form(
     has_dates = attribute is not None and is_dated(attribute.edges)
     text = ui.textarea("Values", value=start_text)
     text.classes("w-full").props(f"rows={_rows(start_text)}")
+    start_names = typed_names(attribute and attribute.names)
+    names = ui.textarea("Names of the intervals, for readers", value=start_names)
+    names.props(
+        f'rows={_rows(start_names)} hint="one a line, in their order: under 18, then 18 to 39; '
+        'without them, readers see [18, 40)"'
+    )
+    proposed = proposed_names(start_text)
+    proposal = ui.button(on_click=handled(lambda: names.set_value(proposed)))
+    proposal.props("outline no-caps")
     other = ui.input("Catch-all, if any", value=(attribute and attribute.other) or "")
     other.props('hint="a category for empty fields and all values that are not listed"')
     codes = ", ".join(map(str, attribute.missing)) if attribute else ""
     missing = ui.input("Codes for no answer", value=codes)
     missing.props('hint="with commas: 999, refused"')
-    for field in (other, missing):
+    for field in (other, missing, names):
         field.classes("w-full")
 
     def read(name: str, like: Attribute | None) -> Attribute:
-        return attribute_of(
-            name, kind.value, text.value or "", other.value or "", missing.value or "", like
-        )
+        values, catch_all, codes, named = (x.value or "" for x in (text, other, missing, names))
+        return attribute_of(name, kind.value, values, catch_all, codes, like, named)
 
-    def problem(_: object) -> str | None:
+    def problem(about_names: bool, _: object) -> str | None:
         try:
             read(attribute.name if attribute else "column", attribute)
         except GaussNoiseError as error:
-            return str(error).partition(": ")[2] or str(error)
+            said = str(error).partition(": ")[2] or str(error)
+            is_here = said.startswith("names: ") == about_names
+            return said.removeprefix("names: ") if is_here else None
         return None
 
     def look() -> None:
         text.props["hint"] = HELP[kind.value or start]
         text.update()
         text.validate()
+        names.validate()
 
     with ui.row().classes("items-center") as near:
         pairs = ui.label()
@@ -310,12 +333,25 @@ def _form(
         if found is not None:
             pairs.text = f"These differ in case or blanks only: {found[1]}."
 
+    def show_names() -> None:
+        nonlocal proposed
+        found, before = proposed_names(text.value or ""), proposed
+        proposed = found or before  # while a number is being typed, there is none
+        if found and names.value and names.value == before:  # nobody typed these names
+            names.value = found
+        first = "; ".join(found.split("\n")[:2])
+        proposal.text = f"Names for whole numbers or days: {first} …"
+        is_shown = kind.value == "edges"
+        names.set_visibility(is_shown)
+        proposal.set_visibility(is_shown and bool(found) and names.value != found)
+
     with ui.row().classes("items-center") as of_ages:
         ages = ui.input("Ages from", value="0, 18, 30, 45, 65, 80")
         day = ui.input("on the day", placeholder="2025-12-31")
 
         def by_age() -> None:
             text.value = birth_dates(ages.value or "", day.value or "")
+            names.value = age_names(ages.value or "")
 
         ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
     of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
@@ -327,12 +363,17 @@ def _form(
         said = f"For sums and means: a number from {ends.replace(', ', ' to ')}"
         ui.button(said, on_click=handled(sum_up)).props("outline")
     text.props["hint"] = HELP[start]
-    text.validation = problem
+    text.validation = functools.partial(problem, False)
+    names.validation = functools.partial(problem, True)
     for field in (kind, other, missing):
         field.on_value_change(look)
+    text.on_value_change(names.validate)
     for field in (kind, text):
         field.on_value_change(show_near)
+    for field in (kind, text, names):
+        field.on_value_change(show_names)
     show_near()
+    show_names()
     return read
 
 
