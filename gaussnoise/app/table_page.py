@@ -336,8 +336,8 @@ def _form(
     def show_names() -> None:
         nonlocal proposed
         found, before = proposed_names(text.value or ""), proposed
-        proposed = found or before  # while a number is being typed, there is none
-        if found and names.value and names.value == before:  # nobody typed these names
+        proposed = found or before  # text that is half typed has no proposal
+        if found and names.value and names.value == before:  # not typed by the user
             names.value = found
         first = "; ".join(found.split("\n")[:2])
         proposal.text = f"Names for whole numbers or days: {first} …"

@@ -37,9 +37,10 @@ def name_problems(names: Sequence[object], intervals: Sequence[str]) -> Iterator
 def whole_names(edges: Sequence[Edge]) -> tuple[str, ...] | None:
     """Return names like "18 to 39" for intervals of whole numbers or of days; None for others.
 
-    >>> whole_names([-math.inf, 18.0, 19.0, 65.0, math.inf])
+    >>> inf = float("inf")
+    >>> whole_names([-inf, 18.0, 19.0, 65.0, inf])
     ('under 18', '18', '19 to 64', '65 and over')
-    >>> whole_names([datetime.date(2020, 1, 1), datetime.date(2020, 7, 1), math.inf])
+    >>> whole_names([datetime.date(2020, 1, 1), datetime.date(2020, 7, 1), inf])
     ('2020-01-01 to 2020-06-30', '2020-07-01 or later')
     """
     ends = [edge for edge in edges if not is_open(edge)]
