@@ -282,8 +282,8 @@ def _form(
     start_names = typed_names(attribute and attribute.names)
     names = ui.textarea("Names of the intervals, for readers", value=start_names)
     names.props(
-        f'rows={_rows(start_names)} hint="one a line, in their order: under 18, then 18 to 39; '
-        'without them, readers see [18, 40)"'
+        'autogrow hint="one a line, in their order: under 18, then 18 to 39; without them, '
+        'readers see [18, 40)"'
     )
     proposed = proposed_names(start_text)
     proposal = ui.button(on_click=handled(lambda: names.set_value(proposed)))

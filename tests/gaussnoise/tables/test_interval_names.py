@@ -45,10 +45,14 @@ def folder(tmp_path_factory):
     return place
 
 
+def first_lines(place):
+    """The first lines of both programs that check a folder."""
+    return [lines[0] for lines in (verifier.verified(place), node_lines([as_texts(place)])[0])]
+
+
 def both(place):
     """The first words of both programs that check a folder."""
-    ours, theirs = verifier.verified(place), node_lines([as_texts(place)])[0]
-    return [lines[0].split()[0] for lines in (ours, theirs)]
+    return [line.split()[0] for line in first_lines(place)]
 
 
 # the schema
@@ -322,3 +326,20 @@ def test_both_programs_refuse_other_names_in_the_schema_or_the_record(line, fold
     domain[1]["labels"] = [*(own or INTERVALS), "not stated"]
     copy.write_record(copy.record | {"domain": domain})
     assert both(copy.at) == ["FAILED:", "FAILED:"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("names = .*", 'names = ["under 18", "18 to 39", "40 to 64"]'),
+        ("names = .*", 'names = ["under 18", "18 to 39", "40 to 64", "65 and over", "more"]'),
+        ("edges = .*", f"categories = {json.dumps(NAMES)}"),
+    ],
+)
+def test_both_programs_count_the_names(old, new, folder, tmp_path):
+    copy = Copy(folder, tmp_path / "copy")
+    toml = re.sub(old, new, copy.record["plan"]["schema"])
+    copy.write_record(copy.record | {"plan": copy.record["plan"] | {"schema": toml}})
+    for line in first_lines(copy.at):
+        assert line.startswith("FAILED:")
+        assert "names of the intervals of 'age'" in line
