@@ -1,13 +1,15 @@
 """Conversion between the text that a user types for a column and its attribute."""
 
 import json
+import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 
 from ..errors import SchemaError
 from ..tables import Attribute
 from ..tables.schema.bases import base_value
+from ..tables.schema.interval_names import whole_names
 from ..tables.schema.spellings import joined
 
 KINDS = {
@@ -70,6 +72,25 @@ def _as_typed(text: str) -> str:
     return text if plain and not re.search("[,=]", text) else json.dumps(text, ensure_ascii=False)
 
 
+def typed_names(names: Sequence[str] | None) -> str:
+    """Return names of intervals as a user types them, one a line; "" without names."""
+    return "\n".join(names or ())
+
+
+def proposed_names(text: str) -> str:
+    """Return names of intervals of whole numbers or days, one a line, or "" if there are none.
+
+    ``text`` is that of their edges as a user types it.
+
+    >>> proposed_names("0, 18, 65, inf").splitlines()
+    ['0 to 17', '18 to 64', '65 and over']
+    """
+    try:
+        return typed_names(whole_names(attribute_of("column", "edges", text).edges or ()))
+    except SchemaError:
+        return ""
+
+
 def ends_in(reason: str) -> str:
     """Return the lowest and highest value that a comment proposes for sums and means, or "".
 
@@ -94,8 +115,7 @@ def birth_dates(ages: str, day: str) -> str:
     True
     """
     try:
-        begins = sorted({int(age) for age in re.split(r"[,;\s]+", ages.strip())}, reverse=True)
-        at = date.fromisoformat(str(_edge(day.strip())))
+        at, begins = date.fromisoformat(str(_edge(day.strip()))), _ages(ages)[::-1]
         if begins[-1] < 0:
             raise ValueError
         born = [_years_before(at, age) + timedelta(days=1) for age in begins]
@@ -104,6 +124,20 @@ def birth_dates(ages: str, day: str) -> str:
             "Ages: expected whole numbers and a day, like 0, 18, 65 and 2025-12-31"
         ) from None
     return ", ".join(["-inf", *map(str, born)])
+
+
+def age_names(ages: str) -> str:
+    """Return names, one a line, of the intervals of :func:`birth_dates` for the same ages.
+
+    >>> age_names("0, 18, 65").splitlines()
+    ['aged 65 and over', 'aged 18 to 64', 'aged 0 to 17']
+    """
+    names = whole_names([*map(float, _ages(ages)), math.inf]) or ()
+    return typed_names([f"aged {name}" for name in reversed(names)])
+
+
+def _ages(text: str) -> list[int]:
+    return sorted({int(age) for age in re.split(r"[,;\s]+", text.strip())})
 
 
 def _years_before(day: date, years: int) -> date:
@@ -143,6 +177,7 @@ def attribute_of(
     missing: str = "",
     like: Attribute | None = None,
     measured_in: str = "",
+    names: str = "",
 ) -> Attribute:
     """Return the attribute that a user describes in the form's fields.
 
@@ -155,6 +190,7 @@ def attribute_of(
         like: the attribute before the change; its title stays, and its questions and groups if its
             kind does.
         measured_in: the unit of a number, like EUR; empty for none.
+        names: names of the intervals of ``edges``, one a line; empty for none.
 
     Raises:
         SchemaError: the text describes no attribute of this kind.
@@ -180,7 +216,8 @@ def attribute_of(
         return Attribute(name, [one(name, x) for x in text.splitlines() if x.strip()], **given)
     parts = _parts(name, text, one=kind == "unit")
     if kind == "edges":
-        return Attribute(name, edges=[_edge(part) for part in parts], **given)
+        named = [line.strip() for line in names.splitlines() if line.strip()] or None
+        return Attribute(name, edges=[_edge(part) for part in parts], names=named, **given)
     numbers = [_number(name, part) for part in parts]
     if kind == "clip":
         if len(numbers) != 2 or not numbers[0] < numbers[1]:

@@ -20,13 +20,16 @@ from .columns import (
     HELP,
     KINDS,
     NUMBERS,
+    age_names,
     attribute_of,
     birth_dates,
     codes_in,
     ends_in,
     join,
     kind_of,
+    proposed_names,
     typed,
+    typed_names,
 )
 from .jobs import Job
 from .number_field import NumberField
@@ -304,11 +307,18 @@ def _form(
 
         def by_age() -> None:
             text.value = birth_dates(ages.value or "", day.value or "")
+            names.value = age_names(ages.value or "")
 
         ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
     of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
     text = ui.textarea("Values", value=start_text)
     text.classes("w-full").props(f"rows={_rows(start_text)}")
+    start_names = typed_names(attribute and attribute.names)
+    names = ui.textarea("Names of the intervals, for readers", value=start_names)
+    names.props('autogrow hint="one a line, in their order: under 18, then 18 to 39"')
+    first_names = proposed_names(start_text)
+    proposal = ui.button(on_click=handled(lambda: names.set_value(first_names)))
+    proposal.props("outline no-caps")
     other = ui.input("Group for the rest (catch-all)")
     other.value = (attribute and attribute.other) or ""
     codes = ", ".join(map(str, attribute.missing)) if attribute else ""
@@ -320,25 +330,28 @@ def _form(
     measured.bind_visibility_from(
         kind, "value", lambda now: now in NUMBERS and (is_stated or now in ("clip", "unit"))
     )
-    for field in (other, missing, measured):
+    for field in (other, missing, measured, names):
         field.classes("w-full")
 
     def read(name: str, like: Attribute | None) -> Attribute:
         unit = (measured.value or "") if measured.visible else ""
-        values, others, codes = (field.value or "" for field in (text, other, missing))
-        return attribute_of(name, kind.value, values, others, codes, like, unit)
+        values, rest, codes, named = (x.value or "" for x in (text, other, missing, names))
+        return attribute_of(name, kind.value, values, rest, codes, like, unit, named)
 
-    def problem(_: object) -> str | None:
+    def problem(about_names: bool, _: object) -> str | None:
         try:
             read(attribute.name if attribute else "column", attribute)
         except GaussNoiseError as error:
-            return str(error).partition(": ")[2] or str(error)
+            said = str(error).partition(": ")[2] or str(error)
+            is_here = said.startswith("names: ") == about_names
+            return said.removeprefix("names: ") if is_here else None
         return None
 
     def look() -> None:
         text.props["hint"] = HELP[kind.value or start]
         text.update()
         text.validate()
+        names.validate()
 
     with ui.row().classes("items-center") as near:
         pairs = ui.label()
@@ -358,6 +371,18 @@ def _form(
         if found is not None:
             pairs.text = f"These differ in case or blanks only: {found[1]}."
 
+    def show_names() -> None:
+        nonlocal first_names
+        found, before = proposed_names(text.value or ""), first_names
+        first_names = found or before  # text that is half typed has no proposal
+        if found and names.value and names.value == before:  # not typed by the user
+            names.value = found
+        first = "; ".join(found.split("\n")[:2])
+        proposal.text = f"Names for whole numbers or days: {first} …"
+        is_shown = kind.value == "edges"
+        names.set_visibility(is_shown)
+        proposal.set_visibility(is_shown and bool(found) and names.value != found)
+
     if proposed and proposed not in codes:
 
         def no_answer() -> None:
@@ -372,12 +397,17 @@ def _form(
         said = f"For sums and means: a number from {ends.replace(', ', ' to ')}"
         ui.button(said, on_click=handled(sum_up)).props("outline")
     text.props["hint"] = HELP[start]
-    text.validation = problem
+    text.validation = functools.partial(problem, False)
+    names.validation = functools.partial(problem, True)
     for field in (kind, other, missing, measured):
         field.on_value_change(look)
+    text.on_value_change(names.validate)
     for field in (kind, text):
         field.on_value_change(show_near)
+    for field in (kind, text, names):
+        field.on_value_change(show_names)
     show_near()
+    show_names()
     return read
 
 

@@ -26,7 +26,7 @@ _IN_PAGE = {
     "for sums and means”",
 }
 _OF_DRAFTS = {
-    r"clip = \[(.*?)\] in place of edges": r"“a number, for sums and means”, \1",
+    r"clip = \[(.*?)\] in place of edges(?: and names)?": r"“a number, for sums and means”, \1",
     r"if so, add the line missing = \[(.*?)\]": r"if so, write \1 as a code for no answer",
     r'and other = "(.*?)"': r"\1 as the catch-all",
     r"; hint: (leave it out, or )?--person .*": "",

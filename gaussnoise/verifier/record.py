@@ -39,11 +39,11 @@ def entry_of(name: str, own: Attribute) -> dict[str, Any]:
     """Return what a record must say about an attribute, from its entry in the schema."""
     given, words = own.given, texts(own.given)
     edges, clip, base = given.get("edges", []), given.get("clip"), given.get("base")
-    bins = [f"[{low}, {high})" for low, high in itertools.pairwise(words.get("edges", []))]
-    bins = [x.replace("[-inf", "(-inf") for x in bins]
+    bins = [f"{'[('[a == '-inf']}{a}, {b})" for a, b in itertools.pairwise(texts(edges))]
     bins = [*bins[:-1], *(x if "inf)" in x else f"{x[:-1]}]" for x in bins[-1:])]
-    other = [words["other"]] if "other" in words else []
-    cells = words.get("categories", bins) + other
+    named, other = words.get("names", bins), [words["other"]] if "other" in words else []
+    need(len(named) == len(bins), f"names of the intervals of {name!r}")
+    cells = words.get("categories", named) + other
     entry = {"name": name, "labels": cells}
     if edges:
         entry["edges"] = [str(float(end)) if type(end) is int else str(end) for end in edges]

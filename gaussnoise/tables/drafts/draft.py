@@ -29,6 +29,7 @@ from ..reading.sniff import date_columns, decimal_columns, sniffed
 from ..reading.values import Form
 from ..schema.dates import ZONELESS, is_dated
 from ..schema.dialect import USUAL, Dialect, Files, hint
+from ..schema.interval_names import whole_names
 from ..schema.schema import RESERVED_NAMES, Attribute, Category, Schema, stated_toml
 from ..schema.spellings import Spelt, joined
 from .calendar_names import in_order
@@ -282,6 +283,7 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     clip = ""
     if ends := round_ends(low, inner, most):
         clip = f"; for sums and means, clip = [{ends[0]:.15g}, {ends[1]:.15g}] in place of edges"
+        clip += " and names" * column.is_integer
         clip += "" if most is None else f": {NEARLY_ALL:.0%} of the numbers above 0 are below"
     code = ", ".join(map(str, column.suspects))
     if code:
@@ -289,8 +291,10 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
         added = f"the line missing = [{code}]" + ', and other = "other"' * (not catch_all)
         code = f"; {code} may be {what} for no answer, and no edge is made for it"
         code += f": if so, add {added}"
+    edges = [-math.inf, *inner, math.inf]
+    names = whole_names(edges) if column.is_integer else None
     return (
-        Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
+        Attribute(name, edges=edges, names=names, other="other" if catch_all else None),
         f"{kind}, {shape}{catch_all}{code}{clip}",
     )
 

@@ -57,6 +57,8 @@ def difference_of(one: Attribute, other: Attribute) -> str | None:
     ours, theirs = ({t: name for name, own in a.spellings for t in own} for a in (one, other))
     if any(ours[text] != theirs[text] for text in ours.keys() & theirs.keys()):
         return "counts a spelling as another category in each of the releases"
+    if one.names != other.names:
+        return "has other names of its intervals in each of the releases"
     # labels identify categories; integers can equal booleans, so their types are compared too
     first, second = ([*map(repr, own.labels)] for own in (one, other))
     if first == second:

@@ -710,6 +710,15 @@ class _Asked:
             units |= {""} if len(own) > 1 else set()  # a product has no unit of its own
         return units.pop() if len(units) == 1 else ""
 
+    def _intervals_named_in(self, text: str) -> list[str]:
+        """Return the intervals, like "[18, 65)", whose names occur in the text of an answer."""
+        return [
+            interval
+            for a in self.release.plan.schema.attributes
+            for name, interval in zip(a.names or (), a.interval_texts, strict=False)
+            if quoted(name) in text
+        ]
+
     def _answer(
         self,
         meaning: str,
@@ -725,7 +734,11 @@ class _Asked:
         if estimate is None or low is None or high is None:
             raise TypeError
         edges = [said[1] for said in _OVER.finditer(self.text.lower())]
-        notes = [*(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower()), *notes]
+        said = [meaning, *self._intervals_named_in(meaning)]
+        notes = [
+            *(f"{x} and more" for x in edges if any(f"[{x}, " in one.lower() for one in said)),
+            *notes,
+        ]
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
             capped = _CAPPED * (self.release.plan.rows_per_person > 1)

@@ -1,5 +1,6 @@
 """The method statement of a release: facts about it, under the headings of the SIMS standard."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -204,6 +205,10 @@ def _method_text(notes: Notes) -> str:
 def class_text(attribute: Attribute) -> str:
     """Return the categories of an attribute as text."""
     labels = [str(label) for label in attribute.labels]
+    if attribute.names is not None:
+        intervals = (f" {text}" for text in attribute.interval_texts)
+        pairs = itertools.zip_longest(labels, intervals, fillvalue="")  # a catch-all has none
+        labels = [label + interval for label, interval in pairs]
     more = len(labels) - _MOST_SHOWN
     shown = "; ".join(labels[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     codes = ", ".join(map(str, attribute.missing))
@@ -248,9 +253,11 @@ def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
         of |= {} if (unit := attribute.measured_in) is None else {"measUnit": _xml_text(unit)}
         variable = ElementTree.SubElement(variables, "var", of)
         ElementTree.SubElement(variable, "labl").text = _xml_text(attribute.title or attribute.name)
-        for label in attribute.labels:
+        for k, label in enumerate(attribute.labels):
             category = ElementTree.SubElement(variable, "catgry")
             ElementTree.SubElement(category, "catValu").text = _xml_text(str(label))
+            if attribute.names is not None and k < len(attribute.names):
+                ElementTree.SubElement(category, "labl").text = attribute.interval_texts[k]
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'

@@ -234,11 +234,14 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
             last = f"all{without}" if e[-1] == "inf" else f"up to {e[-1]}"
             return (*(f"below {end}" for end in e[1:-1]), last)
         if isinstance(own, Ranges | Bins):
-            opening, closing = (str(attribute.labels[k]) for k in (0, own.size - 1))
+            opening, closing = (attribute.interval_texts[k] for k in (0, -1))
             first = [opening[0], *("[" for _ in e[2:])]
             ends = [*(")" for _ in e[2:]), closing[-1]]
             return tuple(
-                f"{first[i]}{e[i]}, {e[j + 1]}{ends[j]}" for i, j in zip(*own.ends(), strict=True)
+                str(attribute.labels[i])  # also the name of a single interval
+                if i == j
+                else f"{first[i]}{e[i]}, {e[j + 1]}{ends[j]}"
+                for i, j in zip(*own.ends(), strict=True)
             )
     return own.labels(attribute.labels[: own.size])
 

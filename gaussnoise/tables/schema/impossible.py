@@ -57,7 +57,9 @@ def _labels(attribute: "Attribute", given: object) -> tuple["Category", ...]:
         )
     several = given if isinstance(given, list | tuple) else [given]
     known = {text_of(label): label for label in attribute.labels}
-    wanted = {text_of(label) for label in several if isinstance(label, str | int)}
+    named = dict(zip(attribute.interval_texts, map(text_of, attribute.labels), strict=False))
+    texts = [text_of(label) for label in several if isinstance(label, str | int)]
+    wanted = {named.get(text, text) for text in texts}
     if not several or len(wanted) < len(several) or not wanted <= known.keys():
         raise SchemaError(
             f"impossible: expected distinct labels of {attribute.name!r}, like "

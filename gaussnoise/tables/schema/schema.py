@@ -43,6 +43,7 @@ from .dialect import USUAL, Dialect
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
+from .interval_names import EXPECTED_NAMES, name_problems
 from .numbers import STEPS, as_clip, as_unit, cell_labels
 from .spellings import EXPECTED_SPELLINGS, Spelt, spelling_problems
 from .spellings import settled as settled_spellings
@@ -70,6 +71,9 @@ class Attribute:
             counts as its day, and the last bin holds all of the last day; else they are kept as
             datetimes. Columns then hold dates, timestamps or strict ISO text, ``2020-01-31`` or
             ``2020-01-31 08:30:00``; all other values, and those with an offset, are outside.
+        names: the names of the intervals between ``edges``, in their order, like ``["under 18", "18
+            to 64", "65 and over"]``: tables, files, pages and answers have them in place of ``[0,
+            18)``. Questions accept both.
         other: label of a catch-all for nulls and values outside; without it, a release refuses such
             values.
         base: the queries about this attribute if a workload does not state any: "identity" (counts,
@@ -116,6 +120,8 @@ class Attribute:
     ('[0, 18)', '[18, 65)', '[65, 120]')
     >>> Attribute("admitted", edges=["2020-01-01", "2020-07-01", "2020-12-31"]).labels
     ('[2020-01-01, 2020-07-01)', '[2020-07-01, 2020-12-31]')
+    >>> Attribute("age", edges=[0, 18, 120], names=["under 18", "18 and over"]).labels
+    ('under 18', '18 and over')
     >>> county = Attribute("county", ["a", "b", "c"], groups={"state": {"N": ["a", "b"]}})
     >>> schema = gn.Schema([county])
     >>> print(gn.plan(schema, [{"county": "state"}, "county"], gn.zCDP(0.5)).entries)
@@ -134,6 +140,7 @@ class Attribute:
     unit: float | None = None
     title: str | None = field(default=None, repr=False)
     measured_in: str | None = field(default=None, repr=False)
+    names: tuple[str, ...] | None = field(default=None, repr=False)
     has_infinite: bool = field(default=False, init=False, repr=False)
 
     def __init__(
@@ -142,6 +149,7 @@ class Attribute:
         categories: Iterable[Category] | None = None,
         *,
         edges: Iterable[EdgeLike] | None = None,
+        names: Iterable[str] | None = None,
         other: str | None = None,
         base: BaseLike = None,
         clip: Iterable[float] | None = None,
@@ -161,6 +169,9 @@ class Attribute:
             None if categories is None else _listed(name, "categories", categories),
         )
         object.__setattr__(self, "edges", None if edges is None else _edges(name, edges))
+        object.__setattr__(
+            self, "names", None if names is None else _in_order(name, "names", names)
+        )
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
         object.__setattr__(self, "unit", None if unit is None else as_unit(name, unit))
@@ -229,6 +240,8 @@ class Attribute:
             places = [place(edge) for edge in self.edges]
             if len(places) < 2 or any(not a < b for a, b in itertools.pairwise(places)):
                 yield f"expected {EXPECTED_EDGES}"
+        if self.names is not None:
+            yield from name_problems(self.names, self.interval_texts)
         if self.other is not None and self.other in map(_label, self._own_labels()):
             yield f"expected other={self.other!r} to differ from every category"
         if self.spellings != ():
@@ -282,7 +295,7 @@ class Attribute:
 
     @property
     def labels(self) -> tuple[Category, ...]:
-        """The labels of the cells: categories, or intervals as text.
+        """The labels of the cells: categories, or names of intervals, or intervals as text.
 
         A catch-all category (for all other values) has the last label, and then all labels are
         text.
@@ -299,13 +312,22 @@ class Attribute:
             # released files hold 64-bit integers
             fits = all(isinstance(c, str) or abs(c) < 2**63 for c in categories)
             return categories if fits else tuple(map(str, categories))
-        ends = [_edge(e) for e in self.edges]
-        last = len(ends) - 2
-        opening = ["(" if is_open(e) else "[" for e in self.edges]
-        closing = [
-            "]" if k == last and not is_open(self.edges[-1]) else ")" for k in range(last + 1)
+        return self.interval_texts if self.names is None else self.names
+
+    @property
+    def interval_texts(self) -> tuple[str, ...]:
+        """The intervals between the edges as text, also where they have names; else empty.
+
+        >>> Attribute("age", edges=[0, 18, 120], names=["under 18", "18 and over"]).interval_texts
+        ('[0, 18)', '[18, 120]')
+        """
+        edges = list(self.edges or ())
+        bins = [
+            f"{'(' if is_open(low) else '['}{_edge(low)}, {_edge(high)})"
+            for low, high in itertools.pairwise(edges)
         ]
-        return tuple(f"{opening[k]}{ends[k]}, {ends[k + 1]}{closing[k]}" for k in range(last + 1))
+        last = [text if is_open(edges[-1]) else f"{text[:-1]}]" for text in bins[-1:]]
+        return (*bins[:-1], *last)
 
 
 def with_infinite(attribute: Attribute) -> Attribute:
@@ -451,7 +473,8 @@ class Schema:
                 ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
                 ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``, and
                 ``[attributes.NAME.groups.LEVEL]`` tables with lines like ``North = ["a", "b"]``.
-                ``spellings = {F = ["f", "Female"]}`` joins spellings of categories.
+                ``spellings = {F = ["f", "Female"]}`` joins spellings of categories, and ``names =
+                ["under 18", "18 and over"]`` names the intervals of ``edges``.
                 ``title = "Length of stay"`` and ``measured_in = "days"`` are for readers.
                 Tables ``[[workload]]`` say what the shell asks for where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
@@ -596,6 +619,8 @@ class Schema:
                 lines.append(f"spellings = {_toml(spelt)}")
             if attribute.edges is not None:
                 lines.append(f"edges = [{', '.join(map(_edge, attribute.edges))}]")
+            if attribute.names is not None:
+                lines.append(f"names = {_toml(list(attribute.names))}")
             if attribute.clip is not None:
                 lines.append(f"clip = [{', '.join(map(_number, attribute.clip))}]")
             if attribute.unit is not None:
@@ -744,6 +769,7 @@ def _structure() -> Any:
             ]
             | None
         ) = None
+        names: list[str] | None = None
         clip: list[float] | None = None
         unit: float | None = None
         title: str | None = None
@@ -868,8 +894,8 @@ _TABLES = (
 )
 _KEYS = {
     "about": "title, source, period, publisher, contact or unit",
-    "attributes": "categories, spellings, edges, clip, unit, other, missing, base, groups, title "
-    "or measured_in",
+    "attributes": "categories, spellings, edges, names, clip, unit, other, missing, base, groups, "
+    "title or measured_in",
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person, weight or expected_rows",
@@ -891,6 +917,8 @@ def _unknown_key(where: Sequence[str]) -> str:
         hint = '; hint: of = ["sex", "income+age:moments"]'
     if table == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", key):
         hint = f"; hint: {_CODES}"
+    if table == "attributes" and key.startswith("label"):
+        hint = '; hint: names = ["under 18", "18 and over"] names the intervals of edges'
     if table == "attributes" and re.match(r"alias|synonym|variant|spell|map|replace|same", key):
         hint = '; hint: spellings = {F = ["f", "Female"]} counts other spellings as a category'
     return f"unknown key; expected {_KEYS[table]}{hint}"
@@ -931,6 +959,7 @@ _EXPECTED = {
     "simultaneous": "expected true or false",
     "categories": "expected a list of strings, integers or booleans",
     "edges": "expected a list of numbers, or of dates like 2020-01-31 without time zone",
+    "names": EXPECTED_NAMES,
     "clip": "expected [low, high], two numbers",
     "unit": "expected a number, like 0.01",
     "other": "expected a string",

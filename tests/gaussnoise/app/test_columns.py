@@ -10,12 +10,15 @@ import gaussnoise as gn
 from gaussnoise.app.columns import (
     HELP,
     KINDS,
+    age_names,
     attribute_of,
     birth_dates,
     ends_in,
     join,
     kind_of,
+    proposed_names,
     typed,
+    typed_names,
 )
 from gaussnoise.errors import SchemaError
 from gaussnoise.tables.drafts.draft import draft
@@ -27,18 +30,20 @@ ATTRIBUTES = [
     gn.Attribute("x", [True, False]),
     gn.Attribute("x", edges=[-math.inf, 0, 0.1, 1e300, math.inf], base="prefix"),
     gn.Attribute("x", edges=[datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]),
-    gn.Attribute("x", clip=[0, 1234567.25]),
+    gn.Attribute("x", edges=[0, 18, 65], names=["young", "old, or so"], title="Age"),
+    gn.Attribute("x", edges=[0, 18, 65], measured_in="years", groups={"all": {"both": [0, 65]}}),
+    gn.Attribute("x", clip=[0, 1234567.25], title="Pay", measured_in="euros"),
     gn.Attribute("x", unit=0.01, title="Payroll", measured_in="EUR"),
-    gn.Attribute("x", edges=[0, 18, 65], title="Age", measured_in="years"),
     gn.Attribute("x", ["a", "b"], groups={"all": {"both": ["a", "b"]}}, base="hierarchy"),
 ]
 
 
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: kind_of(attribute))
 def test_a_column_is_read_back_as_it_is_shown(attribute):
-    fields = typed(attribute), attribute.other or "", ", ".join(map(str, attribute.missing))
-    unit = attribute.measured_in or ""
-    again = attribute_of("x", kind_of(attribute), *fields, attribute, unit)
+    codes = ", ".join(map(str, attribute.missing))
+    fields = typed(attribute), attribute.other or "", codes
+    unit, names = attribute.measured_in or "", typed_names(attribute.names)
+    again = attribute_of("x", kind_of(attribute), *fields, attribute, unit, names)
     assert again == attribute
     # without the unit, which a user can remove; the title stays
     less = attribute_of("x", kind_of(attribute), *fields, attribute)
@@ -87,6 +92,38 @@ def test_ages_on_a_day_are_intervals_of_birth_dates(day):
 def test_ages_and_days_that_are_none_are_refused(ages, day):
     with pytest.raises(SchemaError, match="expected whole numbers and a day"):
         birth_dates(ages, day)
+
+
+def test_ages_name_their_intervals_of_birth_dates():
+    names = age_names("18 65, 0")
+    assert names.splitlines() == ["aged 65 and over", "aged 18 to 64", "aged 0 to 17"]
+    born = birth_dates("18 65, 0", "2025-12-31")
+    attribute = attribute_of("born", "edges", born, names=names)
+    assert attribute.interval_texts[1] == "[1961-01-01, 2008-01-01)"  # who turns 18 or 65 that day
+    assert attribute.labels[1] == "aged 18 to 64"
+
+
+@pytest.mark.parametrize(
+    ("edges", "names"),
+    [
+        ("0, 18, inf", ["0 to 17", "18 and over"]),
+        ("1.7.2020, 31.12.2020", ["2020-07-01 to 2020-12-31"]),
+        ("0; 2,5", []),
+        ("0, ", []),
+        ("x", []),
+        ("", []),
+    ],
+)
+def test_names_are_proposed_where_edges_are_whole_numbers_or_days(edges, names):
+    assert proposed_names(edges).splitlines() == names
+
+
+def test_names_are_typed_one_a_line_and_are_of_intervals_alone():
+    assert attribute_of("x", "edges", "0, 18, 65", names=" a, b \n\nc\n").names == ("a, b", "c")
+    assert attribute_of("x", "edges", "0, 18, 65", names=" \n").names is None
+    assert attribute_of("x", "texts", "F\nM", names="a\nb") == gn.Attribute("x", ["F", "M"])
+    with pytest.raises(SchemaError, match="names: expected 2, one for each interval from"):
+        attribute_of("x", "edges", "0, 18, 65", names="a")
 
 
 def test_proposed_ends_are_those_of_the_draft():

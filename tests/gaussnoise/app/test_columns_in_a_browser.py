@@ -11,6 +11,8 @@ from gaussnoise.app.project import SCHEMA
 
 pytestmark = pytest.mark.integration
 
+AGES = ["child", "young", "old"]
+
 
 def census(folder, name, encoding):
     sex, towns = ["F", "f", "Female", "M"], ["Mühle", "MÜHLE", "Hafen"]
@@ -146,3 +148,56 @@ def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, t
     assert schema.attributes[0] == last.attributes[0]
     assert schema.attributes[1] == gn.Attribute("income", clip=[0, 10_000], measured_in="EUR")
     assert gn.Schema.load(folder / "2025" / SCHEMA) == last
+
+
+def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    lines = [f"{k % 97};{1950 + k % 60}-0{1 + k % 9}-1{k % 9}" for k in range(600)]
+    (folder / "people.csv").write_text("\n".join(["age;born", *lines]), encoding="utf-8")
+    tab.goto(started().address)
+    tab.get_by_label("File with one row").click()
+    tab.get_by_role("option", name="people.csv").click()
+    tab.get_by_role("button", name="Read the file").click()
+    expect(tab.get_by_text("Read: 2 attributes")).to_be_visible(timeout=60_000)
+    connected(tab)
+    values = tab.get_by_label("Values").locator("visible=true")
+    names = tab.get_by_label("Names of the intervals").locator("visible=true")
+    propose = tab.get_by_role("button", name="Names for whole numbers or days")
+    propose = propose.locator("visible=true")
+    confirm = tab.get_by_role("button", name="All of this is public").locator("visible=true")
+
+    opened(tab, "age").click()
+    expect(names).to_have_value(re.compile("^under 0\n0 to 19\n"))
+    expect(propose).to_have_count(0)
+    values.press_sequentially("x")  # half typed
+    values.fill("0, 18, 40, 65, inf")
+    expect(names).to_have_value("0 to 17\n18 to 39\n40 to 64\n65 and over")
+    names.fill("child\nyoung\nold")
+    expect(tab.get_by_text("expected 4, one for each interval from [0, 18)")).to_be_visible()
+    values.fill("0, 18, 65, inf")
+    expect(tab.get_by_text("one for each interval")).to_be_hidden()
+    expect(names).to_have_value("child\nyoung\nold")
+    propose.click()
+    expect(names).to_have_value("0 to 17\n18 to 64\n65 and over")
+    names.fill("child\nyoung\nold")
+    confirm.click()
+    expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
+    connected(tab)
+
+    if not opened(tab, "born").get_by_label("Values").is_visible():
+        opened(tab, "born").click()
+    tab.get_by_label("Ages from").locator("visible=true").fill("0, 18, 65")
+    tab.get_by_label("on the day").locator("visible=true").fill("2025-12-31")
+    tab.get_by_role("button", name="Intervals of birth dates").locator("visible=true").click()
+    expect(names).to_have_value("aged 65 and over\naged 18 to 64\naged 0 to 17")
+    tab.get_by_label("The column holds").locator("visible=true").click()
+    tab.get_by_role("option", name="categories: words").click()
+    expect(names).to_have_count(0)
+    tab.get_by_label("The column holds").locator("visible=true").click()
+    tab.get_by_role("option", name="intervals of numbers or dates").click()
+    confirm.click()
+    expect(tab.get_by_text("Confirm all columns")).to_be_visible()
+    age, born = gn.Schema.load(folder / SCHEMA).attributes
+    assert age == gn.Attribute("age", edges=[0, 18, 65, float("inf")], names=AGES)
+    assert born.labels == ("aged 65 and over", "aged 18 to 64", "aged 0 to 17")
+    assert born.interval_texts[1] == "[1961-01-01, 2008-01-01)"

@@ -182,6 +182,15 @@ def test_names_and_reasons_of_any_text_stay_in_their_comment():
     assert gone.instead(name) == schema.attributes[0]
 
 
+def test_a_column_that_was_left_out_comes_back_with_its_names_and_title():
+    words = {"names": ["young", "old"], "title": "Age", "measured_in": "years"}
+    age = gn.Attribute("age", edges=[0, 18, 65], **words)
+    grouped = gn.Attribute("age", edges=[0, 18, 65], **words, groups={"all": {"both": [0, 65]}})
+    for own in (age, grouped):
+        file = SchemaFile.of(gn.Schema([own, gn.Attribute("y", ["d"])]).to_toml())
+        assert file.without(own, "by hand").instead("age") == age
+
+
 def test_tables_of_one_name_are_replaced_together():
     file = SchemaFile.of(BY_HAND)
     changed = file.stating("workload", ['[[workload]]\nof = ["a county"]\n'] * 2)

@@ -670,7 +670,9 @@ const verifier = (() => {
       const end = k === texts.length - 2 && high !== "inf" ? "]" : ")";
       return `${texts[k] === "-inf" ? "(" : "["}${texts[k]}, ${high}${end}`;
     });
-    let cells = words(given.get("categories") ?? bins);
+    const named = given.get("names") ?? bins;
+    need(named.length === bins.length, `names of the intervals of ${quote(name)}`);
+    let cells = words(given.get("categories") ?? named);
     if (clip.length) {
       const [low, high] = clip.map((end) => `weight at ${rounded(Number(end), 15)}`);
       const isSquared = base instanceof Map && at(base, "degrees").includes(2n);
