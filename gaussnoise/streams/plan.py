@@ -209,9 +209,9 @@ class StreamPlan(AbstractPlan):
             ParameterError: it is not an integer of at least 1.
 
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
-        >>> over = gn.streams.Ticks(104, reports=8, apart=4)
+        >>> over = gn.streams.Ticks(16, reports=4, apart=4)
         >>> weekly = gn.plan(schema, 1, gn.zCDP(0.1), over=over)
-        >>> weekly.spent(1) < weekly.spent(12) < weekly.spent(104) <= 0.1
+        >>> weekly.spent(1) < weekly.spent(5) < weekly.spent(16) <= 0.1
         True
         """
         if type(ticks) is not int or ticks < 1:
