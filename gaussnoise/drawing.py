@@ -4,7 +4,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,24 @@ def label_text(label: object, length: int = 24) -> str:
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")
+
+
+def number_ticks(
+    axes: "Axes", most: int | Literal["auto"], ticks: Sequence[int] = (), times: Sequence[str] = ()
+) -> None:
+    """Write at most ``most`` whole numbers below an axis, or the times of these ticks if known."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(most, integer=True))
+    if times:
+        names = dict(zip(ticks, map(_in_two_lines, times), strict=True))
+        axes.xaxis.set_major_formatter(lambda x, _: names.get(round(x), ""))
+
+
+def _in_two_lines(time: str) -> str:
+    """Return "January 2026" as "Jan" above "2026", and "week 5 of 2026" as "W5" above "2026"."""
+    short = re.sub(r"([A-Z][a-z]{2})[a-z]+|week (\d+) of", lambda m: m[1] or f"W{m[2]}", time)
+    return "\n".join(short.rsplit(" ", 1))
 
 
 def unreadable(

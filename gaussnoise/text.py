@@ -21,10 +21,11 @@ _OBEYED = re.compile(
 )
 SHOWN_DELTA = 1e-6  # the δ at which every budget is also stated as ε
 _CAVEATS = (
-    "Not covered: running time; the fact of a refusal, which depends on the data; other releases "
-    "of the same data.",
-    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet "
-    "fully vetted.",
+    "Not covered: what the time that the program took tells of the data; the fact of a refusal, "
+    "which depends on the data; other releases of the same data.",
+    "Noise is drawn by a program of the OpenDP project, its discrete Gaussian sampler. OpenDP "
+    "calls it contributed: the review of its proof is not finished. This is about that program, "
+    "not about the data or the tables.",
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import domains
 import gaussnoise
+from gaussnoise.text import disclaimers
 
 SOURCES = [
     source
@@ -161,3 +162,11 @@ class C:
         "# of the cost",
         "# as few rounds as there are, all the same",
     ]
+
+
+def test_readers_are_told_that_a_program_is_under_review_and_not_the_data():
+    """A reader took "not yet fully vetted", said of OpenDP's sampler, for a word on the tables."""
+    *_, drawn = disclaimers("one row", True)
+    assert "vetted" not in drawn
+    assert "OpenDP" in drawn
+    assert drawn.endswith("This is about that program, not about the data or the tables.")

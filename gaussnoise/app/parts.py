@@ -20,7 +20,9 @@ from nicegui import app, ui
 from ..errors import GaussNoiseError
 from ..layout import fitted
 from ..privacy.ledger_results import NOT_SAID
+from ..tables import Schema
 from .jobs import Job
+from .project import Project
 from .state import State
 from .wording import in_page
 
@@ -61,6 +63,13 @@ WORDS = {
     "the plan takes the smallest one that meets all targets.",
     "unbiased": "On average over the noise, a released number is the exact one. Single numbers may "
     "be negative or not whole.",
+}
+_LINES = {
+    "title": "Title, like Census of Grünau: income and age",
+    "period": "Date or period of the data, like 2026",
+    "source": "Source, like Register of residents",
+    "publisher": "Publisher, like Town of Grünau",
+    "contact": "Contact, like statistics@gruenau.example",
 }
 TYPED = 'debounce="300"'  # milliseconds after a key until a change is kept
 AT_CHECK = -2  # the card of the page Table that checks rows
@@ -298,6 +307,25 @@ def offered(field: ui.input, questions: Sequence[str]) -> None:
                 field.value = one
 
             ui.button(one, on_click=handled(fill)).props("flat dense no-caps")
+
+
+def about_lines(project: Project, names: Sequence[str] = (*_LINES,)) -> Callable[[], None]:
+    """Draw a field for each line with which public pages begin: ``[about]`` of the schema file.
+
+    They are kept as one types. Return the function that keeps the last letters too.
+    """
+    stated = Schema.load(project.schema).about.stated
+    fields = {
+        name: ui.input(_LINES[name], value=stated.get(name, "")).classes("w-full").props(TYPED)
+        for name in names
+    }
+
+    def keep() -> None:
+        project.state_about(**{name: field.value or "" for name, field in fields.items()})
+
+    for field in fields.values():
+        field.on_value_change(handled(keep))
+    return keep
 
 
 def scroll_here() -> None:

@@ -10,7 +10,7 @@ from ..errors import GaussNoiseError, ParameterError, SchemaError
 from ..files.disk import save_text
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import spent_and_left
-from ..tables import Plan, Schema
+from ..tables import Plan
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_options, load_plan
 from .jobs import Job
@@ -18,6 +18,7 @@ from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
 from .parts import (
     TYPED,
+    about_lines,
     answer,
     check_rows,
     frame,
@@ -34,11 +35,6 @@ from .state import State
 from .wording import in_page
 
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
-_ABOUT = {
-    "title": "Title, like Census of Grünau: income and age",
-    "period": "Date or period of the data, like 2026",
-    "publisher": "Publisher, like Town of Grünau",
-}
 _BEGUN = {
     "written": "was drawn, and then interrupted: release it under this name with the same "
     "questions and budget to publish it; it is not charged again.",
@@ -158,10 +154,7 @@ def _form(
         )
         again.set_visibility(not again.value)
         ui.label("The public page begins with these lines; they may be empty.")
-        about = {}
-        for part, label in _ABOUT.items():
-            line = getattr(Schema.load(project.schema).about, part) or ""
-            about[part] = ui.input(label, value=line).classes("w-full")
+        keep_lines = about_lines(project)
         formats = list(dict.fromkeys([own["format"], *FORMATS]))
         fields: dict[str, Any] = {
             "id": ui.input("Name of the release", value=proposed),
@@ -178,11 +171,10 @@ def _form(
             return {what: str(field.value or "").strip() for what, field in fields.items()}
 
         def keep() -> None:
-            project.state_about(**{part: line.value or "" for part, line in about.items()})
             given = choices().items()
             project.state_release(**{x: None if own == usual[x] else own for x, own in given})
 
-        for field in (*about.values(), *fields.values()):
+        for field in fields.values():
             field.props(TYPED).on_value_change(handled(keep))
 
         def start() -> None:
@@ -192,6 +184,7 @@ def _form(
                 raise ParameterError("Read the warnings above, and say that you accept them.")
             if not again.value:
                 raise ParameterError("Say above that you want to publish more of the same data.")
+            keep_lines()
             keep()
             button.disable()
             wish = Wish(**choices())

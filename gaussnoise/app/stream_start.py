@@ -11,12 +11,15 @@ from ..errors import GaussNoiseError, ParameterError
 from ..privacy.ledger import Ledger
 from ..streams.files import rules_of
 from ..tables import Schema
+from ..tables.planning.stated import Asked
 from ..tables.release.formats import FORMATS
+from ..tables.schema.entries import entry_name
 from ..tables.schema.planned import load_options
 from .number_field import NumberField
 from .parts import (
     TYPED,
     Command,
+    about_lines,
     go,
     handled,
     head,
@@ -34,7 +37,7 @@ _NUMBERS = {
     "ticks": "the number of ticks",
     "apart": "how far these ticks are apart, at least",
 }
-_TEXTS = ("id", "period", "corrections", "title", "purpose", "requested_by")
+_TEXTS = ("id", "first", "period", "corrections", "title", "purpose", "requested_by")
 _WORKLOADS = {
     "totals": "all rows so far",
     "periods": "the rows of each tick",
@@ -56,10 +59,10 @@ def _value(field: Any) -> Any:
 class Form:
     """The form for a new stream: its fields, and the plan that follows from their values."""
 
-    def __init__(self, state: State, ledger: Ledger, person: str | None, rho: float) -> None:
-        self.state, self.person = state, person
+    def __init__(self, state: State, ledger: Ledger, asked: Asked, rho: float) -> None:
+        self.state, person = state, asked.options.get("person")
         self.planning: asyncio.Task[None] | None = None
-        self.planned: object = None  # the ticks and the title of the plan that is shown
+        self.planned: object = None  # the ticks, title and tables of the plan that is shown
         stated = load_options(state.project.schema, "stream") or {"ticks": _TICKS}
         own = _USUAL | stated
         known = {entry.id for entry in ledger.entries()} | set(state.project.streams())
@@ -71,9 +74,34 @@ class Form:
             and Path(entry.target).parent.parent == place
             and entry.target.endswith("stream.json")
         ]
+        counted, sums = asked.of_counts()
+        with ui.card() as tables:
+            head("Its tables", 2)
+            ui.label(
+                "A stream has tables of counts. The others on the page Questions sum a number, for "
+                f"its mean, and cannot go on in a stream: {', '.join(sums)}. Release them by "
+                "themselves, or give the number edges on the page Table: then it has counts, "
+                "shares and medians."
+            )
+            kept = counted.workload if isinstance(counted.workload, list) else []
+            left = [entry_name(asked.schema, one) for one in kept]
+            counts = ui.checkbox(
+                f"Take only the tables of counts: {', '.join(left) or 'there are none'}",
+                value=own["counts"],
+            )
+            counts.set_enabled(bool(left))
+        tables.set_visibility(bool(sums))
         with ui.card():
             head("Time and persons", 2)
             ticks = NumberField("Number of ticks, at most", own.get("ticks"), whole=True)
+            first = ui.input(
+                "Time of the first tick, like January 2026, 2026-W05 or 2026 (may be empty)",
+                value=own["first"],
+            )
+            ui.label(
+                "The other ticks follow it without a gap: the next month, week, day, quarter or "
+                "year. All public pages then name ticks so. It cannot be changed later."
+            )
             most = own.get("reports")
             reports = NumberField(
                 "In how many ticks can one person have rows, at most?",
@@ -109,7 +137,7 @@ class Form:
             # a stream that bounds the rows of a person takes none back
             corrections.set_visibility(person is None or own["corrections"] != "")
             workload = ui.select(_WORKLOADS, value=own["workload"], label="The least error for")
-            for field in (period, late, corrections, workload, ticks, reports, apart):
+            for field in (period, late, corrections, workload, ticks, first, reports, apart):
                 field.classes("w-full")
         with ui.card():
             head("Its plan", 2)
@@ -154,12 +182,20 @@ class Form:
                 "Title of its public pages (if empty, the one on the page Release)",
                 value=own["title"],
             )
+            ui.label(
+                "Its public pages begin with these lines, as a release does; they may be empty."
+            )
+            self.keep_lines = about_lines(
+                state.project, ("period", "source", "publisher", "contact")
+            )
+            self.period_of_all()
             purpose = ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"])
             by = ui.input("Requested by (may be empty)", value=own["requested_by"])
             for field in (title, purpose, by):
                 field.classes("w-full")
-            self.period_of_all()
-            ui.label(f"All choices are kept in {SCHEMA}, table [stream], as you make them.")
+            ui.label(
+                f"All choices are kept in {SCHEMA}, tables [about] and [stream], as you make them."
+            )
             self.command = Command()
             self.button = ui.button("Start the stream", on_click=handled(self.start))
             job = state.jobs.last
@@ -168,6 +204,8 @@ class Form:
         self.fields: dict[str, Any] = {
             "id": name,
             "ticks": ticks,
+            "first": first,
+            "counts": counts,
             "reports": reports,
             "apart": apart,
             "enforced": enforced,
@@ -255,7 +293,7 @@ class Form:
             self.command.show([])
             return self.say(lambda: output(missing))
         self.command.show(wish.words())
-        planned = over.as_dict(), wish.title
+        planned = over.as_dict(), wish.title, wish.counts
         if planned == self.planned:  # for example, only the stream's name changed
             return
         self.stop()
@@ -290,6 +328,7 @@ class Form:
         if wish.id in project.streams():
             raise ParameterError(f"{wish.id} was started before: choose another name.")
         _ = wish.over  # raises an error before anything is written
+        self.keep_lines()
         self.keep()  # another tab may have kept others
         self.button.disable()  # until the page is drawn again
         try:

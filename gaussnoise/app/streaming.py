@@ -23,6 +23,8 @@ class StreamWish(NamedTuple):
     period: str = ""
     late: str = "refuse"
     corrections: str = ""
+    first: str = ""
+    counts: bool = False
     title: str = ""
     format: str = "csv"
     purpose: str = ""
@@ -44,6 +46,7 @@ class StreamWish(NamedTuple):
             late=self.late,  # pyright: ignore[reportArgumentType] (checked there)
             period=self.period or None,
             corrections=self.corrections or None,
+            first=self.first or None,
             enforced=self.enforced,
         )
 

@@ -14,6 +14,7 @@ from ..streams.files import rules_of
 from ..streams.state import State as Folder
 from ..tables.planning.facts import marginal_name
 from ..tables.schema.workload import load_workload
+from ..text import capital
 from .asked import asked_of
 from .jobs import Job
 from .ledger_page import begin_ledger
@@ -92,6 +93,7 @@ def _day(begun: Mapping[str, tuple[str, str]], name: str) -> str:
 
 
 def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[str, str]]) -> None:
+    said = stream.plan.over.said
     n, folder, own = stream.plan.over.n, f"{STREAMS}/{name}", f"/stream/{quote(name)}"
     with ui.card():
         head(f"{name}: {done} of {n} ticks done", 2)
@@ -112,7 +114,7 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
                     place = f"{own}/page#over-time-{k}"
                     ui.link(marginal_name(names), place, new_tab=True)
         ticks = [
-            (f"Tick {k}: published{_day(begun, f'{stream.id} tick {k}')}", k)
+            (f"{capital(said(k))}: published{_day(begun, f'{stream.id} tick {k}')}", k)
             for k in range(done, 0, -1)
         ]
 
@@ -166,11 +168,12 @@ def _next(
             head("All ticks are done", 2)
             ui.label("More of them take a new stream, on a budget of its own.")
         else:
-            head(f"Next: tick {number} of {over.n}", 2)
+            time = over.time(number)
+            head(f"Next: tick {number} of {over.n}{time and f' ({time})'}", 2)
             which = "that have come in so far"
             if done:
                 since = _day(begun, f"{stream.id} tick {done}")
-                which = f"that came in after those of tick {done}, which was published{since}"
+                which = f"that came in after those of {over.said(done)}, which was published{since}"
             if over.period is not None:
                 which = f"whose column {over.period!r} has the number {number}"
             for what, said in {
@@ -191,7 +194,7 @@ def _next(
             ui.link_target(CHECK)
             if at == CHECK and not state.jobs.is_busy:
                 scroll_here()
-            _add(state, name, number)
+            _add(state, name, number, over.said(number))
         job = _last(state, name)
         if job is None or job.status is None:
             return
@@ -210,16 +213,16 @@ def _last(state: State, name: str) -> Job | None:
     return job if job is not None and job.words[:3] in ways else None
 
 
-def _add(state: State, name: str, number: int) -> None:
+def _add(state: State, name: str, number: int, said: str) -> None:
     """Draw the choice of the file for tick ``number``, the shell command, and the buttons.
 
-    The buttons add the tick or check its rows.
+    The buttons add the tick or check its rows; ``said`` names the tick.
     """
     project, files, job = state.project, state.project.tables(), _last(state, name)
     first = None  # a wrong file cannot be taken back, so none is proposed
     if job is not None and (job.status or job.words[1] == "check"):  # to add it, or to retry
         first = next((file for file in files if Path(file) == Path(job.words[3])), None)
-    file = ui.select(files, value=first, label=f"File with the rows of tick {number}")
+    file = ui.select(files, value=first, label=f"File with the rows of {said}")
     file.classes("w-full")
     command = Command()
 
@@ -237,7 +240,7 @@ def _add(state: State, name: str, number: int) -> None:
 
     def run_on(what: str, words_of: Callable[[Project, str, str, int], list[str]], at: str) -> None:
         if not file.value:
-            raise ParameterError(f"Choose the file with the rows of tick {number}.")
+            raise ParameterError(f"Choose the file with the rows of {said}.")
         project.inside(file.value)
         button.disable()  # until the page is drawn again
         try:
@@ -273,4 +276,4 @@ def _start(state: State) -> None:
         return refusal("A stream takes a budget.", "/budget")
     if ledger is None:
         return begin_ledger(state, asked.privacy.to_zcdp().rho, "/streams")
-    Form(state, ledger, asked.options.get("person"), asked.privacy.to_zcdp().rho)
+    Form(state, ledger, asked, asked.privacy.to_zcdp().rho)

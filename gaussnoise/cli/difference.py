@@ -88,5 +88,6 @@ def _show_ticks(
     if as_json:
         return show(tick_changes_document(changes, earlier, later))
     for k, (name, table) in enumerate(changes.items()):
-        title = f"{name}: {table.noun} of tick {later} less tick {earlier}"
+        said = tables.plan.over.said
+        title = f"{name}: {table.noun} of {said(later)} less {said(earlier)}"
         say("\n" * bool(k) + table.text(title=title))

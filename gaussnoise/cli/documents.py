@@ -338,6 +338,7 @@ def series_document(
         "format": "gaussnoise.stream.series/1",
         "counted": series.counted,
         "attributes": series.attributes,
+        **({"times": series.times} if series.times else {}),
         "level": level,
         "simultaneous": False,
         "rows": series.to_arrow(level).to_pylist(),

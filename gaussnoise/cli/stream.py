@@ -14,7 +14,7 @@ from ..errors import ParameterError, StreamWarning
 from ..numerics.intervals import quantile
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import plan
-from ..tables.planning.stated import BUDGET
+from ..tables.planning.stated import BUDGET, Asked
 from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_options
@@ -56,7 +56,7 @@ from .options import (
 from .patience import patience
 from .published import say_aside, ticks_of
 
-_OF_TICKS = ("reports", "apart", "workload", "period", "late", "corrections", "enforced")
+_OF_TICKS = ("reports", "apart", "workload", "period", "late", "corrections", "enforced", "first")
 _FEW = 3  # most tables that are shown for a stream
 _Ledger = Annotated[
     Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
@@ -119,6 +119,22 @@ class StreamOptions(OptionGroup):
             help="Column with 1, or -1 in rows that take back one that was counted before.",
         ),
     ] = None
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--first",
+            help='Time of the first tick, like 2026-01, "January 2026", 2026-W05 or 2026: the '
+            "others follow it, and pages say these times.",
+        ),
+    ] = None
+    counts: Annotated[
+        bool | None,
+        typer.Option(
+            "--counts/--no-counts",
+            help="Leave out the tables that sum clipped numbers, which no stream has.",
+            show_default="no-counts",
+        ),
+    ] = None
     neighbors: StatedNeighbors = None
     p: StatedNorm = None
     rows_per_person: Annotated[
@@ -174,8 +190,24 @@ class StreamOptions(OptionGroup):
                 f"stream: expected [[workload]] tables without within in {self.schema}, since a "
                 "stream takes a budget and no targets; hint: -m names the tables"
             )
+        asked = self._of_counts(asked)
         with patience(ERR, "planning"), _warnings_said():
             return plan(asked.schema, asked.workload, asked.privacy, over=over, **asked.options)
+
+    def _of_counts(self, asked: Asked) -> Asked:
+        """Return the request without the tables that no stream has; refuse them if not asked to."""
+        counted, sums = asked.of_counts()
+        if not sums or (self.counts and counted.workload):
+            return counted
+        more = f" and {len(sums) - _FEW} more" if len(sums) > _FEW else ""
+        others = "--counts, or counts = true in [stream], takes the other tables alone; "
+        raise ParameterError(
+            "stream: a stream takes tables of counts, got sums of a number in "
+            f"{', '.join(sums[:_FEW])}{more}; hint: {others if counted.workload else ''}for means "
+            "over time, give the number edges in place of clip, whose shares and quantiles a "
+            "stream has; or release every tick by itself, each at a part of the budget of one "
+            "ledger, and compare them by gaussnoise difference JANUARY JUNE"
+        )
 
 
 @dataclass(frozen=True)
@@ -419,4 +451,8 @@ def _next_text(stream: Stream, folder: Path) -> str:
     done = len(stream)
     if done == stream.plan.over.n:
         return "all ticks are done: more of them take a new stream, on a budget of its own"
-    return f"next: gaussnoise stream tick {shlex.quote(str(folder))} TABLE --tick {done + 1}"
+    time = stream.plan.over.time(done + 1)
+    return (
+        f"next{time and f', {time}'}: gaussnoise stream tick {shlex.quote(str(folder))} TABLE "
+        f"--tick {done + 1}"
+    )

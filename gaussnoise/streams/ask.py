@@ -31,6 +31,9 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     * ``count in tick 3``, ``in ticks 2 to 5``, ``since tick 4``, ``in the last tick``: these rows
     * ``change of share of employed=yes from tick 3 to tick 7``
     * ``trend of count of sex=F``: the slope per tick, with a test of no change
+    * if the :class:`Ticks` state the time of the ``first``: ``count in January 2026``, ``from
+      January 2026 to March 2026``, ``since May 2026``, ``count by month``; a time that an attribute
+      has too is asked for by the number of its tick
 
     The last two use the exact covariance of the noise between ticks; for shares and means they are
     first-order approximations. If the :class:`Ticks` have a ``period`` column, write its name
@@ -61,7 +64,7 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     quantile(level)  # refuses a level outside (0, 1)
     plan = tables.plan
     tick, nouns = plan.over.period or "tick", nouns_of(plan, plan.over.most_reports)
-    read = partial(parsed, schema=plan.schema, tick=tick, nouns=nouns)
+    read = partial(parsed, schema=plan.schema, tick=tick, nouns=nouns, times=plan.over.times)
     return answer_or_hint(
         question,
         plan.schema,
@@ -77,7 +80,7 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
 
     ``question`` is the user's text, for messages; ``level`` is the level of the intervals.
     """
-    done = len(tables)
+    done, over, said = len(tables), tables.plan.over, tables.plan.over.said
     if isinstance(asked, Trend):
         if done < _FEWEST:
             raise ParameterError(
@@ -100,8 +103,8 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
             )
         if first < last:
             found = answered(tables.difference(last, first - 1), asked.of, question, level)
-            return replace(found, meaning=f"{found.meaning} in ticks {first} to {last}")
-        ticks, which = (last,), f"in tick {last}"
+            return replace(found, meaning=f"{found.meaning} in {said(first, last)}")
+        ticks, which = (last,), f"in {said(last)}"
     listed = []
     for tick in ticks:
         listed.append(answered(tables.period(tick), asked.of, question, level))
@@ -116,7 +119,7 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
     )
     deviations = [own for found in listed if (own := found.standard_deviation) is not None]
     pvalues = [own for found in listed if (own := found.pvalue) is not None]
-    texts = [f"tick {t}: {own.printed}" for t, own in zip(ticks, listed, strict=True)]
+    texts = [f"{said(t)}: {own.printed}" for t, own in zip(ticks, listed, strict=True)]
     return replace(
         one,
         meaning=f"{one.meaning} {which}",
@@ -130,4 +133,5 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
         method="; ".join(filter(None, dict.fromkeys(found.method for found in listed))),
         pvalue=np.stack(pvalues) if pvalues else None,
         printed="\n\n".join(texts) if one.printed else "",
+        times=tuple(map(over.time, ticks)) if over.times else (),
     )

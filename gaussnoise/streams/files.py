@@ -247,6 +247,7 @@ def rules_of(over: Ticks) -> list[str]:
         )
     return [
         f"There are {over.n} ticks at most. Fewer may happen: the budget is for all of them.",
+        *times_of(over),
         "No tick is left out: a tick without rows is a table without rows, such as a file with the "
         "names of its columns alone.",
         when,
@@ -254,6 +255,15 @@ def rules_of(over: Ticks) -> list[str]:
         "Rows are not compared with those of any tick, so the same rows under a new number count "
         "again; only a file that an earlier tick counted is refused.",
         _ENFORCED if over.enforced else _PROMISED,
+    ]
+
+
+def times_of(over: Ticks) -> list[str]:
+    """Return a sentence on the times of the first and the last tick (release), if known."""
+    if over.times is None:
+        return []
+    return [
+        f"Each tick is a {over.word}: the first is {over.time(1)}, the last {over.time(over.n)}."
     ]
 
 
@@ -276,10 +286,15 @@ def tick_statement(plan: StreamPlan, tick: int) -> Notes:
     """
     return _statement(
         plan,
-        f"Tick {tick} of {plan.over.n}: tables of its own rows (period), and of the rows of "
+        f"{_tick_text(plan, tick)}: tables of its own rows (period), and of the rows of "
         f"ticks 1 to {tick} (cumulative).",
         private=True,
     )
+
+
+def _tick_text(plan: StreamPlan, tick: int) -> str:
+    time = plan.over.time(tick)
+    return f"Tick {tick} of {plan.over.n}{time and f' ({time})'}"
 
 
 def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
@@ -311,7 +326,7 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
         counted=[],
         unit=[],
         policy=disclaimers(plan),
-        times=[times],
+        times=[times, *times_of(plan.over)],
     )
 
 
@@ -321,7 +336,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
     """
     width = max(len("table"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [
-        f"Tick {tick} of {plan.over.n}: {_text.number_of(len(plan.marginals), 'table')}, of its "
+        f"{_tick_text(plan, tick)}: {_text.number_of(len(plan.marginals), 'table')}, of its "
         "own rows (period/) and of all rows so far (cumulative/): safe to publish",
         f"charged      rho = {plan.rho_charged:.10g}, once, for all {plan.over.n} ticks together"
         f"{holds_text(plan.privacy.scales)}",

@@ -32,7 +32,7 @@ class NoiseGenerator:
 
     This is floating-point noise, for research and training, like that of other libraries for
     private training. It is not the noise of :meth:`Plan.release` and the other releases of this
-    package, which add integers from a vetted sampler.
+    package, which add integers drawn by OpenDP.
 
     Attributes:
         ticks: n, the number of ticks it serves.

@@ -58,8 +58,8 @@ def report(
         heading, shown = tables.plan.schema.heading, tables.plan.marginals[:_MOST_TABLES]
         titles = [marginal_name(tuple(map(heading, names))) for names in shown]
         over_time = [
-            OverTime(kept.series(names), title, f"over-time-{k}")
-            for k, (names, title) in enumerate(zip(shown, titles, strict=True), 1)
+            OverTime(own, title, f"over-time-{k}", own.word, own.times)
+            for k, (own, title) in enumerate(zip(map(kept.series, shown), titles, strict=True), 1)
         ]
         answers = answers_of(kept, ask)
         tick = getattr(tables.periods[0], "folder", None)  # STREAM/ticks/0001/period

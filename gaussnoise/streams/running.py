@@ -54,7 +54,7 @@ from .state import (
     delete_empty_folders,
     write_private,
 )
-from .tables import StreamTables, combined, what_of, window
+from .tables import StreamTables, combined, window
 from .ticks import Ticks
 
 if TYPE_CHECKING:
@@ -364,7 +364,8 @@ class Stream:
         weights = window(self.plan, first, tick, len(self))
         tables = stored(self.state, self.plan, self.on_outside, which, tick)
         found = tables if self.plan.needs_executors else dict(tables)
-        return combined(self.plan, weights, found, what_of(first, tick), backend, self.on_outside)
+        what = self.plan.over.said(first, tick)
+        return combined(self.plan, weights, found, what, backend, self.on_outside)
 
     def period(self, tick: int) -> TableRelease:
         """Return the counts of the rows of one tick (release), after its files are checked."""

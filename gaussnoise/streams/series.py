@@ -19,10 +19,11 @@ from ..tables.release.noisy import Names, read_only
 from ..tables.release.release import TableRelease
 from ..tables.release.show import deviations, ends_text, missing_text, rounded, table_text
 from ..tables.release.table import AbstractEstimates, MarginalTable, QueryTable
-from ..tables.release.tidy import LEVEL
+from ..tables.release.tidy import LEVEL, free_name, with_times
 from ..tables.schema.schema import Category
 from ..text import near, one_of
 from .files import series_statement
+from .ticks import Ticks
 from .trend import TrendTable, trend_of
 
 if TYPE_CHECKING:
@@ -44,17 +45,18 @@ _SPAN, _PERIOD, _CUMULATIVE = "span", "period", "cumulative"
 class _Source:
     """The stream, and the question asked of it, from which a series of tables was made.
 
-    Both are None after unpickling: a pickled series does not hold its stream.
+    Both are None after unpickling: a pickled series does not hold its stream, only ``over``.
     """
 
     tables: "StreamTables | None"
     asked: Callable[[TableRelease], AbstractEstimates] | None
+    over: Ticks
 
     def __deepcopy__(self, memo: object) -> "_Source":
         return self  # immutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Source, (None, None)
+        return _Source, (None, None, self.over)
 
 
 @final
@@ -122,15 +124,16 @@ class SeriesTable(AbstractEstimates):
     @property
     def counted(self) -> str:
         """The rows or persons that each table of the series counts, as text, such as "rows of each
-        tick".
+        tick", or of each month.
         """
         lengths, noun = {last - first + 1 for first, last in self.windows}, self.noun
         if lengths == {1}:
-            return f"{noun} of each tick"
+            return f"{noun} of each {self.word}"
         if len(lengths) == 1:
-            return f"{noun} of each {lengths.pop()} ticks"
+            return f"{noun} of each {lengths.pop()} {self.word}s"
         start = self.windows[0][0]
-        return f"all {noun} so far" if start == 1 else f"all {noun} from tick {start} on"
+        since = self._source.over.said(start)
+        return f"all {noun} so far" if start == 1 else f"all {noun} from {since} on"
 
     @property
     def noun(self) -> str:
@@ -139,8 +142,18 @@ class SeriesTable(AbstractEstimates):
     @property
     def which(self) -> str:
         """The first and last tick (time step) of the series as text, such as "ticks 1 to 6"."""
-        first, last = self.labels[0][0], self.labels[0][-1]
-        return f"tick {last}" if first == last else f"ticks {first} to {last}"
+        return self._source.over.said(self.windows[0][1], self.windows[-1][1])
+
+    @property
+    def word(self) -> str:
+        """The word for a tick (time step): "tick", or its kind of period, like "month"."""
+        return self._source.over.word
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """The time of each tick (time step), like "March 2026"; empty if the stream states none."""
+        over = self._source.over
+        return tuple(over.time(last) for _, last in self.windows) if over.times else ()
 
     def unlimited(self, squared: float) -> ConfidenceInterval:
         low, high = zip(*(part.unlimited(squared) for part in self.parts), strict=True)
@@ -187,7 +200,7 @@ class SeriesTable(AbstractEstimates):
             return self.parts[k]
         asked = self._source.asked
         own = None if asked is None else lambda release: asked(release).part(axis - 1, k)
-        source = _Source(self._source.tables, own)
+        source = replace(self._source, asked=own)
         return _stacked([part.part(axis - 1, k) for part in self.parts], self.windows, source)
 
     def cumsum(self) -> "SeriesTable":
@@ -305,7 +318,7 @@ class SeriesTable(AbstractEstimates):
             _per_tick(part, last - first + 1)
             for part, (first, last) in zip(parts, spans, strict=True)
         )
-        names = tuple(f"ticks {a} to {b}" if a < b else f"tick {a}" for a, b in spans)
+        names = tuple(self._source.over.said(*span) for span in spans)
         covariance = paired_covariance(after, before)
         return compared("difference", (names[0], names[1]), after, before, covariance)
 
@@ -314,6 +327,8 @@ class SeriesTable(AbstractEstimates):
         rows, and the numbers of all rows up to it.
 
         The column ``span`` is "period" or "cumulative"; the others are those of :meth:`to_frame`.
+        Where the stream states the time of its first tick, a column ``time`` follows the tick; in
+        +sdmx.csv and .json, whose tables have no such column, times are the names of ticks.
 
         Args:
             path: a new file, in the format that its name ends in: .csv, .parquet, .jsonl, .xlsx,
@@ -335,7 +350,10 @@ class SeriesTable(AbstractEstimates):
         notes = series_statement(self._tables("save").plan, *ends, private=self.private)
         if not isinstance(self.parts[0], MarginalTable | QueryTable):
             notes = replace(notes, unit="", units={})  # shares and means have no unit
-        rows = self._tidy()
+        if self.times:
+            named = dict(zip(map(str, self.labels[0]), self.times, strict=True))
+            notes = replace(notes, labels={self.attributes[0]: named})
+        rows = self._tidy(has_times=format.holds_columns)
         if rows.num_rows > format.most_rows:
             raise ParameterError(
                 f"save: expected at most {format.most_rows} rows for {format.ending}, got "
@@ -352,16 +370,15 @@ class SeriesTable(AbstractEstimates):
         except OSError as error:
             raise OutputError(f"save: cannot write {file} ({type(error).__name__})") from None
 
-    def _tidy(self) -> Any:
-        """Return the rows that :meth:`save` writes: those of single ticks, then those of all rows
-        so far.
-        """
+    def _tidy(self, *, has_times: bool) -> Any:
+        """Return the rows that :meth:`save` writes: those of single ticks, then of all so far."""
         import pyarrow as pa
 
         both = []
         for span, own in ((_PERIOD, self), (_CUMULATIVE, self.cumsum())):
             rows = own.to_arrow()
-            name = _free_name(_SPAN, self.attributes)
+            rows = with_times(rows, 1, self.attributes, own.times if has_times else ())
+            name = free_name(_SPAN, self.attributes)
             both.append(rows.add_column(0, name, [pa.array([span] * rows.num_rows)]))
         return pa.concat_tables(both)
 
@@ -428,10 +445,13 @@ class SeriesTable(AbstractEstimates):
         estimate = rounded(shown.estimate, deviation)
         low, high = ends_text(shown.estimate, ends, lambda x: rounded(x, deviation))
         sd = deviations(deviation)
+        ticks = shown.labels[0]
+        if shown.times:
+            ticks = [f"{tick} ({time})" for tick, time in zip(ticks, shown.times, strict=True)]
         return table_text(
             f"{title or repr(self.parts[-1])}, {last}{self.which}: {self.counted}",
             self.attributes,
-            shown.labels,
+            (ticks, *shown.labels[1:]),
             ["estimate", "± sd", "low", "high"],
             [estimate, sd, low, high],
             "\n".join([self.closing_at(level), *missing_text(shown.estimate, ends)]),
@@ -452,7 +472,8 @@ def series_of(
         raise ParameterError("series: expected a stream with ticks, got none so far")
     kept = tables.kept()
     names: Any = asked
-    source = _Source(kept, asked if callable(asked) else lambda release: release[names])
+    function = asked if callable(asked) else lambda release: release[names]
+    source = _Source(kept, function, tables.plan.over)
     windows = [(tick, tick) for tick in range(1, len(tables) + 1)]
     one = _table_of_window(kept, source.asked, windows[0])
     if one.estimate.size * len(windows) > _MOST_NUMBERS:
@@ -514,7 +535,7 @@ def _stacked(
     """
     one = parts[-1]
     return SeriesTable(
-        attributes=(_free_name("tick", one.attributes), *one.attributes),
+        attributes=(free_name("tick", one.attributes), *one.attributes),
         labels=(tuple(last for _, last in windows), *one.labels),
         estimate=read_only(np.stack([part.estimate for part in parts])),
         standard_deviation=read_only(np.stack([part.standard_deviation for part in parts])),
@@ -524,15 +545,6 @@ def _stacked(
         parts=tuple(parts),
         _source=source,
     )
-
-
-def _free_name(wanted: str, taken: Sequence[str]) -> str:
-    """Return the wanted column name, with underscores appended until it is none of the ``taken``
-    names.
-    """
-    while wanted in taken:
-        wanted += "_"
-    return wanted
 
 
 def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..drawing import OURS, label_text, new_figure
+from ..drawing import OURS, label_text, new_figure, number_ticks
 from ..tables.release.cells import first_of, in_order
 from ..tables.release.plots import counted_text, warning_text
 from ..tables.release.table import AbstractEstimates, ProportionTable
@@ -29,7 +29,8 @@ def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Fig
     """Return a figure with a line and a band of intervals for each cell of a series, over the ticks
     (time steps).
     """
-    ticks = np.array(series.labels[0])
+    known = [last for _, last in series.windows]
+    ticks = np.array(known)
     flat = [values.reshape(len(ticks), -1) for values in
             (series.estimate, *series.confidence_interval(level, simultaneous))]  # fmt: skip
     names = [
@@ -50,6 +51,7 @@ def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Fig
         colour = f"C{k}" if together and len(names) > 1 else OURS
         numbers = [values[:, cell] for values in flat]
         _draw(axes, ticks, numbers, colour, label_text(names[cell]))
+        number_ticks(axes, "auto" if together or not series.times else 2, known, series.times)
         if not together:
             axes.set_title(label_text(names[cell]), fontsize="small")
     for axes in grid[1 if together else len(cells) :]:
@@ -61,7 +63,7 @@ def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Fig
         grid[0].legend(title=what, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     which = f" ({len(cells)} of {len(names)} cells)" if len(cells) < len(names) else ""
     how = "all together" if simultaneous else "each alone"
-    figure.supxlabel("tick", fontsize="medium")
+    figure.supxlabel(series.word, fontsize="medium")
     text = f"{_what(series.parts[0])}\n{level_text(level)} intervals, {how}"
     figure.supylabel(text, fontsize="small", multialignment="center")
     figure.suptitle(
@@ -80,8 +82,6 @@ def _draw(
     """Draw one cell of a series: its line, the band of its intervals, and, if there are few ticks
     (time steps), a dot for each.
     """
-    from matplotlib.ticker import MaxNLocator
-
     estimate, low, high = numbers
     axes.fill_between(ticks, low, high, color=colour, alpha=0.25, lw=0)
     marker = "o" if len(ticks) <= _POINTS else ""
@@ -89,7 +89,6 @@ def _draw(
     axes.axhline(0, color="0.8", lw=0.8, zorder=0)
     axes.grid(color="0.93", zorder=0)
     axes.set_axisbelow(True)
-    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
 def _what(table: AbstractEstimates) -> str:

@@ -93,7 +93,7 @@ class StreamTables(PickledByArguments):
 
     def _window(self, first: int, last: int) -> TableRelease:
         weights = window(self.plan, first, last, len(self))
-        return self._combined(weights, what_of(first, last))
+        return self._combined(weights, self.plan.over.said(first, last))
 
     def combined(self, weights: "ArrayLike") -> TableRelease:
         """Return ``Σ_t weights[t] · (counts of tick t)``, with exact standard deviations.
@@ -204,7 +204,7 @@ class StreamTables(PickledByArguments):
         """
         weights = window(self.plan, first, last, len(self))
         return self._release(
-            weights, what_of(first, last), _Combined(self.plan, weights, self.periods)
+            weights, self.plan.over.said(first, last), _Combined(self.plan, weights, self.periods)
         )
 
     def _combined(self, weights: Array, what: str) -> TableRelease:
@@ -288,13 +288,6 @@ def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
     if last > done:
         raise ParameterError(f"ticks: expected one of the {done} ticks so far, got {last}")
     return weights
-
-
-def what_of(first: int, last: int) -> str:
-    """Return text that names the ticks (releases) from ``first`` to ``last``, such as "ticks 2 to
-    5".
-    """
-    return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
 
 def combined(

@@ -75,6 +75,11 @@ def plan_text(plan: "StreamPlan") -> str:
         f"one person   {_spent_text(plan)}",
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
+            [f"each tick    a {over.word}: the first {over.time(1)}, the last {over.time(n)}"]
+            if over.times is not None
+            else []
+        ),
+        *(
             [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]
             if over.period is not None
             else []

@@ -4,6 +4,7 @@ All of it is public and stated before any data.
 """
 
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any, Literal, final, get_args
 
 import numpy as np
@@ -13,6 +14,7 @@ from domains.sets.stream import StreamWorkload
 
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
+from ..tables.release.tick_times import EXPECTED, TickTimes, tick_times
 from ..tables.schema.schema import Attribute
 
 Array = NDArray[np.float64]
@@ -70,13 +72,20 @@ class Ticks(PickledByArguments):
             ``rows_per_person`` must be two or more. With one, a :class:`StreamWarning` says who is
             protected less. The plan must have no ``person``: its limit
             leaves out rows at random, so a row that is taken back might not have been counted.
+        first: the time of the first tick: a year, quarter, month, week or day, like ``"2026"``,
+            ``"2026-Q1"``, ``"2026-01"``, ``"January 2026"``, ``"2026-W05"`` or ``"2026-01-31"``.
+            The other ticks follow it without a gap. Pages, files and questions then have these
+            times beside the numbers of ticks. They only name the ticks: no row is compared with
+            them.
 
     Raises:
         ParameterError: a number is out of range, ``enforced`` or ``corrections`` is without
-            ``reports``, or the workload does not distinguish all ticks.
+            ``reports``, the workload does not distinguish all ticks, or ``first`` is no such time.
 
     >>> gn.streams.Ticks(52, reports=4, apart=4)
     Ticks(52, reports=4, apart=4)
+    >>> gn.streams.Ticks(12, first="2026-01").said(2)
+    'tick 2 (February 2026)'
     """
 
     n: int
@@ -88,6 +97,7 @@ class Ticks(PickledByArguments):
     period: str | None = None
     enforced: bool = False
     corrections: str | None = None
+    first: str | None = None
 
     def __post_init__(self) -> None:
         for name, value, most in (
@@ -131,6 +141,13 @@ class Ticks(PickledByArguments):
                 "Ticks: expected reports=k with enforced=True: in how many ticks a person is "
                 "counted at most, got none"
             )
+        try:
+            _ = self.times
+        except (AttributeError, ValueError):  # no text, or no time
+            raise ParameterError(
+                f"Ticks: expected first to be {EXPECTED}, from which {self.n} follow, got "
+                f"{self.first!r:.50}"
+            ) from None
         if not isinstance(self.workload, str):
             object.__setattr__(self, "workload", _checked(self.workload, self.n))
         elif self.workload not in _NAMED:
@@ -166,6 +183,35 @@ class Ticks(PickledByArguments):
         named = ((self.period, ticks), (self.corrections, signs))
         return [Attribute(name, categories=own) for name, own in named if name is not None]
 
+    @cached_property
+    def times(self) -> TickTimes | None:
+        """The times of the ticks (releases), which follow from ``first``; None without it."""
+        return None if self.first is None else tick_times(self.first, self.n)
+
+    @property
+    def word(self) -> str:
+        """The word for a tick (release): "tick", or its kind of period, like "month"."""
+        return "tick" if self.times is None else self.times.kind
+
+    def time(self, tick: int) -> str:
+        """Return the time of a tick (release), like "March 2026", or "" if ``first`` is not given.
+
+        >>> gn.streams.Ticks(12, first="2026-W52").time(3)
+        'week 1 of 2027'
+        """
+        return "" if self.times is None else self.times.texts[tick - 1]
+
+    def said(self, first: int, last: int | None = None) -> str:
+        """Return text that names a tick (release), or the ticks from ``first`` to ``last``.
+
+        >>> gn.streams.Ticks(12, first="2026-01").said(2, 5)
+        'ticks 2 to 5 (February 2026 to May 2026)'
+        """
+        if last is None or first == last:
+            return f"tick {first}{(self.times and f' ({self.time(first)})') or ''}"
+        span = f" ({self.time(first)} to {self.time(last)})" if self.times else ""
+        return f"ticks {first} to {last}{span}"
+
     def check_number(self, function: str, number: object) -> None:
         """Raise ParameterError unless ``number`` is an integer from 1 to n."""
         if not (type(number) is int and 1 <= number <= self.n):
@@ -187,6 +233,7 @@ class Ticks(PickledByArguments):
             # left out if false, so that records equal those of earlier versions
             **({"enforced": True} if self.enforced else {}),
             **({} if self.corrections is None else {"corrections": self.corrections}),
+            **({} if self.first is None else {"first": self.first}),
         }
 
     def __repr__(self) -> str:
@@ -207,6 +254,7 @@ class Ticks(PickledByArguments):
         )
         shown += ["enforced=True"] * self.enforced
         shown += [f"corrections={self.corrections!r}"] * (self.corrections is not None)
+        shown += [f"first={self.first!r}"] * (self.first is not None)
         return f"Ticks({', '.join(shown)})"
 
 

@@ -31,6 +31,7 @@ Ticks = gn.streams.Ticks
 
 STREAMS = {
     "one report": lambda: gn.plan(SCHEMA, 2, gn.zCDP(0.1), over=Ticks(3)),
+    "months": lambda: gn.plan(SCHEMA, 2, gn.zCDP(0.1), over=Ticks(3, first="2026-01")),
     "apart": lambda: gn.plan(SCHEMA, 2, gn.zCDP(0.1), over=Ticks(5, reports=3, apart=2)),
     "persons": lambda: gn.plan(
         SCHEMA, 2, gn.GDP(0.5), person="id", rows_per_person=2, over=Ticks(3, reports=2)

@@ -1,5 +1,6 @@
 """The arguments of a plan that a schema file states in its table ``[plan]``."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -8,7 +9,7 @@ from ...errors import ParameterError
 from ...privacy.definitions import ApproxDP, zCDP
 from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.per_record import PerRecord
-from ..schema.entries import Entry
+from ..schema.entries import Entry, entry_name, entry_term, one_by_one
 from ..schema.numbers import Weight
 from ..schema.schema import Schema
 from .door import plan
@@ -61,6 +62,22 @@ class Asked:
     def at(self, rho: float) -> "Asked":
         """Return the same arguments with the privacy budget ρ."""
         return replace(self, stated={**self.stated, **dict.fromkeys(BUDGET), "rho": rho})
+
+    def of_counts(self) -> tuple["Asked", list[str]]:
+        """Return these arguments without tables that sum a clipped number, and their names."""
+        asked, own = self.workload, self.schema
+        if isinstance(asked, int):
+            asked = list(itertools.combinations(own.names, asked))
+        sums = [one for one in asked if self._is_summed(one)]
+        if not sums:
+            return self, []
+        kept = [one for one in asked if one not in sums]
+        return replace(self, workload=kept), [entry_name(own, one) for one in sums]
+
+    def _is_summed(self, entry: Entry) -> bool:
+        """Return whether a table sums a clipped number, as tables with its mean do."""
+        terms = (entry_term(self.schema, one) for _, one in one_by_one(self.schema, [entry]))
+        return any(self.schema.attributes[i].is_summed for term in terms for i in term)
 
     def plan(self) -> Plan:
         """Return the plan with these arguments."""

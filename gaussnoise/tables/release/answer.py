@@ -13,7 +13,7 @@ from ...layout import WIDTH, fitted
 from ..schema.schema import Category
 from .population import Population
 from .show import deviations, ends_text, first, pvalue_text, rounded, table_text
-from .tidy import arrow_columns, framed, level_text, with_level
+from .tidy import arrow_columns, framed, level_text, with_level, with_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +59,8 @@ class Answer:
         headings: the names that readers see in place of ``attributes``.
         printed: the text of a test, which ``print`` shows in place of a table; "" for others.
         unit: the unit of the numbers, like "persons" or "per cent"; "" if none is known.
+        times: the time of each tick on the first axis, like "March 2026"; empty if there are no
+            ticks, or the stream states no times.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -92,6 +94,16 @@ class Answer:
     headings: tuple[str, ...] = field(default=(), repr=False)
     printed: str = field(default="", repr=False)
     unit: str = ""
+    times: tuple[str, ...] = ()
+
+    @property
+    def shown_labels(self) -> tuple[tuple[Category, ...], ...]:
+        """The labels that readers see: where times of ticks are known, beside their numbers."""
+        if not self.times:
+            return self.labels
+        ticks, *others = self.labels
+        both = zip(ticks, self.times, strict=True)
+        return tuple(f"{tick} ({time})" for tick, time in both), *others
 
     @property
     def heading(self) -> str:
@@ -127,7 +139,7 @@ class Answer:
         """Return tidy columns, one row per number.
 
         The columns are the attributes, estimate, standard_deviation, low and high; for trends also
-        pvalue.
+        pvalue. The times of ticks, if known, are in a column ``time``.
         """
         return self._arrow().to_pydict()
 
@@ -169,7 +181,8 @@ class Answer:
 
     def _arrow(self) -> "pa.Table":
         cells = slice(0, self.estimate.size)
-        return arrow_columns(self.attributes, self.labels, cells, self._numbers())
+        rows = arrow_columns(self.attributes, self.labels, cells, self._numbers())
+        return with_times(rows, 1, self.attributes, self.times)
 
     @property
     def written(self) -> dict[str, list[str]]:
@@ -210,7 +223,7 @@ class Answer:
         said = table_text(
             fitted(self.heading),
             self.attributes,
-            self.labels,
+            self.shown_labels,
             [names.get(name, name) for name in columns],
             list(columns.values()),
             closing,

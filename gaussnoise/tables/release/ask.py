@@ -313,7 +313,8 @@ class _Asked:
 
     def change(self, asked: Change) -> Answer:
         earlier, later = asked.ticks
-        meaning = f"{self._said(asked.of)}, tick {later} less tick {earlier}"
+        said = self.stream.plan.over.said
+        meaning = f"{self._said(asked.of)}, {said(later)} less {said(earlier)}"
         return self._difference(meaning, asked.of, asked.of)
 
     def trend(self, asked: Trend, fitted: Fitted) -> Answer:
@@ -345,7 +346,7 @@ class _Asked:
         notes += ["of a line by least squares", *([] if own == 1 else ["to first order"])]
         half = self._z * deviation
         ends = _Numbers(slope, deviation, slope - half, slope + half)
-        meaning = f"trend of {self._said(amount)} over ticks 1 to {ticks}"
+        meaning = f"trend of {self._said(amount)} over {self.stream.plan.over.said(1, ticks)}"
         answer = self._answer(meaning, axes, ends, notes, self._unit(amount))
         return replace(answer, pvalue=read_only(pvalue.reshape(answer.estimate.shape)))
 

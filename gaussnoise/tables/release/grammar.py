@@ -54,8 +54,10 @@ from .question import (
     quoted,
 )
 from .shorter import question_text
-from .words import COMPARED, Reader, grammar, patterns
+from .tick_times import TickTimes
+from .words import COMPARED, TICKS, Reader, grammar, patterns
 
+_ONE_TICK = "expected one tick, from 1 on, or by tick"
 # a character that is no space
 _SOLID = re.compile(r"\S")
 
@@ -64,7 +66,11 @@ _NOUNS = {noun: Noun() for noun in ("rows", "records", "people", "persons")}
 
 
 def parsed(
-    text: str, schema: Schema, tick: str | None = None, nouns: Mapping[str, Noun] = _NOUNS
+    text: str,
+    schema: Schema,
+    tick: str | None = None,
+    nouns: Mapping[str, Noun] = _NOUNS,
+    times: TickTimes | None = None,
 ) -> Question:
     """Return the meaning of a question in words: a count, share, mean or other statistic.
 
@@ -73,13 +79,15 @@ def parsed(
         schema: the schema, with the names and labels that may occur.
         tick: the word for a tick (one release of a stream); None for a single release.
         nouns: nouns for what the tables count, or for what readers may think that they count.
+        times: the times of the ticks, if known; a question may name them in place of numbers.
 
     Raises:
         RefusedError: the question does not follow the grammar, or names things that the schema does
             not have; in the message, « and » enclose the wrong part.
     """
-    lark, known = grammar()[0], patterns(tick or "tick")
-    reader = Reader(text, schema, tick, nouns)
+    word = "tick" if times is None else times.kind
+    lark, known = grammar()[0], patterns(tick or "tick", word)
+    reader = Reader(text, schema, tick, nouns, None if times is None else times.cells)
     state, at = lark.parse_interactive(), 0
     try:
         while (solid := _SOLID.search(text, at)) is not None:
@@ -257,11 +265,17 @@ class _Meaning(Transformer):
         *_, earlier, later = children
         return self.change(meta, [self._count_alone(meta, "change of {}"), earlier, later])
 
-    def change_in_time(self, meta: Meta, children: list) -> Difference:
+    def change_in_time(self, meta: Meta, children: list) -> Difference | Change:
         (part,) = children
         if len(self._spans) != 1:
             self._fail('expected "from" and "to", with two times', meta)
         i, first, last = self._spans[0]
+        if i == TICKS:
+            self._by_tick = None
+            ticks = tuple(k + 1 for k in (*first, *last))
+            if len(ticks) != 2:
+                self._fail("expected the times of two ticks", meta)
+            return Change(self._amount(part), ticks)
         place = "of" if i in part.of else "given"
         earlier, later = (
             replace(part, **{place: {**getattr(part, place), i: cells}}) for cells in (first, last)
@@ -493,12 +507,21 @@ class _Meaning(Transformer):
                 only = ends[0], None
             elif "LAST_TICK" in words:
                 only = None, None
-            asked = ByTick(Count({}), only)
-            if 0 in ends or ends != sorted(ends) or self._by_tick not in (None, asked):
-                self._fail("expected one tick, from 1 on, or by tick", meta)
-            self._by_tick = asked
+            if 0 in ends or ends != sorted(ends):
+                self._fail(_ONE_TICK, meta)
+            self._of_ticks(only, meta)
         times = isinstance(children[-1], _Read) and children[-1].are_times
         return _Read(where, meta, are_groups=True, are_with="WITH" in words, are_times=times)
+
+    def _of_ticks(
+        self, only: tuple[int | None, int | None] | None, meta: Meta
+    ) -> dict[int, Condition]:
+        """Keep the ticks that the question is about, and return no conditions beside them."""
+        asked = ByTick(Count({}), only)
+        if self._by_tick not in (None, asked):
+            self._fail(_ONE_TICK, meta)
+        self._by_tick = asked
+        return {}
 
     def whose(self, meta: Meta, children: list[_Read]) -> _Read:
         return children[0]._replace(at=meta, are_groups=True)
@@ -538,7 +561,10 @@ class _Meaning(Transformer):
                 self._spans.append((i, times.cells(first, first), times.cells(last, last)))
         except InexactError as error:
             self._fail(str(error), meta)
-        return _Read({i: cells}, meta, are_groups=len(periods) > 1, are_times=True)
+        where: dict[int, Condition] = {i: cells}
+        if i == TICKS:
+            where = self._of_ticks((min(cells) + 1, max(cells) + 1), meta)
+        return _Read(where, meta, are_groups=len(periods) > 1, are_times=True)
 
     def beyond_time(self, meta: Meta, children: list) -> _Read:
         word, period = children
@@ -547,18 +573,32 @@ class _Meaning(Transformer):
             cells = times.beyond(period.value[0], word.type.partition("_")[0].lower())
         except InexactError as error:
             self._fail(str(error), meta)
-        return _Read({i: cells}, meta, are_groups=True, are_times=True)
+        where: dict[int, Condition] = {i: cells}
+        if i == TICKS:  # up to the last tick so far, not to the last that may come
+            last = max(cells) + 1 if word.type == "BEFORE" else None
+            where = self._of_ticks((min(cells) + 1, last), meta)
+        return _Read(where, meta, are_groups=True, are_times=True)
 
     def _times(self, period: Token, meta: Meta) -> tuple[int, Times]:
-        """Return (index, times) of the attribute that has this period; fail if several have it."""
-        which = period.value[1]
+        """Return (index, times) of the attribute that has this period; fail if several have it.
+
+        For ticks of a stream, the index is :data:`TICKS`.
+        """
+        which, known = period.value[1], self._reader.times
         if len(which) > 1:
-            names = [quoted(self._attributes[i].name) for i in which]
+            names = [quoted(known[i].name) for i in which]
             before = self._reader.text[: period.start_pos].rstrip().rpartition(" ")[0]
             rest = self._reader.text[len(before) :]
             asks = [f"{before} {name}{rest}".strip() for name in names]
-            self._fail(f"expected the attribute before this time, {one_of(names)}", meta, asks)
-        return which[0], self._reader.times[which[0]]
+            expected = f"expected the attribute before this time, {one_of(names)}"
+            if TICKS in which:
+                names, asks = names[:-1], asks[:-1]
+                expected = (
+                    f"expected the attribute before this time, {one_of(names)}, or the number of "
+                    "a tick in its place, like tick 1"
+                )
+            self._fail(expected, meta, asks)
+        return which[0], known[which[0]]
 
     def conditions(self, meta: Meta, children: list[_Read]) -> _Read:
         where: dict[int, Condition] = {}

@@ -99,6 +99,12 @@ def _quarter(said: str) -> int:
     return int(said) if said.isdigit() else 1 + _QUARTERS.index(said)
 
 
+def span_of(period: Period, year: int) -> tuple[float, float]:
+    """Return the start and the end of a period of ``year``, in microseconds since 1970."""
+    start, end = period.days(year)
+    return _place(start), _place(end)
+
+
 class Times(NamedTuple):
     """The period of time that each cell of an attribute stands for.
 
@@ -150,7 +156,7 @@ class Times(NamedTuple):
                 f"expected two ends, from … to …: {other!r} of {self.name!r} may hold times "
                 "beyond the others"
             )
-        start, end = map(_place, period.days(period.year))
+        start, end = span_of(period, period.year)
         if word == "before":
             return self._between(-math.inf, start)
         return self._between(end if word == "after" else start, math.inf)
@@ -212,10 +218,9 @@ def times_of(attribute: Attribute) -> Times | None:
     if all(year is None for year in years):
         return Times(name, labels, (None,) * len(labels), (*periods, *more))
     known = [
-        (_place(start), _place(end))
+        span_of(period, year)
         for period, year in zip(periods, years, strict=True)
         if year is not None
-        for start, end in [period.days(year)]
     ]
     return None if len(known) < len(periods) else Times(name, labels, (*known, *more))
 

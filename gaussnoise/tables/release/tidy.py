@@ -31,6 +31,28 @@ def with_level(rows: "pa.Table", level: float, private: bool) -> "pa.Table":
     return rows.replace_schema_metadata({"gaussnoise": record})
 
 
+def with_times(
+    rows: "pa.Table", place: int, attributes: Sequence[str], times: Sequence[str]
+) -> "pa.Table":
+    """Return an arrow table with a column of the times of its ticks, if known, at index ``place``.
+
+    Its rows are sorted by tick, with as many of them for each.
+    """
+    import pyarrow as pa
+
+    if not times:
+        return rows
+    column = pa.array(times).take(pa.array(np.arange(rows.num_rows) * len(times) // rows.num_rows))
+    return rows.add_column(place, free_name("time", attributes), column)
+
+
+def free_name(wanted: str, taken: Sequence[str]) -> str:
+    """Return the wanted column name, with underscores appended until it is none of ``taken``."""
+    while wanted in taken:
+        wanted += "_"
+    return wanted
+
+
 def framed(rows: "pa.Table", backend: "EagerAllowed") -> Any:
     """Return an arrow table as a dataframe of the library ``backend``, like pandas or polars.
 

@@ -207,6 +207,7 @@ _QUIET = {
     "NAME",
     "LABEL",
 }  # not suggested in messages
+TICKS = -1  # stands for the ticks of a stream where an attribute's index does for its cells
 _TICKS = {"_AT_TICK", "SINCE", "LAST_TICK", "_TICK", "TICK"}  # which a stream calls by its own word
 COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
 _PERIOD = re.compile(PERIOD, re.IGNORECASE)
@@ -227,15 +228,20 @@ def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
 
 
 @cache
-def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
-    """Return {terminal: pattern}, where ``tick`` is another word for a tick of a stream."""
+def patterns(tick: str, kind: str = "tick") -> dict[str, re.Pattern[str] | None]:
+    """Return {terminal: pattern}, where ``tick`` is another word for a tick of a stream.
+
+    ``kind`` is the kind of period that every tick is: "by month" then asks for each tick. Before a
+    number it is not meant: "week 5" is a week of the year.
+    """
     either = f"(?:tick|{re.escape(tick)})"
-    return {
+    found = {
         name: re.compile(pattern.pattern.replace("tick", either))
         if pattern is not None and name in {*_TICKS, "_FOR", "SINCE_TIME", "_FROM_TIME"}
         else pattern
         for name, pattern in grammar()[1].items()
     }
+    return found | {"TICK": re.compile(rf"(?i:{either}|{kind}(?!\s+\d))")}
 
 
 class Reader:
@@ -245,10 +251,15 @@ class Reader:
     """
 
     def __init__(
-        self, text: str, schema: Schema, tick: str | None, nouns: Mapping[str, Noun]
+        self,
+        text: str,
+        schema: Schema,
+        tick: str | None,
+        nouns: Mapping[str, Noun],
+        ticks: Times | None,
     ) -> None:
         self.text, self.schema, self._tick, self.end = text, schema, tick, 0
-        self.nouns = nouns
+        self.nouns, self._ticks = nouns, ticks
         self._named: tuple[int, Level | None] | None = None  # the last name
         self._subject: int | None = None  # index of the attribute named last
         self._last = ""  # the last terminal that is a word
@@ -347,9 +358,13 @@ class Reader:
 
     @cached_property
     def times(self) -> Mapping[int, Times]:
-        """{attribute index: times of its cells}, for attributes whose cells are times."""
+        """{attribute index: times of its cells}, for attributes whose cells are times.
+
+        The times of the ticks of a stream, if known, are last, with :data:`TICKS` as their index.
+        """
         found = ((i, times_of(attribute)) for i, attribute in enumerate(self.schema.attributes))
-        return {i: times for i, times in found if times is not None}
+        known = {i: times for i, times in found if times is not None}
+        return known | ({} if self._ticks is None else {TICKS: self._ticks})
 
     def _name(self, at: int) -> tuple[int, Level | None] | None:
         """Return (attribute index, level or None) of the name at this index; None if no name."""
@@ -369,7 +384,7 @@ class Reader:
         titles = [(a.title, i) for i, a in enumerate(self.schema.attributes) if a.title is not None]
         named = {own: (i, None) for title, i in titles for own in (title.lower(), title)} | named
         named |= {name: (i, None) for i, name in enumerate(self.schema.names)}
-        kinds = [(kind_of(self.schema.attributes[i]), i) for i in self.times]
+        kinds = [(kind_of(self.schema.attributes[i]), i) for i in self.times if i != TICKS]
         only = {kind: i for kind, i in kinds if kind and [k for k, _ in kinds].count(kind) == 1}
         # "by month" where the bins of one attribute are months, and nothing else is called so
         return {kind: (i, None) for kind, i in only.items() if kind != self._tick} | named

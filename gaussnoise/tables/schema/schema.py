@@ -842,6 +842,8 @@ def _structure() -> Any:
         period: str | None = None
         late: Literal["refuse", "carry"] | None = None
         corrections: str | None = None
+        counts: bool | None = None
+        first: str | None = None
         title: str | None = None
         format: str | None = None
         id: str | None = None
@@ -900,8 +902,8 @@ _KEYS = {
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person, weight or expected_rows",
     "release": "format, id, purpose or requested_by",
-    "stream": "ticks, reports, apart, enforced, workload, period, late, corrections, title, "
-    "format, id, purpose or requested_by",
+    "stream": "ticks, reports, apart, first, enforced, workload, period, late, corrections, "
+    "counts, title, format, id, purpose or requested_by",
     "workload": "of, within, level or simultaneous",
 }
 _BASE = "; hint: base stands in [attributes.NAME]"
@@ -947,9 +949,10 @@ _EXPECTED = {
     "release": "expected a [release] table with " + _KEYS["release"],
     "stream": "expected a [stream] table with " + _KEYS["stream"],
     **dict.fromkeys(["ticks", "reports", "apart"], "expected an integer"),
-    "enforced": "expected true or false",
+    **dict.fromkeys(["enforced", "counts"], "expected true or false"),
     "stream.workload": 'expected "totals", "periods" or "both"',
     "late": 'expected "refuse" or "carry"',
+    "first": 'expected text, like "2026-01"',
     **dict.fromkeys(["corrections", "format", "id", "purpose", "requested_by"], "expected text"),
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",

@@ -32,6 +32,7 @@ WISHES = {
     "usual": StreamWish("weekly", 4, 4),
     "enforced": StreamWish("weekly", 4, 2, 2, enforced=True, workload="both"),
     "dated": StreamWish("weekly", 4, 1, period="week of 'it'", late="carry", format="parquet"),
+    "monthly": StreamWish("weekly", 4, 4, first="January 2026"),
     "noted": StreamWish("weekly", 4, 4, purpose="-a 'purpose'", requested_by="me"),
 }
 ROWS = "id,sex,week of 'it'\n" + "".join(f"{k // 2},{'FM'[k % 2]},1\n" for k in range(100))
@@ -75,6 +76,30 @@ def test_a_stream_is_planned_started_and_continued_as_it_is_asked(project, wish,
     assert run(tick_words(project, "weekly", "-rows.csv", 1)) == 0  # its name is no option
     assert len(opened(project, "weekly")) == 1
     assert project.tables() == ["-rows.csv"]  # what was published is not offered
+
+
+def test_of_tables_with_sums_those_of_counts_are_taken_if_asked(project, capsys):
+    more = '[attributes.pay]\nclip = [0, 100]\n[[workload]]\nof = ["sex", "pay"]\n'
+    text = SCHEMA_FILE.replace("[plan]", f"{more}[plan]")
+    project.schema.write_text(text, encoding="utf-8")
+    (name,) = asked_of(project.schema).of_counts()[1]
+    assert name.startswith("sex × pay (count and sum of values")
+    wish = StreamWish("weekly", 4, 4)
+    assert run(wish.plan_words()) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "got sums of a number in sex × pay" in said
+    assert "counts = true in [stream]" in said
+    chosen(project, wish._replace(counts=True))
+    assert run(wish.words()) == 0
+    assert opened(project, "weekly").plan.marginals == (("sex",),)
+    capsys.readouterr()
+    assert run([*wish.plan_words(), "--no-counts"]) == 1  # given options replace stated ones
+    project.schema.write_text(text.replace('of = ["sex"]', 'of = ["pay"]'), encoding="utf-8")
+    capsys.readouterr()
+    assert run([*wish.plan_words(), "--counts"]) == 1  # nothing is left
+    said = capsys.readouterr().err
+    assert "counts = true" not in said
+    assert "edges in place of clip" in " ".join(said.split())
 
 
 def test_a_project_can_be_moved_and_a_stream_may_have_no_ledger(project, tmp_path):

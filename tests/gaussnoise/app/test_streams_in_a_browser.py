@@ -193,6 +193,47 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(row.get_by_role("cell").nth(3)).to_have_text("0")
 
 
+def test_a_stream_of_months_takes_only_tables_of_counts(started, tab, project):
+    more = '[attributes.pay]\nclip = [0, 100]\n[[workload]]\nof = ["sex", "pay"]\n'
+    text = SCHEMA_FILE.replace("[plan]", f"{more}[plan]") + ABOUT
+    (project / SCHEMA).write_text(text, encoding="utf-8")
+    gn.Ledger.create(project / LEDGER, gn.zCDP(0.25))
+    server = started()
+    tab.goto(server.address)
+    tab.goto(f"{server.root}/streams")
+    connected(tab)
+    expect(tab.get_by_text("cannot go on in a stream: sex × pay")).to_be_visible()
+    expect(tab.get_by_role("alert")).to_contain_text("tables of counts", timeout=60_000)
+    tab.get_by_role("checkbox", name="Take only the tables of counts: sex × age").click()
+    kept(tab, project, "counts = true")
+    plan = tab.get_by_role("status").locator("pre")
+    expect(plan).to_contain_text("sd of all 12", timeout=60_000)
+    tab.get_by_label("Number of ticks, at most").fill("3")
+    tab.get_by_label("Time of the first tick").fill("soon")
+    expect(tab.get_by_role("status")).to_contain_text("expected first to be a year, quarter")
+    tab.get_by_label("Time of the first tick").fill("January 2026")
+    kept(tab, project, 'first = "January 2026"')
+    expect(plan).to_contain_text("the last March 2026", timeout=60_000)
+    for label, line in {"Publisher": "Town of Grünau", "Source": "Register"}.items():
+        tab.get_by_label(label).fill(line)
+    tab.get_by_label("Source").blur()
+    kept(tab, project, 'source = "Register"')
+    tab.get_by_label("Name of the stream").fill("weekly")
+    tab.get_by_role("button", name="Start the stream").click()
+    is_done(tab, 0)
+    expect(tab.get_by_role("heading", name="Next: tick 1 of 3 (January 2026)")).to_be_visible()
+    add(tab, 1, "week-1.csv")
+    is_done(tab, 1)
+    expect(tab.get_by_text("Tick 1 (January 2026): published on")).to_be_visible()
+    with tab.context.expect_page() as opened:
+        tab.get_by_role("link", name="The page").click()
+    head = opened.value.locator("header")
+    expect(head).to_contain_text("Publisher: Town of Grünau")
+    expect(head).to_contain_text("Source: Register")
+    expect(head).to_contain_text("for tick 1 (January 2026) of a stream")
+    opened.value.close()
+
+
 def test_rows_are_checked_before_a_tick_and_a_refused_tick_leads_there(started, tab, project):
     """Nothing is counted or charged by a check; a refusal has no word of the shell."""
     weekly(project, period="week")

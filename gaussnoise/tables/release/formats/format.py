@@ -27,6 +27,7 @@ class Notes:
         units: {attribute: {label of an answer: its unit}}, for answers in another unit.
         headings: {attribute: the name that readers see, with its unit}.
         measured_in: {attribute: the unit of its numbers}.
+        labels: {attribute: {label: the name that readers see}}, for labels that are numbers.
     """
 
     title: str = ""
@@ -35,6 +36,7 @@ class Notes:
     units: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     headings: Mapping[str, str] = field(default_factory=dict)
     measured_in: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def sentences(self) -> list[str]:
@@ -44,6 +46,10 @@ class Notes:
     def heading(self, name: str) -> str:
         """Return the name of an attribute that readers see."""
         return self.headings.get(name, name)
+
+    def label(self, name: str, label: str) -> str:
+        """Return the name of a label of an attribute that readers see."""
+        return self.labels.get(name, {}).get(label, label)
 
     def title_of(self, names: Sequence[str]) -> str:
         """Return the title of the table whose axes are these attributes."""

@@ -85,7 +85,7 @@ def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_
         "dimension": {
             name: {
                 "label": notes.heading(name),
-                "category": {"index": own, "label": {x: x for x in own}}
+                "category": {"index": own, "label": {x: notes.label(name, x) for x in own}}
                 | ({"unit": _units(units[name])} if notes.unit and name in units else {}),
             }
             for name, own in zip(ids, labels, strict=True)

@@ -1,10 +1,10 @@
 """Tables in SDMX-CSV."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -100,7 +100,7 @@ class _Rows:
 
     def __init__(self, names: Sequence[str], about: Sequence[str], notes: Notes) -> None:
         ids, self._about, self._notes = _identifiers(names), about, notes
-        self._names, self._codes = names, [_Codes() for _ in names]
+        self._names, self._codes = names, [_Codes(partial(notes.label, name)) for name in names]
         headings = map(notes.heading, names)
         self.dimensions = [f"{id}: {said}" for id, said in zip(ids, headings, strict=True)]
         flow = "_BY_".join(ids) or "TOTAL"
@@ -156,13 +156,14 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 class _Codes:
     """The codes of the categories of one dimension, in order of their first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: Callable[[str], str]) -> None:
         self._known: dict[object, str] = {}
+        self._named = named
 
     def of(self, labels: Iterable[object]) -> list[str]:
         for label in labels:
             if label not in self._known:
                 text = str(label)
                 code = text if _CODE.fullmatch(text) else f"_{len(self._known) + 1}"
-                self._known[label] = f"{code}: {text}"
+                self._known[label] = f"{code}: {self._named(text)}"
         return [self._known[label] for label in labels]

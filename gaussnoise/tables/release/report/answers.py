@@ -86,7 +86,7 @@ def _ends(low: str, high: str) -> str:
 
 def _cells(answer: Answer) -> Any:
     """Return, for each number of an answer, the labels of its categories, in the same order."""
-    return itertools.product(*answer.labels)
+    return itertools.product(*answer.shown_labels)
 
 
 def _minus(text: str) -> str:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....drawing import OURS, THEIRS, dotted_rows, label_text, left_off, svg_of, unreadable
+from ....drawing import (
+    OURS,
+    THEIRS,
+    dotted_rows,
+    label_text,
+    left_off,
+    number_ticks,
+    svg_of,
+    unreadable,
+)
 from .render import number, shown
 
 if TYPE_CHECKING:
@@ -206,22 +215,23 @@ def series_chart(
     name: str,
     title: str,
     description: str,
+    times: Sequence[str] = (),
 ) -> Picture:
     """Draw a panel for each cell of a stream: estimates over time, in a band of intervals.
 
     All panels have the same scale.
 
-    A panel has the name of a cell, its estimates, and the bounds of its intervals.
+    A panel has the name of a cell, its estimates, and the bounds of its intervals. ``times`` are
+    written below the ticks, in place of their numbers.
     """
     abreast = min(_ABREAST, math.ceil(math.sqrt(len(panels))))
     stacked = -(-len(panels) // abreast)
     numbers = [np.concatenate(own) for own in list(zip(*panels, strict=True))[1:]]
     off = unreadable(*numbers).reshape(len(panels), -1)
-    missing = [f"{panels[k][0]} at tick {ticks[tick]}" for k, tick in np.argwhere(off)]
+    at = [f"in {time}" for time in times] or [f"at tick {tick}" for tick in ticks]
+    missing = [f"{panels[k][0]} {at[tick]}" for k, tick in np.argwhere(off)]
 
     def draw(axes: "Axes") -> None:
-        from matplotlib.ticker import MaxNLocator
-
         figure: Any = axes.figure
         axes.remove()
         grid = figure.subplots(stacked, abreast, squeeze=False, sharex=True, sharey=True).ravel()
@@ -234,13 +244,14 @@ def series_chart(
             own.plot(ticks, estimate, color=OURS, lw=1.2, marker="o", ms=2)
             own.set_title(label_text(cell, _MOST_NAME * 2 // abreast), fontsize="small")
             own.grid(color="0.93")
-            own.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+            number_ticks(own, 2 if times and abreast > 1 else 4, ticks, times)
             own.locator_params(axis="y", nbins=4, steps=[1, 2, 5, 10])
             own.yaxis.set_major_formatter(_tick)
         for own in grid[len(panels) :]:
             own.remove()
 
-    picture = _picture(draw, _SCALE + _PANEL * stacked, name, title, description)
+    below = _SCALE * (2 if times else 1)
+    picture = _picture(draw, below + _PANEL * stacked, name, title, description)
     return picture._replace(caption=left_off(missing))
 
 

@@ -25,11 +25,20 @@ class OverTime:
         series: the numbers for the rows of each tick; the first axis is the tick.
         title: the name of the table in words.
         anchor: the anchor of the picture.
+        word: the word for a tick: "tick", or its kind of period, like "month".
+        times: the time of each tick, like "March 2026"; empty if they are not known.
     """
 
     series: AbstractEstimates
     title: str
     anchor: str
+    word: str = "tick"
+    times: tuple[str, ...] = ()
+
+    @property
+    def ticks(self) -> list[str]:
+        """The names of all ticks (releases of a stream): their times if known, else numbers."""
+        return [*self.times] or [f"tick {tick}" for tick in self.series.labels[0]]
 
     @property
     def _names(self) -> list[str]:
@@ -50,15 +59,16 @@ class OverTime:
             [int(tick) for tick in ticks],
             list(zip(names, *numbers, strict=True)),
             self.anchor,
-            f"{self.title} by tick: estimates with {level_text(LEVEL)} intervals",
-            "One panel for each group, from the first tick to the last; the table below has the "
-            "numbers of the last ones.",
+            f"{self.title} by {self.word}: estimates with {level_text(LEVEL)} intervals",
+            f"One panel for each group, from the first {self.word} to the last; the table below "
+            "has the numbers of the last ones.",
+            self.times,
         )
 
     @property
     def columns(self) -> list[str]:
         """The headings of the columns: the last ticks (each tick is one release of a stream)."""
-        return [f"tick {tick}" for tick in self.series.labels[0][-_MOST_TICKS:]]
+        return self.ticks[-_MOST_TICKS:]
 
     @property
     def rows(self) -> list[tuple[str, list[Cell]]]:
