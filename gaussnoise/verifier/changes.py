@@ -152,7 +152,7 @@ def check_table(folder: Changes, k: int, entry: dict[str, Any]) -> None:
     seen = set[tuple[str, ...]]()
     sheets = range(1 + len(folder.record["tables"]), 2 + len(folder.record["tables"]))
     for row in rows_of(folder.path / name, heads, k + 2, sheets):
-        cell, found = tuple(row[: len(names)]), [float(x or "nan") for x in row[len(names) :]]
+        cell, found = tuple(row[: len(names)]), Tables.numbers(row[len(names) :], name)
         exact = found[6] == found[3] - found[0] or math.isnan(found[6])
         need(exact, f"{name}: a change is not the number after less that before")
         need(cell not in seen, f"a row of {name} occurs twice")
