@@ -258,9 +258,10 @@ class Tables:
         return estimates, size * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
 
     @staticmethod
-    def numbers(cells: list[str], name: str) -> list[float]:
-        """Return numbers of a table, nan if empty; Python alone reads such texts as ``1_0``."""
-        need({*"".join(cells)} <= {*"0123456789.e+-"}, f"a number of {name}")
+    def numbers(cells: list[str], name: str, ends: Sequence[int] = ()) -> list[float]:
+        """Return numbers, nan if empty, of which ``ends`` may be infinite; but no text as 1_0."""
+        plain = [x for k, x in enumerate(cells) if k not in ends or x.strip("-") != "inf"]
+        need({*"".join(plain)} <= {*"0123456789.e+-"}, f"a number of {name}")
         return [float(x or "nan") for x in cells]
 
     def squares(self, S: Axes, own: list[Cells], noise: Units) -> list[float]:
