@@ -20,7 +20,7 @@ def check_bracket(one: Release) -> None:
     stated, of, entries = one.record["optimality"], one.numbers, one.record["marginals"]
     keys = "gamma", "gamma_lower", "certified_gap"
     upper, lower, gap = (float(exact(stated[key])) for key in keys)
-    need(0 <= lower <= upper and gap == (upper / lower - 1 if lower else 0.0), "gamma")
+    need(0 <= lower <= upper and gap == (upper / lower - 1 if upper else 0.0), "gamma")
     if one.plan["p"] != "2.0" or any(a.solved for a in of.own) or "workload" in one.record:
         return one.skip("the bracket of gamma, for this workload or norm")
     given = [Fraction(entry["weight"]) for entry in entries]

@@ -130,6 +130,9 @@ SPELLINGS = {
     "an infinite gamma": in_the_record(
         "optimality", to={"gamma": float("1e999"), "gamma_lower": 0, "certified_gap": 0}
     ),
+    "a gap to nothing": in_the_record(
+        "optimality", to=lambda own: own | {"gamma_lower": 0.0, "certified_gap": 0.0}
+    ),
     "1.0 rows": in_the_record("plan", "rows_per_person", to=1.0),
     "true rows": in_the_record("plan", "rows_per_person", to=True),
     "6.0 cells": in_the_record("marginals", 0, "cells", to=float),

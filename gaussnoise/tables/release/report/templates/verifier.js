@@ -1204,7 +1204,7 @@ const verifier = (() => {
     *checkOptimality() {
       const stated = at(this.record, "optimality"), number = (key) => Fraction.of(at(stated, key)).number;
       const upper = number("gamma"), lower = number("gamma_lower"), gap = number("certified_gap");
-      need(0 <= lower && lower <= upper && gap === (lower ? upper / lower - 1 : 0), "gamma");
+      need(0 <= lower && lower <= upper && (lower || !upper) && gap === (upper ? upper / lower - 1 : 0), "gamma");
       if (at(this.plan, "p") !== "2.0" || this.own.some((a) => a.solved) || this.record.has("workload")) {
         this.unchecked.push("the bracket of gamma, for this workload or norm");
         return;
