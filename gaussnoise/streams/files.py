@@ -192,13 +192,12 @@ def places_in(record: Mapping[str, Any], what: str, plan: StreamPlan) -> dict[Su
     if few and not all(is_part(entry["file"]) for entry in listed):
         return planned_places(plan.schema, plan.tables.subsets, format_name(listed[0]["file"]))
     for S, entry in zip(plan.tables.subsets, listed, strict=True):
-        if (
-            entry["attributes"] != [plan.schema.names[i] for i in S]
-            or type(entry["first_row"]) is not int
-        ):
+        first_row, named = entry["first_row"], entry["attributes"]
+        if named != [plan.schema.names[i] for i in S] or type(first_row) is not int:
             raise ValueError
-        shape = tuple(plan.schema.sizes[i] for i in S)
-        places[S] = Place(str(entry["file"]), entry["first_row"], shape)
+        if first_row < 0:
+            raise ValueError
+        places[S] = Place(str(entry["file"]), first_row, tuple(plan.schema.sizes[i] for i in S))
     return places
 
 

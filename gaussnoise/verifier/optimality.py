@@ -11,15 +11,16 @@ from pathlib import Path
 from struct import iter_unpack
 from typing import Any
 
-from .privacy import Release, need, parsed
+from .privacy import Release, exact, need, parsed
 from .tables import ONE, Matrix, dyadic, inverse_of, subsets, times
 
 
 def check_bracket(one: Release) -> None:
     """Check gamma and gamma_lower of a release; the latter if the record has its witness."""
     stated, of, entries = one.record["optimality"], one.numbers, one.record["marginals"]
-    upper, lower, gap = stated["gamma"], stated["gamma_lower"], stated["certified_gap"]
-    need(0 <= lower <= upper and gap == (upper / lower - 1 if lower else 0.0), "gamma")
+    keys = "gamma", "gamma_lower", "certified_gap"
+    upper, lower, gap = (float(exact(stated[key])) for key in keys)
+    need(0 <= lower <= upper and gap == (upper / lower - 1 if upper else 0.0), "gamma")
     if one.plan["p"] != "2.0" or any(a.solved for a in of.own) or "workload" in one.record:
         return one.skip("the bracket of gamma, for this workload or norm")
     given = [Fraction(entry["weight"]) for entry in entries]
@@ -112,7 +113,7 @@ class Answer:
     def __init__(self, path: Path, most: int = 10**8) -> None:
         self.checked, self.unchecked = list[str](), ["status, method, steps, trace"]
         self.arrays = given = arrays_of(path)
-        self.header = header = parsed(given.pop("header"))
+        self.header = header = parsed(given.pop("header"), float)  # p may be infinite
         need(header["format"] == "gaussnoise.noise/4", "another format", NotImplementedError)
         kind, self.relation = header["domain"]["type"], header["neighbors"]
         need(kind == "FiniteSet", f"{kind} has no list of points", NotImplementedError)

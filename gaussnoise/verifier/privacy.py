@@ -40,10 +40,11 @@ def exact(number: object) -> Fraction:
     return Fraction(number)  # type: ignore[arg-type]
 
 
-def parsed(text: str | bytes) -> dict[str, Any]:
-    """Return a JSON object, after checking that no key occurs twice in it."""
+def parsed(text: str, infinite: Any = exact) -> dict[str, Any]:
+    """Return a JSON object, in which no key occurs twice; ``infinite`` converts NaN and ∞."""
     pairs = list[list[Any]]()
-    record = json.loads(text, object_pairs_hook=lambda x: pairs.append(x) or dict(x))
+    hooks: Any = {"object_pairs_hook": lambda x: pairs.append(x) or dict(x)}
+    record = json.loads(text, parse_constant=infinite, **hooks)
     need(all(len(dict(x)) == len(x) for x in pairs), "a key of the record occurs twice")
     return record
 
@@ -70,8 +71,8 @@ class Folder:
             if type(listed := record.get(key)) is dict:
                 need(listed["file"] == f"{key}.jsonl", "a list in Parquet", NotImplementedError)
                 self.tabled.add(listed["file"])
-                lines = (path / listed["file"]).read_bytes().removesuffix(b"\n").split(b"\n")
-                record[key] = [*map(parsed, lines)]
+                lines = (path / listed["file"]).read_bytes().decode().removesuffix("\n")
+                record[key] = [*map(parsed, lines.split("\n"))]
                 need(len(record[key]) == listed["count"], f"the number of {key}")
         self.tabled |= {entry["file"] for entry in record.get("marginals", ())}
 
@@ -123,7 +124,7 @@ class Attribute:
         if self.in_parts:  # both bounds, and between
             n = 2 + ("clip" in given and isinstance(base, dict) and 2 in base["degrees"])
         n += "other" in given and "unit" not in given
-        need(n > 0, f"labels of {name!r}")
+        need(n > 0 and given.get("unit", 1) > 0, f"labels of {name!r}")
         self.given, self.n, self.matrix = given, n, None  # n I - 1 1'
         self.square, self.least = n * n - n, -n  # C's columns: largest square, least product
         if rows is not None or n < 3:
@@ -162,7 +163,7 @@ class Release(Folder):
     def check_unit(self) -> None:
         """2. Unit of privacy: data that differ in one row, or in all rows of a person."""
         record, plan, k = self.record, self.plan, self.record["rows_per_person"]
-        same = all(record.get(key) == plan.get(key) for key in (*UNIT, "per_person"))
+        same = all(repr(record.get(x)) == repr(plan.get(x)) for x in (*UNIT, "per_person"))
         relations = ("add-remove",) if self.weight else ("add-remove", "replace")
         need(same and type(k) is int and k > 0 and record["neighbors"] in relations, "unit")
         need(self.weight == self.noise.get("unit", {}).get("weight") and self.most > 0, "weight")
@@ -216,8 +217,7 @@ class Release(Folder):
         self.check_files()
         self.check_unit()
         self.check_measured()
-        record, noise = self.record, self.noise
-        budget, k = record["privacy"], record["rows_per_person"]
+        record, noise, k = self.record, self.noise, self.record["rows_per_person"]
         square = math.ceil(self.moved() * self.unit**2) * self.growth
         stated = noise["integer_sensitivity_squared"]
         need(type(stated) is int and stated == square, f"the squared sensitivity is {square}")
@@ -227,19 +227,19 @@ class Release(Folder):
         ranges = [exact(own["rho"]) for own in self.plan.get("ranges", [])]
         least, charged = rho * k * k + sum(ranges), exact(record["rho"])
         need(least <= charged <= least * CLOSE and min([*ranges, 1]) >= 0, "rho")
-        need(charged <= exact(budget["rho"]), "more was spent than the budget")
+        need(charged <= exact(record["privacy"]["rho"]), "more was spent than the budget")
         self.say(f"rho = {record['rho']!r}: {k}^2 sensitivity^2 / (2 sigma^2), and ranges")
         if ranges:
             self.skip("the noise with which ranges were found")
-        self.check_budget(dict(self.plan["privacy"]), budget)
+        self.check_budget(dict(self.plan["privacy"]), record["privacy"])
 
     def check_budget(self, asked: dict[str, Any], budget: dict[str, Any]) -> None:
         """Check that the budget is the planned one, and that its ρ follows from the guarantee."""
         kind, known = asked.pop("definition"), (*GAUSSIAN, "ApproxDP", "TV", "PerRecord")
         need(kind in known, f"the guarantee {kind!r:.60}", NotImplementedError)
         if kind == "PerRecord":
-            zeros = {"definition": "zCDP", "rho": budget["rho"]}
-            same = asked == {"privacy": zeros, "scale": budget["scales"]}
+            zeros, scales = {"definition": "zCDP", "rho": budget["rho"]}, budget["scales"]
+            same = asked == {"privacy": zeros, "scale": scales} and min(scales.values()) > 0
             need(same and budget["definition"] == "per-record zCDP", "the budgets of rows")
             return self.say(f"PerRecord {asked}: rho of rows of zeros, which grows")
         need(asked.items() <= budget.items(), "the budget is not that of the plan")
@@ -323,7 +323,7 @@ class Stream(Release):
         folders, numbers = sorted(place.glob("*")), [f"{t:04d}" for t, _ in enumerate(self.rows, 1)]
         need([at.name for at in folders] == numbers[: len(folders)], "a tick missing")
         for t, at in enumerate(folders, 1):
-            self.records.append(own := parsed((at / "release.json").read_bytes()))
+            self.records.append(own := parsed((at / "release.json").read_bytes().decode()))
             need((own["format"], own["tick"]) == ("gaussnoise.stream-tick/1", t), f"no tick {t}")
             files = [f"{what}/{e['file']}" for what in ("period", "cumulative") for e in own[what]]
             tick = Folder(at, own)
@@ -383,7 +383,7 @@ def opened(path: Path, *releases: Path) -> Any:
     name = next((x for x in ("stream.json", "changes.json") if (path / x).exists()), "release.json")
     need(not (path / name).is_symlink(), "a link in place of a file")
     need((path / name).exists(), "there is no release.json", NotImplementedError)
-    record = parsed((path / name).read_bytes())
+    record = parsed((path / name).read_bytes().decode())
     form = str(record.get("format"))
     why = {"gaussnoise.stream-tick/1": "one tick; check its stream, the folder with stream.json"}
     need(form in KINDS, why.get(form, f"the format {form!r:.60}"), NotImplementedError)

@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import itertools
 import json
+import re
 from typing import Any
 
 from .privacy import Attribute, Release, Stream, need
@@ -140,6 +141,8 @@ def taking_part(one: Stream) -> str:
 def check_request(one: Release, unit: str, weights: list[float], bases: Any, more: Any) -> None:
     """Check the unit in words, and the sha256 of the request, which has these bases if any."""
     record, plan = one.record, one.plan
+    rows = itertools.chain(*one.noise.get("contrasts", {}).values(), record.get("time_matrix", ()))
+    need(all(" ".join(str(int(x)) for x in row.split(" ")) == row for row in rows), "integers")
     need(record["privacy_unit"] == unit, f"privacy_unit is not {unit!r}")
     need(plan["weights"] == (None if plan["targets"] else weights), "weights of the plan")
     late = ["person", "per_person", "public", "ranges", "title", "source"]
@@ -202,9 +205,10 @@ def check_stream(one: Stream) -> None:
     for t, own in enumerate(one.records, 1):
         same = all(own.get(key) == record.get(key) for key in REPEATED.split())
         need(same, f"tick {t} is of another stream")
-        meant = (f"all rows of ticks 1 to {t}", f"the rows of tick {t} alone")
-        need((own["cumulative_meaning"], own["period_meaning"]) == meant, f"meaning of tick {t}")
-        need(own["intervals"] == LEVEL, "intervals")
-        need(len(bytes.fromhex(own["measurements_sha256"])) == 32, "measurements_sha256")
+        said = own["cumulative_meaning"], own["period_meaning"], repr(own["tick"])
+        meant = f"all rows of ticks 1 to {t}", f"the rows of tick {t} alone", repr(t)
+        need(said == meant, f"meaning of tick {t}")
+        need(repr(own["intervals"]) == repr(LEVEL), "intervals")
+        need(re.fullmatch("[0-9a-f]{64}", own["measurements_sha256"]), "measurements_sha256")
         files = [entry["file"] for what in ("period", "cumulative") for entry in own[what]]
         need(all(x.endswith(ENDINGS[record["table_format"]]) for x in files), "table_format")

@@ -1,6 +1,7 @@
 """Checks of tables that are computed from several others: of streams and of combined releases."""
 
 import math
+import tomllib
 from fractions import Fraction
 from typing import Any
 
@@ -97,7 +98,9 @@ def check_combined(folder: Combined) -> None:
     record, parts = folder.record, [part.numbers for part in folder.parts.values()]
     for one, source in zip(folder.parts.values(), record["combined_from"], strict=True):
         listed = [entry["attributes"] for entry in one.record["marginals"]]
-        same = (source["marginals"], source["title"]) == (listed, one.plan.get("title"))
+        about = tomllib.loads(one.plan["schema"]).get("about", {})
+        title = one.plan.get("title", about.get("title"))
+        same = (source["marginals"], source["title"]) == (listed, title)
         meant = one.record["neighbors_meaning"] == record["neighbors_meaning"]
         need(same and meant, "what is said of a release")
     known, used = dict[str, Cells](), dict[str, Cells]()

@@ -26,6 +26,7 @@ NUMBERS = ["estimate", "standard_deviation", "low", "high"]
 ONE = 1 << 256  # fixed-point unit: numbers x are stored as about x ONE
 Z = 1.959963984540054  # the 0.975 quantile of a normal distribution
 LINKS = "xl/_rels/workbook.xml.rels"
+PLAIN = {"c None", "c v None", "c v b", "c is t inlineStr"}  # tags and type of a cell
 LETTERS = [x + y for x in ["", *ascii_uppercase] for y in ascii_uppercase]  # names of columns
 
 
@@ -151,14 +152,20 @@ def sheet_of(book: zipfile.ZipFile, sheet: int, sheets: range) -> Iterator[list[
     links = [(of.get("Id"), of.get("Target")) for of in ElementTree.fromstring(book.read(LINKS))]
     need(links == [(f"rId{k}", x[3:]) for k, x in enumerate(own, 1)], "the links of a workbook")
     code = re.compile("_x([0-9A-F]{4})_")  # a character that is not in XML
+    text = book.read(own[sheet - 1])
+    start, end = text.find(b"<sheetData>"), text.rfind(b"</sheetData>")
+    odd = re.search(b"<!|&#", text) or re.search(b"hidden|merge", text[:start] + text[end:])
+    need(
+        not odd and text.count(b"<sheetData") == 1, "a sheet of a workbook shows less than it holds"
+    )
     with book.open(own[sheet - 1]) as file:
         rows = (row for _, row in ElementTree.iterparse(file) if row.tag.endswith("}row"))
         tables = itertools.takewhile(lambda row: "customFormat" not in row.attrib, rows)
         for k, row in enumerate(tables, 1):
             cells = [("".join(cell.itertext()), cell.get("t")) for cell in row]
             placed = [cell.get("r") for cell in row] == [f"{x}{k}" for x in LETTERS[: len(row)]]
-            plain = all(len(cell) < 2 and {*cell.attrib} <= {*"rst"} for cell in row)
-            plain &= {kind for _, kind in cells} <= {None, "inlineStr", "b"}
+            kinds = [[x.tag.rpartition("}")[2] for x in c.iter()] + [str(c.get("t"))] for c in row]
+            plain = {*map(" ".join, kinds)} <= PLAIN and all({*c.attrib} <= {*"rst"} for c in row)
             plain &= row.attrib == {"r": str(k)}
             need(placed and plain, "a row of a workbook is hidden or has other cells")
             found = [texts(x == "1") if kind == "b" else x for x, kind in cells]
@@ -180,11 +187,13 @@ def rows_of(path: Path, heads: list[str], sheet: int, sheets: range) -> Iterator
                     need(mark == ("", "^", "*", "**")[level], f"a mark in {path.name}")
                 yield row
         return
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", newline="\n") as file:
         if path.suffix == ".jsonl":
             for row in map(parsed, file):
                 need([*row] == heads, f"the columns of {path.name}")
-                yield ["" if x is None else texts(x) for x in row.values()]
+                labels = len(heads) - (4 if heads[-4:] == NUMBERS else 13)
+                said = [texts] * labels + [repr] * 13  # a text is no number: it has quotes
+                yield ["" if x is None else f(x) for f, x in zip(said, row.values(), strict=False)]
         else:
             rows = csv.reader(file, strict=True)
             need(next(rows) == heads, f"the columns of {path.name}")
@@ -214,7 +223,7 @@ class Tables:
         S, name, found = self.folder.at(entry["attributes"]), entry["file"], []
         own, n = [self.own[i] for i in S], math.prod(self.sizes[i] for i in S)
         skip, other = self.folder.skip, not is_read(name)
-        counted = isinstance(self.folder, Stream) or entry["cells"] == n
+        counted = isinstance(self.folder, Stream) or repr(entry["cells"]) == repr(n)
         need(counted, f"the number of cells of {name}")
         if other and n > 10**6:
             skip(f"numbers in {name}, and what the record says of them")
@@ -233,7 +242,7 @@ class Tables:
         rows = rows_of(at / name, heads, sheet, range(first, first + answers + 1))
         cells = itertools.product(*[a.labels for a in own])
         for row, cell in zip(rows, cells, strict=True):
-            x, sd, low, high = map(float, row[len(S) :])
+            x, sd, low, high = self.numbers(row[len(S) :], name)
             half = Z * sd
             need(tuple(row[: len(S)]) == cell, f"the labels of {name}")
             need((low, high) == (x - half, x + half), f"{name}: an interval is not x ± z sd")
@@ -248,6 +257,13 @@ class Tables:
         size = max(map(abs, estimates)) + 8 * max(deviations)
         return estimates, size * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
 
+    @staticmethod
+    def numbers(cells: list[str], name: str, ends: Sequence[int] = ()) -> list[float]:
+        """Return numbers, nan if empty, of which ``ends`` may be infinite; but no text as 1_0."""
+        plain = [x for k, x in enumerate(cells) if k not in ends or x.strip("-") != "inf"]
+        need({*"".join(plain)} <= {*"0123456789.e+-"}, f"a number of {name}")
+        return [float(x or "nan") for x in cells]
+
     def squares(self, S: Axes, own: list[Cells], noise: Units) -> list[float]:
         """Return the variance of each cell of S, from the noise variances of the measurements."""
         inside = {T: noise[T] for T in subsets(S) if T in noise}
@@ -261,8 +277,8 @@ class Tables:
         if name.endswith(".xlsx"):  # one sheet for each table, with one header line
             first = 1 + ((self.tables.index(self.folder.at(entry["attributes"])) + 1) << 20)
         several = "executors" in self.folder.record or len(self.tables) > 1000  # in one file
-        packed = name.endswith(".parquet") and several
-        need(packed or entry["first_row"] == first, f"the first row of {name}")
+        first = max(0, entry["first_row"]) if several and name.endswith(".parquet") else first
+        need(repr(entry["first_row"]) == repr(first), f"the first row of {name}")
         if isinstance(self.folder, Stream):
             stated, true = [entry["rms_standard_deviation"]], [math.hypot(*deviations) / n**0.5]
             close = close or 1e-12

@@ -32,7 +32,7 @@ def check_rest(folder: Folder, *, alone: bool = True) -> None:
     if isinstance(folder, Stream):
         record.check_stream(folder)
         return series.check_stream(folder)
-    need(folder.record["intervals"] == record.LEVEL, "intervals")
+    need(repr(folder.record["intervals"]) == repr(record.LEVEL), "intervals")
     if isinstance(folder, Release):
         record.check_release(folder)
         tables.check_release(folder, alone)

@@ -207,6 +207,35 @@ def test_a_simulation_and_changes_of_one_are_found(tmp_path, quick_pictures):
     assert fault(copy.at) is not None
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_means_without_an_upper_end_pass(format, tmp_path, quick_pictures):
+    """Nothing bounds the number, and few rows leave its mean unknown; some formats have no ∞."""
+    schema = gn.Schema([REGION, gn.Attribute("pay", unit=0.01)])
+    budget = gn.PerRecord(gn.zCDP(0.02), {"pay": 1000})
+    plan = gn.plan(schema, [("region", "pay"), ("region",)], budget)
+    table = pa.table({"region": ["N"] * 5, "pay": [1.0] * 5})
+    both = [plan.release(table, out=tmp_path / name) for name in ("january", "june")]
+    gn.difference(*both).save(tmp_path / "changes", format=format)
+    held = [("january", "releases/before/"), ("june", "releases/after/")]
+    files = {f"{to}{k}": x for name, to in held for k, x in as_texts(tmp_path / name).items()}
+    (theirs,) = node_lines([files | as_texts(tmp_path / "changes")])
+    assert fault(tmp_path / "changes") is None
+    assert theirs[0].startswith("checked"), theirs
+    if format == "csv":  # only ends may be infinite
+        copy = Copy(tmp_path / "changes", tmp_path / "copy")
+        for number in ("count", "mean"):
+            tables = copy.read("changes.json")["tables"]
+            name = next(x for x in tables if x["statistic"] == number)["files"]["changes"]
+            text = (copy.at / name).read_text(encoding="utf-8")
+            place = text.index("N") + 3 if "N" in text else text.index("\n") + 1
+            rest = text[place:].partition(",")[2]
+            written(copy, name, f"{text[:place]}inf,{rest}".encode())
+            assert fault(copy.at).startswith("FAILED: a number of"), fault(copy.at)
+            (theirs,) = node_lines([as_texts(copy.at)])
+            assert theirs[0].startswith("FAILED: a number of"), theirs
+            copy.restore()
+
+
 def test_the_command_takes_both_releases(folders, capsys):
     both = [str(folders["counts"].parent / name) for name in ("january", "june")]
     assert run(["verify", str(folders["counts"]), *both]) == 0

@@ -239,7 +239,7 @@ def with_another_multiplier(lines):
     [
         ("marginals", without_a_table, "the number of marginals"),
         ("marginals", with_another_deviation, "the deviation stated"),
-        ("marginals", with_an_infinite_deviation, "the deviation stated"),
+        ("marginals", with_an_infinite_deviation, "a number was expected"),
         ("marginals", with_an_empty_line, ""),
         ("marginals", with_another_end_of_a_line, ""),
         ("marginals", with_a_list_in_place_of_a_table, ""),

@@ -403,6 +403,21 @@ def test_a_number_is_compared_between_the_combined_releases_that_use_it_alone(tm
         assert said.startswith("VERIFIED"), said
 
 
+def test_a_combination_repeats_the_titles_of_schemas(tmp_path):
+    """The plan's title, or else that of [about] in its schema; by both programs."""
+    schema, table = gn.Schema([SEX], about=gn.About(title="All")), people(np.random.default_rng(5))
+    both = [gn.plan(schema, 1, gn.zCDP(0.1), title=own).release(table) for own in (None, "Own")]
+    gn.combine(both).save(tmp_path / "both")
+    copy = Copy(tmp_path / "both", tmp_path / "copy")
+    record = copy.record
+    assert [own["title"] for own in record["combined_from"]] == ["All", "Own"]
+    record["combined_from"][0]["title"] = "Own"
+    copy.write_record(record)
+    for folder, said in ((tmp_path / "both", "checked"), (copy.at, "FAILED")):
+        assert verifier.verified(folder)[0].startswith(said)
+        assert node_lines([as_texts(folder)])[0][0].startswith(said)
+
+
 def test_a_number_that_two_combined_releases_measure_differently_fails(tmp_path, monkeypatch):
     table = people(np.random.default_rng(5))
     schema = gn.Schema([SEX, gn.Attribute("age", clip=[0, 90])])

@@ -129,11 +129,11 @@ const verifier = (() => {
   const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 
   function json(text) {
-    const from = reader(text.replace(/^\ufeff/, ""), "JSON");
+    const from = reader(text, "JSON");
     const space = /[ \t\n\r]*/y;
     const string = /"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"/y;
     const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
-    const words = { true: true, false: false, null: null, NaN, Infinity, "-Infinity": -Infinity };
+    const words = { true: true, false: false, null: null };
     function value() {
       from.take(space);
       const opened = from.take(/[[{]/y)?.[0];
@@ -142,7 +142,7 @@ const verifier = (() => {
       return found;
     }
     function plain() {
-      const text = from.take(string), word = !text && from.take(/true|false|null|NaN|-?Infinity/y);
+      const text = from.take(string), word = !text && from.take(/true|false|null/y);
       if (text || word) return text ? JSON.parse(text[0]) : words[word[0]];
       const [digits, point, power] = from.must(number);
       return point || power ? Number(digits) : BigInt(digits);
@@ -263,7 +263,7 @@ const verifier = (() => {
         const quoted = from.take(/"((?:[^"]|"")*)"/y);
         row.push(quoted ? quoted[1].replaceAll('""', '"') : from.must(/(?!")[^,\r\n]*/y)[0]);
       } while (from.take(/,/y));
-      need(from.take(/\r\n?|\n/y) || from.done, "a table cannot be read");
+      need(from.take(/\r?\n/y) || from.done, "a table cannot be read");
       yield row;
     }
   }
@@ -357,7 +357,9 @@ const verifier = (() => {
     need(length >= sheets[0] && length <= sheets[1] && same([...parts.keys()].sort(), all.sort()), "the parts of a workbook");
     const found = textOf(links).split("<Relationship ").slice(1).map((x) => /^Id="(\w+)" Type="[^"]*" Target="([^"]*)"\/>/.exec(x)?.slice(1));
     need(same(found, own.map((name, k) => [`rId${k + 1}`, name.slice(3)])), "the links of a workbook");
-    const from = reader(textOf(own[sheet - 1]), "a sheet"), letter = (k) => String.fromCharCode(65 + k);
+    const text = textOf(own[sheet - 1]), outside = text.slice(0, text.indexOf("<sheetData>")) + text.slice(text.lastIndexOf("</sheetData>"));
+    need(!/<!|&#/.test(text) && !/hidden|merge/.test(outside), "a sheet of a workbook shows less than it holds");
+    const from = reader(text, "a sheet"), letter = (k) => String.fromCharCode(65 + k);
     from.must(/[^]*?<sheetData>/y);
     for (let k = 1, row; (row = from.take(/<row r="(\d+)">/y)); k++) {
       const cells = [], places = [];
@@ -399,12 +401,15 @@ const verifier = (() => {
     for (const line of text.split("\n").slice(0, text.endsWith("\n") ? -1 : undefined)) {
       const row = json(line);
       need(row instanceof Map && same([...row.keys()], heads), `the columns of ${name}`);
+      const labels = heads.length - (same(heads.slice(-4), NUMBERS) ? 4 : CHANGES.length);
+      const isPlain = (x, k) => x === null || (k < labels ? typeof x !== "object" : ["number", "bigint"].includes(typeof x));
+      need([...row.values()].every(isPlain), `a number of ${name}`);
       yield [...row.values()].map((x) => (x === null ? "" : word(x)));
     }
   }
 
   function double(text) {
-    need(/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text), "a number of a table cannot be read");
+    need(/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(text), "a number of a table cannot be read");
     return Number(text);
   }
 
@@ -527,6 +532,11 @@ const verifier = (() => {
   }
 
   // ---- attributes and their matrices
+  const integers = (row) => row.split(" ").map((x) => {
+    need(/^(0|-?[1-9]\d*)$/.test(x), "an integer of a matrix");
+    return BigInt(x);
+  });
+
   // The inverse of an integer matrix, times ONE.
   function* inverse(A) {
     const n = A.length, work = A.map((row, i) => [...row, ...row.map((_, k) => BigInt(i === k))].map((x) => x << BITS));
@@ -566,10 +576,7 @@ const verifier = (() => {
       if (n > 2) return { ...own, square: N * N - N, least: -N };
       return { ...own, matrix: [[1n, -1n]], square: N - 1n, least: 1n - N };
     }
-    const C = rows.map((row) => row.split(" ").map((x) => {
-      need(/^-?\d+$/.test(x), "an integer of a matrix");
-      return BigInt(x);
-    }));
+    const C = rows.map(integers);
     need(C.length === n - 1 && C.every((row) => row.length === n), `the matrix of ${quote(at(entry, "name"))}`);
     let square = 0n, lowest;
     for (let a = 0; a < n; a++) {
@@ -852,7 +859,7 @@ const verifier = (() => {
       const { record, plan } = this, k = at(record, "rows_per_person"), relation = at(record, "neighbors");
       const agree = ["neighbors", "rows_per_person", "person"].every((key) => same(at(record, key), at(plan, key)))
         && same(record.get("per_person") ?? null, plan.get("per_person") ?? null);
-      need(agree && typeof k === "bigint" && k > 0n && ["add-remove", "replace"].includes(relation), "unit");
+      need(agree && typeof k === "bigint" && typeof at(plan, "rows_per_person") === "bigint" && k > 0n && ["add-remove", "replace"].includes(relation), "unit");
       const weight = this.noise.get("unit")?.get("weight") ?? null;
       need(same(this.weight, weight) && this.most.above > 0n, "weight");
       need(!this.exchanged || !this.weight, "weights where rows are exchanged");
@@ -965,7 +972,8 @@ const verifier = (() => {
       if (kind === "PerRecord") {
         const base = new Map([["definition", "zCDP"], ["rho", at(budget, "rho")]]);
         const stated = new Map([["privacy", base], ["scale", at(budget, "scales")]]);
-        need(same(new Map(given), stated), "the budgets of rows");
+        const isGrowing = [...at(budget, "scales").values()].every((x) => numeric(x) > 0);
+        need(isGrowing && same(new Map(given), stated), "the budgets of rows");
         need(at(budget, "definition") === "per-record zCDP", "another definition of privacy");
         this.say(`PerRecord: rho of rows of zeros, which grows with ${[...at(budget, "scales").keys()].join(", ")}`);
         return;
@@ -1057,7 +1065,7 @@ const verifier = (() => {
 
     // ---- 7. Deviations
     *checkTables() {
-      need(same(at(this.record, "intervals"), LEVELS), "intervals");
+      need(dumps(at(this.record, "intervals")) === dumps(LEVELS), "intervals");
       for (let k = 0; k < this.sets.length; k++) {
         const name = at(this.entries[k], "file"), S = this.sets[k], n = this.cells(S);
         need(at(this.entries[k], "cells") === BigInt(n), `the number of cells of ${name}`);
@@ -1078,7 +1086,8 @@ const verifier = (() => {
       const first = name.endsWith(".xlsx") ? (BigInt(k + 1) << 20n) + 1n : 0n; // a sheet for each table, below its heads
       const several = this.record.has("executors") || this.sets.length > 1000; // in one file
       const packed = name.endsWith(".parquet") && several;
-      need(packed || at(entry, "first_row") === first, `the first row of ${name}`);
+      const row = at(entry, "first_row");
+      need(packed ? typeof row === "bigint" && row >= 0n : row === first, `the first row of ${name}`);
       const expected = (yield* this.deviations(S)).map((sd) => sd * spread), tolerance = S.some((i) => this.own[i].solved) ? 1e-9 : close;
       const smallest = least(expected), largest = most(expected);
       need(!largest || smallest > 2 ** -96 * largest, "variances are too small to be checked");
@@ -1197,7 +1206,7 @@ const verifier = (() => {
     *checkOptimality() {
       const stated = at(this.record, "optimality"), number = (key) => Fraction.of(at(stated, key)).number;
       const upper = number("gamma"), lower = number("gamma_lower"), gap = number("certified_gap");
-      need(0 <= lower && lower <= upper && gap === (lower ? upper / lower - 1 : 0), "gamma");
+      need(0 <= lower && lower <= upper && (lower || !upper) && gap === (upper ? upper / lower - 1 : 0), "gamma");
       if (at(this.plan, "p") !== "2.0" || this.own.some((a) => a.solved) || this.record.has("workload")) {
         this.unchecked.push("the bracket of gamma, for this workload or norm");
         return;
@@ -1304,7 +1313,7 @@ const verifier = (() => {
       const [n, apart, reports] = sizes.map(Number);
       [this.apart, this.reports] = [apart, Math.min(reports, Math.floor((n - 1) / apart) + 1)];
       this.sets = [...new Map(this.asked.map((S) => [`${S}`, S])).values()];
-      this.rows = at(record, "time_matrix").map((row) => row.split(" ").map(BigInt));
+      this.rows = at(record, "time_matrix").map(integers);
       need(same(this.rows.map((row) => BigInt(row.length)), Array.from({ length: n }, (_, i) => BigInt(i + 1))), "time_matrix is not lower triangular");
       need(this.rows.every((row) => row.at(-1) > 0n), "a tick is not measured");
       Object.assign(this, { periods: [], totals: new Map(), slacks: [], ticksRead: [] });
@@ -1391,7 +1400,7 @@ const verifier = (() => {
         need(keys.every((key) => same(own.get(key) ?? null, record.get(key) ?? null)), `tick ${t} is of another stream`);
         const meant = [own.get("cumulative_meaning"), own.get("period_meaning")];
         need(same(meant, [`all rows of ticks 1 to ${t}`, `the rows of tick ${t} alone`]), `meaning of tick ${t}`);
-        need(same(at(own, "intervals"), LEVELS), "intervals");
+        need(dumps(at(own, "intervals")) === dumps(LEVELS), "intervals");
         need(/^[0-9a-f]{64}$/.test(at(own, "measurements_sha256")), "measurements_sha256");
         need([...at(own, "period"), ...at(own, "cumulative")].every((entry) => at(entry, "file").endsWith(ending)), "table_format");
       });
@@ -1502,13 +1511,13 @@ const verifier = (() => {
         const counted = ["public", "per_person", "weight"].every((key) => same(one.plan.get(key) ?? null, first.get(key) ?? null));
         need(counted, "other rows or counts");
         const stated = ["marginals", "rho", "title"].map((key) => at(listed[k], key));
-        const own = [one.entries.map((entry) => at(entry, "attributes")), at(one.record, "rho"), one.plan.get("title") ?? null];
+        const own = [one.entries.map((entry) => at(entry, "attributes")), at(one.record, "rho"), one.plan.get("title") ?? toml(at(one.plan, "schema")).get("about")?.get("title") ?? null];
         need(same(stated, own), "a release");
         spent = spent.plus(Fraction.of(at(listed[k], "rho")));
       }
       need(fits(spent, Fraction.of(at(record, "rho"))), "rho is not the sum of all");
       this.say(`rho = ${said(at(record, "rho"))}: the sum of all releases'`);
-      need(same(at(record, "intervals"), LEVELS), "intervals");
+      need(dumps(at(record, "intervals")) === dumps(LEVELS), "intervals");
       const left = [...this.unchecked.filter((line) => line.includes("numbers in ")),
         ...this.entries.map((entry) => at(entry, "file")).filter((name) => !isRead(name)).map((name) => `numbers in ${name}`)];
       need(!left.length, `${left.join(", ")}; hint: gaussnoise convert FOLDER --format csv`, Unknown);
@@ -1710,7 +1719,7 @@ const verifier = (() => {
         need(at(record, "private") === true, "a simulation, which is not private");
         const files = at(record, "tables").flatMap((entry) => [...at(entry, "files").values()]);
         this.sayFiles(yield* this.checkFiles("changes.json", [...files, "report.html", "changes.png"], ["verifier/"]));
-        need(same(at(record, "intervals"), LEVELS), "intervals");
+        need(dumps(at(record, "intervals")) === dumps(LEVELS), "intervals");
       }
       for (const [when, one] of this.releases) {
         yield* one.check();
@@ -1758,7 +1767,10 @@ const verifier = (() => {
       }
       for (const row of rowsIn(this.files.get(name), name, heads, k + 2, Array(2).fill(1 + at(record, "tables").length))) {
         need(row.length === heads.length, `the rows of ${name}`);
-        const key = JSON.stringify(row.slice(0, names.length)), found = row.slice(names.length).map((x) => (x === "" ? NaN : double(x)));
+        const key = JSON.stringify(row.slice(0, names.length)), found = row.slice(names.length).map((x, k) => {
+          const isEnd = kind === "mean" && k < 9 && k % 3; // it may be infinite, and is then empty in some formats
+          return x === "" ? NaN : isEnd && /^-?inf$/.test(x) ? (x === "inf" ? Infinity : -Infinity) : double(x);
+        });
         need(!seen.has(key), `a row of ${name} occurs twice`);
         seen.add(key);
         need(found[6] === found[3] - found[0] || Number.isNaN(found[6]), `${name}: a change is not the number after less that before`);
@@ -1768,7 +1780,7 @@ const verifier = (() => {
           : [[0, 2], [3, 5]].map(([k, end]) => normal(found[k], (found[end] - found[k]) / QUANTILE, lowest));
         const slack = slackOf(...pair);
         changeOf(...pair).forEach((y, place) => {
-          const x = found[place], agree = Math.abs(x - y) <= slack(place, y) || x === y || (Number.isNaN(x) && Number.isNaN(y));
+          const x = found[place], agree = Math.abs(x - y) <= slack(place, y) || x === y || (Number.isNaN(x) && !Number.isFinite(y));
           const isVain = !both && kind === "mean" && ![0, 3, 6].includes(place);
           need(agree || isVain, `${name}: ${CHANGES[place]} of ${key}`);
         });
