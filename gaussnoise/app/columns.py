@@ -178,6 +178,7 @@ def attribute_of(
     like: Attribute | None = None,
     measured_in: str = "",
     names: str = "",
+    title: str = "",
 ) -> Attribute:
     """Return the attribute that a user describes in the form's fields.
 
@@ -187,10 +188,10 @@ def attribute_of(
         text: see :data:`HELP`.
         other: the label of the category for all other values; empty for none.
         missing: codes for missing values, separated by commas.
-        like: the attribute before the change; its title stays, and its questions and groups if its
-            kind does.
+        like: the attribute before the change; its questions and groups stay if its kind does.
         measured_in: the unit of a number, like EUR; empty for none.
         names: names of the intervals of ``edges``, one a line; empty for none.
+        title: the name of the column for readers; empty if it is that of the file.
 
     Raises:
         SchemaError: the text describes no attribute of this kind.
@@ -203,7 +204,7 @@ def attribute_of(
     given = {
         "other": other.strip() or None,
         "missing": [_code(code) for code in re.split(r"\s*,\s*", missing.strip()) if code],
-        "title": None if like is None else like.title,
+        "title": title.strip() or None,
         "measured_in": measured_in.strip() or None,
         **kept,
     }

@@ -308,9 +308,12 @@ def _form(
         def by_age() -> None:
             text.value = birth_dates(ages.value or "", day.value or "")
             names.value = age_names(ages.value or "")
+            title.value = f"age on {(day.value or '').strip()}"
 
         ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
     of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
+    title = ui.input("Title for readers, if another", value=(attribute and attribute.title) or "")
+    title.set_visibility(bool(title.value) or has_dates)
     text = ui.textarea("Values", value=start_text)
     text.classes("w-full").props(f"rows={_rows(start_text)}")
     start_names = typed_names(attribute and attribute.names)
@@ -330,13 +333,14 @@ def _form(
     measured.bind_visibility_from(
         kind, "value", lambda now: now in NUMBERS and (is_stated or now in ("clip", "unit"))
     )
-    for field in (other, missing, measured, names):
+    for field in (other, missing, measured, names, title):
         field.classes("w-full")
 
     def read(name: str, like: Attribute | None) -> Attribute:
         unit = (measured.value or "") if measured.visible else ""
-        values, rest, codes, named = (x.value or "" for x in (text, other, missing, names))
-        return attribute_of(name, kind.value, values, rest, codes, like, unit, named)
+        fields = (names, title)
+        values, rest, codes, *said = (x.value or "" for x in (text, other, missing, *fields))
+        return attribute_of(name, kind.value, values, rest, codes, like, unit, *said)
 
     def problem(about_names: bool, _: object) -> str | None:
         try:

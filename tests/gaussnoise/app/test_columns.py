@@ -43,11 +43,12 @@ def test_a_column_is_read_back_as_it_is_shown(attribute):
     codes = ", ".join(map(str, attribute.missing))
     fields = typed(attribute), attribute.other or "", codes
     unit, names = attribute.measured_in or "", typed_names(attribute.names)
-    again = attribute_of("x", kind_of(attribute), *fields, attribute, unit, names)
+    said = unit, names, attribute.title or ""
+    again = attribute_of("x", kind_of(attribute), *fields, attribute, *said)
     assert again == attribute
-    # without the unit, which a user can remove; the title stays
+    # without the unit and the title, which a user can remove
     less = attribute_of("x", kind_of(attribute), *fields, attribute)
-    assert (less.title, less.measured_in) == (attribute.title, None)
+    assert (less.title, less.measured_in) == (None, None)
 
 
 def test_every_kind_has_words():

@@ -201,3 +201,4 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     assert age == gn.Attribute("age", edges=[0, 18, 65, float("inf")], names=AGES)
     assert born.labels == ("aged 65 and over", "aged 18 to 64", "aged 0 to 17")
     assert born.interval_texts[1] == "[1961-01-01, 2008-01-01)"
+    assert born.title == "age on 2025-12-31"
