@@ -129,7 +129,7 @@ class AbstractDomain(Storable, abc.ABC):
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """Return K, or its convex hull, as an image of a 2-convex body with translates, or None."""
+        """Return K, or its hull, as translates of an image of a 2-convex body, or None."""
         return None
 
     def _difference(self) -> "AbstractDomain":
@@ -198,7 +198,7 @@ class AbstractDomain(Storable, abc.ABC):
         return 0.0
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a member of K near a Kronecker product x; None if K is none."""
+        """Return a member of K near x, if K and x are Kronecker products; None for other K."""
         return None
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:

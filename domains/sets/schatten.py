@@ -226,7 +226,7 @@ def _unit_support(theta: Array, q: float) -> Array:
 
 
 def _unit_supports(thetas: Array, q: float) -> Array:
-    """Return, for every matrix theta, the X of the unit Schatten-q ball with most <theta, X>."""
+    """Return, for each theta, the X of the unit Schatten-q ball with the largest <theta, X>."""
     sizes = np.abs(thetas).max(axis=(1, 2), keepdims=True)
     left, values, right = np.linalg.svd(
         thetas / np.where(sizes > 0, sizes, 1.0), full_matrices=False

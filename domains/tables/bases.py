@@ -86,7 +86,7 @@ class AbstractBase(Storable, abc.ABC):
     def _of_cells(
         cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
     ) -> Self:
-        """Return the base a schema file describes, or raise TypeError for an unknown option."""
+        """Return the base that a schema file describes; raise TypeError for an unknown option."""
         own = {name: _tuples(value) for name, value in options.items()}
         return cls(**{"size": size}, **own)  # if ``own`` has a size too, this is a TypeError
 

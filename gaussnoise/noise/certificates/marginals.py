@@ -131,7 +131,7 @@ def _is_explicit(domain: AbstractTables) -> bool:
 
 
 def _is_mean(center: Array, domain: AbstractTables) -> bool:
-    """Return whether ``center`` is, to the last bit, the mean of all records: even tables."""
+    """Return whether ``center`` is the mean of all records, to the last bit."""
     return all(
         bool((center[block] == weight / (block.stop - block.start)).all())
         for _, weight, block in domain.blocks()
@@ -232,7 +232,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return the weight of every cell: its even share of the dual weight, to the 1 − 2/p."""
+    """Return every cell's weight: its share of the dual weights to the power 1 − 2/p."""
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:

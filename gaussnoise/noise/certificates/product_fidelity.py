@@ -650,7 +650,7 @@ def _reflection(unit: Array) -> Array:
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return log det of a matrix that is at least the identity, or zero if rounding fails it."""
+    """Return log det of a matrix of at least the identity, or zero if rounding prevents it."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:

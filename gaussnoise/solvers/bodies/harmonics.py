@@ -356,7 +356,7 @@ def _add_pairs(
 
 
 def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
-    """Return the x > 0 with ``rows @ x <= 1`` and least ``Σ costs/x``, and scaled multipliers."""
+    """Return the x > 0 with ``rows @ x <= 1`` and least ``Σ costs/x``, and its multipliers."""
     x = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
     weight = float((costs / x).sum())
     target = _BARRIER * weight
@@ -397,8 +397,8 @@ def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[fl
     """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, k even, and about its t."""
     if d == 1:
         return 0.0, 1.0
-    # In Bernstein form over u = t², the largest coefficient bounds the polynomial, and the end ones
-    # are its values. Intervals that may exceed the best known value are halved (de Casteljau).
+    # In Bernstein form over u = t², the largest coefficient is a bound, and the first and the last
+    # are values. Intervals that may exceed the best known value are halved (de Casteljau).
     pieces = np.array([_bernstein(d, k, {j: Fraction(s) for j, s in shares.items()})])
     left, width = np.zeros(1), 1.0
     best, cosine, excluded = 0.0, 1.0, 0.0

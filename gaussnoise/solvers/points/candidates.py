@@ -178,8 +178,8 @@ class Differences:
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
     def _far_pairs(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """Return pairs at squared distances above ``beyond``: all, if the points are few."""
-        # of many points, one pair each; ``most`` pairs, or ``each`` for a dimension, if more
+        """Return the farthest pairs of points, at squared distances above ``beyond``."""
+        # ``most`` pairs, or ``each`` for a dimension if that is more; of many points, one pair each
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
             most = max(most, _PAIRS * rank)

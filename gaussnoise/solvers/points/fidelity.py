@@ -146,7 +146,7 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Return square roots, at least their rounding, of the eigenvalues of moments, and axes."""
+        """Return roots of the second moment's eigenvalues, not below rounding, and its axes."""
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes

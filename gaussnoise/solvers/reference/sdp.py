@@ -65,7 +65,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
 
 
 def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
-    """Return whether to use a matrix per point; refuse N points in R^r if that is too large."""
+    """Return whether each point has a matrix of its own; refuse too many points N of rank r."""
     side = (r + 1) * (r + 2) // 2
     blocks = solver == "clarabel" and N >= side  # with fewer points, one matrix is smaller
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8

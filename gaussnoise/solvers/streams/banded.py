@@ -221,6 +221,7 @@ class _Steps:
         lanes = known.shape
         self.pivots = np.zeros((ticks + 1, b, *lanes))
         self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]
+        # the weight of a tick's rows that is left at the last unknown
         self.left = np.zeros((ticks, *lanes))
         self.pivots[0] = known
 
@@ -309,7 +310,7 @@ class _Steps:
         return _largest_log_change(_ROTATION * (2 * b * lengths + 2 * changes))
 
     def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
-        """Return pivots, then rows, of the forms after some ticks in one lane, (K, …, q)."""
+        """Return the forms after the given ticks in one lane: pivots, then rows, (K, …, q)."""
         return np.concatenate(
             [numbers[ticks + 1, :, lane] for numbers in (self.pivots, *self.rows)], axis=1
         )
@@ -438,6 +439,6 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
 
 
 def _largest_log_change(share: Array) -> Array:
-    """Return a bound on the change of log(vᵀ F v) if its root changes by a fraction ``share``."""
+    """Return a bound on the change of log(vᵀ F v) if √(vᵀ F v) changes by a share of itself."""
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

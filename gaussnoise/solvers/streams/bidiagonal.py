@@ -67,7 +67,7 @@ def relative_error(n: int) -> float:
 
 
 def _steps_between(*numbers: Array) -> int:
-    """Return how many 2 × 2 matrices of these numbers and 1 can be multiplied in range."""
+    """Return how many 2 × 2 matrices of ``numbers`` and ones are multiplied without overflow."""
     sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry equal to one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())

@@ -68,7 +68,7 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return, for each a, the weight of beginnings, with k − 1 − a ticks to follow, by end."""
+    """Return, for a < k, the weights of beginnings with k − 1 − a ticks to follow, by last tick."""
     found = [chain.start[0]]
     for start in chain.start[1:]:
         found.append(found[-1] @ chain.steps + start)
@@ -76,7 +76,7 @@ def _forward(chain: Chain) -> list[Array]:
 
 
 def _backward(chain: Chain) -> list[Array]:
-    """Return, for each c, the weight of continuations of a set by c more ticks, by tick."""
+    """Return, for each c < k, the weight of continuations by c more ticks after each tick."""
     found = [np.ones(len(chain.alike))]
     for _ in chain.start[1:]:
         found.append(chain.steps @ found[-1])
@@ -84,7 +84,7 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return, at (i, j), the weight of sets with i and, m ticks later in the set, j."""
+    """Return, at (i, j), a sum over sets with tick i and, m ticks later in the set, tick j."""
     # a beginning up to i times an end from j on; the steps between them are left out
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 
