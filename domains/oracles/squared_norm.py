@@ -229,8 +229,7 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
 
 def _sign_sums(base: Array, columns: Array) -> Array:
     """Return all vectors base ± g_1 ± … ± g_n over the columns g_j, as rows."""
-    # the bits of (row
-    # len(base)) say which signs are minus
+    # the bits of (row // len(base)) say which signs are minus
     for column in columns.T:
         base = np.concatenate([base + column, base - column])
     return base

@@ -266,7 +266,7 @@ def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> A
 
 
 def _listed(measurements: Any) -> Iterator[Measured]:
-    """Yield every measured table of a mapping, of a list of mbi's, or of OpenDP's table."""
+    """Yield every table measured in a mapping, in mbi's measurements, or in OpenDP's table."""
     given = getattr(measurements, "marginals", measurements)
     given = getattr(given, "by_clique", given)
     pairs = (

@@ -66,7 +66,7 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @abc.abstractmethod
     def _protection_sentences(self) -> tuple[str, str]:
-        """Return two sentences: whom the noise protects, and how much one of them changes."""
+        """Return two sentences: whom the noise protects, and how much one changes the outputs."""
 
     @property
     @abc.abstractmethod

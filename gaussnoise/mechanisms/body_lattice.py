@@ -355,7 +355,7 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """Return the origin of records, and whether it is the middle of a ball around them."""
+    """Return the origin of records, and whether a ball around it gives the exact sensitivity."""
     # zero for sums, else a center of the domain, or any member if there is no center
     domain = noise.domain
     if noise.neighbors == "add-remove":

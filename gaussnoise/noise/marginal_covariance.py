@@ -101,7 +101,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
     @cached_property
     def _sums(self) -> dict[Type, float]:
         """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` for each type of attribute set T."""
-        # the variance of a cell of table S is their sum over T ⊆ S, divided by S's squared cells
+        # the variance of a cell of table S is their sum over T ⊆ S, over the square of S's cells
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
             kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
