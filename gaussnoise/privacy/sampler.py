@@ -198,7 +198,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """Raise NotAvailableError if OpenDP charges or draws wrongly (a correct one: chance 10⁻¹³)."""
+    """Raise if OpenDP charges or draws wrongly; a correct one fails with probability 10⁻¹³."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2
