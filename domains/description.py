@@ -119,10 +119,7 @@ def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> St
 
 
 def _value(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> Any:
-    """Return one argument of a constructor, rebuilt from its plain description.
-
-    The description is a tree of plain data; arrays in it are named, and stored in ``arrays``.
-    """
+    """Return one argument of a constructor, rebuilt from its description and the named arrays."""
     _check_depth(depth)
     if isinstance(tree, list):
         return tuple(_value(x, arrays, depth + 1) for x in tree)

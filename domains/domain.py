@@ -129,10 +129,7 @@ class AbstractDomain(Storable, abc.ABC):
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """Return K as a list of translates of one linear image of a 2-convex body, or None.
-
-        If K is not convex, the returned set is the convex hull of K.
-        """
+        """Return K, or its hull, as translates of an image of a 2-convex body, or None."""
         return None
 
     def _difference(self) -> "AbstractDomain":
@@ -142,17 +139,11 @@ class AbstractDomain(Storable, abc.ABC):
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """Return a finite set of the points of K, or of points whose convex hull is K.
-
-        Return None if K has no such list, or if the list would be too long for ``most`` numbers.
-        """
+        """Return K, or points whose hull is K, in at most ``most`` numbers, or None."""
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
-        """Return the coordinates and the factor of each part of a Cartesian product.
-
-        The list is empty if K is no Cartesian product.
-        """
+        """Return the coordinates and the factor of each part of a Cartesian product, or []."""
         return []
 
     def _mapped(self, A: Array) -> "AbstractDomain":
@@ -175,25 +166,16 @@ class AbstractDomain(Storable, abc.ABC):
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """Return a translate L of K that lies near the origin, and the vector v with L + v = K.
-
-        Near the origin, small sizes keep their digits. L has exactly the shape of K. If K was
-        translated several times, v is the rounded sum of these shifts.
-        """
+        """Return a translate L of K near the origin, and the vector v with L + v = K."""
+        # near the origin, small sizes keep their digits; v is the rounded sum of all shifts of K
         return self, np.zeros(self.dim)
 
     def _drift(self, shift: Array) -> float:
-        """Return an upper bound on the rounding error of the shift that :meth:`_apart` returns.
-
-        The bound is 0 if K was never translated.
-        """
+        """Return an upper bound on the rounding error of the shift from :meth:`_apart`."""
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
-        """Return one member of K near each row of X, same shape; None if there is no quick method.
-
-        A returned member is not always the nearest one.
-        """
+        """Return a member of K near each row of X, or None if there is no quick method."""
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
@@ -201,53 +183,31 @@ class AbstractDomain(Storable, abc.ABC):
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """Return a function that maps rows of finite numbers to members of K, or None.
-
-        The function leaves rows that are members as they are.
-        """
+        """Return a function that maps rows into K and keeps rows that are members, or None."""
         return None
 
     def _magnitudes(self) -> Array:
-        """Return a bound on the numbers from which each coordinate is computed, shape (dim,).
-
-        The bounds are on absolute values. They limit the rounding errors of members.
-        """
+        """Return a bound on the absolute numbers from which each coordinate is computed."""
         from .oracles.distance import reach_of
 
         return reach_of(self)
 
     def _support_gap(self, theta: Array) -> float:
-        """Return a proven bound on how far the support point is from optimal.
-
-        It bounds sup_x <theta, x> − <theta, s> over x in K, where s is ``_support_point(theta)``.
-
-        The bound is zero if s is a maximizer.
-
-        Raises:
-            DomainTooLargeError: no bound is known.
-        """
+        """Return a bound on sup_x <theta, x> − <theta, s>, for the support point s at theta."""
+        # a set for which no bound is known raises DomainTooLargeError
         return 0.0
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a member of K near x, if K is a Kronecker product; None otherwise.
-
-        The member is close to x only if x itself is nearly a Kronecker product.
-        """
+        """Return a member of K near x, if K and x are Kronecker products; None for other K."""
         return None
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return bounds on the largest (A x)' form (A x) over x in K.
-
-        The maximizer in the result is the point x in K, not its image A x.
-        """
+        """Return bounds on the largest (A x)' form (A x) over K, with the maximizer x in K."""
         pulled = A.T @ form @ A
         return self._max_quadratic((pulled + pulled.T) / 2, np.zeros(self.dim))
 
     def _numbers(self) -> int:
-        """Return how many numbers describe a member of K.
-
-        They are coordinates, or weights of generators or of vertices.
-        """
+        """Return how many numbers describe a member: coordinates, or weights of generators."""
         return self.dim
 
     @final

@@ -18,11 +18,7 @@ def value_at(x: Array, form: Array, center: Array) -> float:
 
 
 def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array, x: Array) -> Array:
-    """Return a local maximizer x of ``(x − center)' form (x − center)`` over a set.
-
-    The search starts at x. Each step goes to the set's support point in the direction of the
-    gradient.
-    """
+    """Return a local maximizer of ``(x − center)' form (x − center)`` over a set, found from x."""
     value = value_at(x, form, center)
     for _ in range(ASCENTS):
         # a convex function lies above its tangent: the tangent's maximizer over K does not lower it

@@ -89,10 +89,7 @@ class DifferenceBody(AbstractDomain):
 
 
 def _farthest_pair(points: Array, form: Array, center: Array) -> QuadraticMax:
-    """Return the exact largest ``(d − center)' form (d − center)`` over all differences d = x − y.
-
-    The points x and y are rows of ``points``. The pairs are treated in blocks of rows.
-    """
+    """Return the largest ``(d − center)' form (d − center)`` over differences d of two points."""
     best = QuadraticMax(np.zeros(points.shape[1]), -math.inf, -math.inf)
     chunk = max(1, 2**22 // (len(points) * points.shape[1]))
     for start in range(0, len(points), chunk):

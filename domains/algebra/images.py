@@ -150,11 +150,8 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """Return bounds on the largest ``y' form y`` over all y = A x, computed factor by factor.
-
-        The body of the x is a Cartesian product, whose factors give independent terms. Return None
-        if it is no product, or if the form mixes coordinates of different factors.
-        """
+        """Return bounds on the largest ``y' form y`` over y = A x, factor by factor, or None."""
+        # None if the body is no Cartesian product, or if the form mixes coordinates of two factors
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
             return None

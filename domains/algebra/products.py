@@ -135,12 +135,8 @@ class Product(AbstractOfParts):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """Return the hull of the sets {x} × L over all points x, or None if this has no use.
-
-        Here x takes one point of every factor whose points can be listed, and L is the product of
-        the other factors. There is no use if x has too many values, or if no factor or every factor
-        can be listed.
-        """
+        """Return the hull of sets {x} × L, one for each choice x of listed points, or None."""
+        # x has one point of every factor that can be listed; L is the product of the other factors
         points = [points_of(K) for K in self.parts]
         listed = [X for X in points if X is not None]
         rest = [K for K, X in zip(self.parts, points, strict=True) if X is None]
@@ -233,12 +229,9 @@ class Product(AbstractOfParts):
         return bracket(self._support_point, form, center, upper, [x])
 
     def _mixed(self, form: Array, center: Array, squares: list[float]) -> float:
-        """Return a bound on the terms of a quadratic form that mix the coordinates of two factors.
-
-        ``squares`` bound the terms within each part. For u from one part, v from another and X the
-        block of H between them, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)`` for all
-        diagonal D and E.
-        """
+        """Return a bound on the terms of a quadratic form that mix coordinates of two factors."""
+        # for u, v from two parts, and the block X of H between them, for all diagonal D and E:
+        # u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖); squares bound u'Hu and v'Hv
         spread = [_spread(K, center[s]) for K, s in zip(self.parts, self.slices(), strict=True)]
         total = 0.0
         for (k, s), (m, t) in itertools.combinations(enumerate(self.slices()), 2):
@@ -255,10 +248,7 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Return sizes d of the coordinates, and an upper bound on ``‖(x − center)/d‖`` for x in K.
-
-    The sizes, shape (dim,), are relative to the largest one: they lie between 1e-6 and 1.
-    """
+    """Return relative sizes d of the coordinates, and a bound on ``‖(x − center)/d‖`` over K."""
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)
@@ -301,10 +291,7 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The hull of the sets {x ⊗ y : y in L}, over all points x of a factor that can be listed.
-
-        The listed factor may also be the right one. None if neither factor has few enough points.
-        """
+        """The hull of the sets {x ⊗ y : y in L} over the points x of a listed factor, or None."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):
@@ -367,12 +354,9 @@ class Kronecker(AbstractDomain):
         return max(above for _, above in ends) - max(value for value, _ in ends)
 
     def _above(self, table: Array) -> float:
-        """Return a proven upper bound on x'Ty over x in the left and y in the right factor.
-
-        T is ``table``. The bound is exact for balls and for T of rank one. If K - a is in the
-        ellipsoid R B and L - b in S B, for the unit ball B, then ``x'Ty <= x'Tb + ‖S'T'x‖``, and
-        ``x'Ty = x'Tb + a'Ty - a'Tb + (x - a)'T(y - b)``.
-        """
+        """Return a proven upper bound on x'Ty over both factors' x and y, for T = ``table``."""
+        # With K − a in R B and L − b in S B, for the unit ball B: x'Ty <= x'Tb + ‖S'T'x‖, and
+        # x'Ty = x'Tb + a'Ty − a'Tb + (x − a)'T(y − b). Exact for balls and for T of rank one.
         left, right = self._frames
         U, sizes, V = np.linalg.svd(table, full_matrices=False)
         ranges = [
@@ -410,25 +394,19 @@ class Kronecker(AbstractDomain):
         return math.log(left or 1.0), math.log(right or 1.0)
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a member near x: a Kronecker product of one member of each factor.
-
-        The two members are near multiples of u and v, where σ u ⊗ v is the leading term of the
-        singular value decomposition of x, as a matrix (left.dim, right.dim).
-        """
+        """Return a Kronecker product of one member of each factor that is near x."""
         if any(K._near(np.zeros((1, K.dim))) is None for K in (self.left, self.right)):
             return None
+        # the two members are near multiples of the leading singular vectors of x as a matrix
         U, sizes, V = np.linalg.svd(x.reshape(self.left.dim, self.right.dim), full_matrices=False)
         signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
         found = [self._split(sign * U[:, 0], sign * V[0], float(sizes[0])) for sign in signs]
         return min(found, key=lambda member: float(np.linalg.norm(member - x)))
 
     def _split(self, u: Array, v: Array, size: float) -> Array:
-        """Return a Kronecker product of members that is near ``size`` · u ⊗ v.
-
-        The two members are near s u and (size/s) v, for the best scale s. The sum of the two
-        relative distances is quasiconvex in log s for convex factors, so its least value is next to
-        the best of several scales.
-        """
+        """Return a Kronecker product of two members that is near ``size`` · u ⊗ v."""
+        # The members are near s u and (size/s) v. For convex factors, the sum of both relative
+        # distances is quasiconvex in log s: its least value is next to the best scale tried.
         size = max(size, TINY)
         left, right = self._lengths
         low, high = min(math.log(size) - right, left), left
@@ -461,12 +439,10 @@ class Kronecker(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [found.maximizer])
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return bounds on the largest (A x)' form (A x) over members x of the Kronecker product.
-
-        Both factors are first mapped so that they have nearly equal widths in all directions.
-        """
+        """Return bounds on the largest (A x)' form (A x) over members x."""
         if self._pieces is not None:
             return super()._max_pulled(A, form)
+        # both factors are first mapped so that they have nearly equal widths in all directions
         first, second = self._frames
         both = np.kron(first.root, second.root)
         pulled = (A @ both).T @ form @ (A @ both)
@@ -505,16 +481,7 @@ def _kron(first: Array, second: Array) -> Array:
 
 @final
 class _Frame:
-    """The axes and half widths of an ellipsoid that resembles a body.
-
-    If the body is an ellipsoid, they are its own.
-
-    Attributes:
-        body: K.
-        middle: a point in the middle of K.
-        root: R, so that R B resembles K - middle, for the unit ball B.
-        inverse: the inverse of R.
-    """
+    """An ellipsoid ``middle`` + ``root`` B that resembles a body, for the unit ball B."""
 
     def __init__(self, body: AbstractDomain) -> None:
         axes = np.eye(body.dim)
@@ -557,10 +524,7 @@ def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
 
 
 def _well_conditioned(form: Array) -> Array:
-    """Return the form plus a multiple of the identity, so that its condition number is about 1e4.
-
-    A form with a smaller condition number is returned as it is.
-    """
+    """Return the form, plus a multiple of the identity if its condition number exceeds 1e4."""
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))

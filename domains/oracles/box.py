@@ -113,10 +113,7 @@ def _along(matrix: Array, values: Array, axis: int) -> Array:
 
 
 def _to_bernstein() -> Array:
-    """Return the matrix that converts coefficients of powers of v to the Bernstein basis.
-
-    The basis is that of the polynomials on [−1, 1].
-    """
+    """Return the matrix from coefficients of powers on [−1, 1] to Bernstein coefficients."""
     n = _ORDER
     matrix = np.zeros((n + 1, n + 1))
     for i, k in itertools.product(range(n + 1), repeat=2):
@@ -128,10 +125,8 @@ def _to_bernstein() -> Array:
 
 
 def _halves() -> tuple[Array, Array]:
-    """Return two matrices for Bernstein coefficients: to those on the left and the right half.
-
-    An interval is halved in its middle (de Casteljau's algorithm).
-    """
+    """Return the matrices from Bernstein coefficients to those on the left and the right half."""
+    # de Casteljau's algorithm
     n = _ORDER + 1
     lower = np.array([[math.comb(i, j) / 2**i for j in range(n)] for i in range(n)])
     return lower, lower[::-1, ::-1].copy()

@@ -77,13 +77,11 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
 
 
 class _Search:
-    """A search over directions: boxes on the surface of a cube, and the longest vertex found.
+    """A search over directions: boxes on the surface of a cube, and the longest vertex found."""
 
-    A box has a middle, half sides (zero along the normal of its face), and a bound on the lengths
-    of members in its directions. All coordinates are exact multiples of 2^-44. Smaller boxes are
-    not needed: no hyperplane meets their caps, up to an error below ``_CLOSED``.
-    """
-
+    # a box: a middle, half sides (zero along the normal of its face), and a bound on the lengths of
+    # members in its directions. Coordinates are exact multiples of 2^-44: no hyperplane meets the
+    # caps of smaller boxes, up to an error below ``_CLOSED``.
     def __init__(self, G: Array, x: Array, slack: float) -> None:
         self.G, self.x, self.slack = G, x, slack
         self.lengths = np.linalg.norm(G, axis=0)
@@ -96,10 +94,7 @@ class _Search:
         return self.longest * (1 + _CLOSED) + 2 * self.slack
 
     def halved(self, boxes: Nodes) -> Nodes:
-        """Return two halves of every box of directions.
-
-        The cut is across the side that looks widest from the origin.
-        """
+        """Return two halves of every box, cut across the side that is widest from the origin."""
         middles, halves, bounds = boxes
         squares = np.square(middles)
         sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
@@ -134,10 +129,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return the length of the zonotope's vertex with the signs of each row.
-
-        The longest vertex so far is kept. A row holds one number for each generator.
-        """
+        """Return the length of the vertex with the signs of each row, and keep the longest."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())
@@ -147,12 +139,9 @@ class _Search:
 
 
 def _caps(middles: Array, halves: Array) -> tuple[Array, Array, Array]:
-    """Return the lengths of the boxes' middles, and the cosines and sines of the caps' angles.
-
-    A cap is a set of directions around a middle, which contains the directions of the box. Let a be
-    the middle. All corners a + δ of its box have the same ‖δ‖², and e = <a, δ> is at least −Σ |a_i
-    δ_i|. The angle between a and a + δ grows with e up to e = −‖δ‖², then shrinks.
-    """
+    """Return lengths of the boxes' middles, and cosines and sines of the angles of their caps."""
+    # A cap, directions around the middle a, contains the box. All corners a + δ have the same ‖δ‖²,
+    # and e = <a, δ> >= −Σ |a_i δ_i|. The angle grows with e up to e = −‖δ‖², then shrinks.
     squares, reach = np.square(middles).sum(axis=1), np.square(halves).sum(axis=1)
     e = -np.minimum(np.abs(middles * halves).sum(axis=1), reach)
     corners = squares * (squares + 2 * e + reach)  # |a|² |a + δ|²

@@ -66,11 +66,9 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
 
 
 class _Search:
-    """The nearest known convex combination of members to the point x, which is improved stepwise.
+    """A convex combination of members near the point x, which is improved stepwise."""
 
-    Coordinates are shifted and scaled so that x is at 0 and all widths are at most 1.
-    """
-
+    # coordinates are shifted and scaled so that x is at 0 and all widths are at most 1
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
         self.domain, self.x, self.size, self.noise, self.slack = (
             domain,
@@ -88,11 +86,7 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Return whether ``<theta, z>`` is clearly below 0 for all members z: x is then outside.
-
-        Here x is the origin. ``farthest`` is a support point: the member with the largest known
-        value of <theta, z>.
-        """
+        """Return whether <theta, z> is clearly below 0 for all members z: x, at 0, is outside."""
         length = np.linalg.norm(theta)
         value = float(farthest @ theta / length)
         if not value + self.gap / 4 < -self.slack / 2:
@@ -110,10 +104,7 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Take steps of Wolfe's algorithm towards the point of the hull that is nearest to x.
-
-        It is slow for round bodies.
-        """
+        """Take steps of Wolfe's algorithm towards the nearest member; slow for round bodies."""
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
@@ -131,15 +122,9 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Search a theta that separates x from the body, by minimising the support function.
-
-        The theta satisfies <theta, x − origin> = 1.
-
-        Here ``origin`` is a member. The method is BFGS with the weak Wolfe conditions, which also
-        handles kinks (Lewis & Overton 2013). The last support points surround x, or the boundary
-        point between ``origin`` and x. Directions in which the body is thin are scaled up, or left
-        out if ``flat``.
-        """
+        """Search a theta that separates x from the body, by minimising the support function."""
+        # BFGS with the weak Wolfe conditions also handles kinks (Lewis & Overton 2013); theta has
+        # <theta, x − origin> = 1. Axes in which the body is thin are scaled up; if flat, left out.
         if flat not in self.normals:
             axes = self.whitened(self.whitened(np.eye(len(self.x)), flat), flat)
             self.normals[flat] = axes, -self.origin @ axes
@@ -205,13 +190,9 @@ class _Search:
         return self.is_inside()
 
     def whitened(self, axes: Array, flat: bool) -> Array:
-        """Return new axes t_i, as columns, in which the body resembles a ball.
-
-        An ellipsoid becomes a ball exactly: for {x : x' M⁻¹ x <= 1}, the half widths h_i and
-        support points s_i along t_i satisfy h_i s_i = M t_i. Small widths may be rounding:
-        if ``flat``, axes with widths up to 1e-7 of the largest are left out; otherwise, widths are
-        raised to at least 1e-5 of it.
-        """
+        """Return new axes, as columns, in which the body resembles a ball."""
+        # For an ellipsoid x' M⁻¹ x <= 1, half widths h_i and support points s_i along t_i satisfy
+        # h_i s_i = M t_i. Small widths may be rounding: they are raised or, if ``flat``, left out.
         widths = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
         heights = np.maximum(widths.diagonal(), self.slack * widths.diagonal().max())
         _, values, rows = np.linalg.svd(widths / heights)

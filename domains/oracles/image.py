@@ -153,18 +153,13 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w >= 0 with sum one that maximize ``Σ_i θ_i √(w·rows)_i``, for each row θ.
-
-    The weights of the k rows have shape (batch, k). The objective is concave in w.
-    """
+    """Return weights w of sum one that maximize ``Σ_i θ_i √(w·rows)_i``, for each row θ."""
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
 def _mixture_of_two(rows: Array, theta: Array) -> Array:
-    """Return the weights of :func:`_mixture` for two rows, shape (batch, 2).
-
-    Bisection on log(w_2/w_1) keeps the digits of small weights.
-    """
+    """Return the weights of :func:`_mixture` for two rows, shape (batch, 2)."""
+    # bisection on log(w_2/w_1) keeps the digits of small weights
     slopes = theta * (rows[1] - rows[0])
     ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
     for _ in range(60):
@@ -270,10 +265,7 @@ class ConvexImage:
         return is_diagonal(self.matrix)
 
     def _scaled(self, rows: Array) -> Array:
-        """Return ``rows @ A`` for a diagonal matrix A, by multiplying entry by entry.
-
-        The result has the same floating-point numbers as the product.
-        """
+        """Return ``rows @ A`` for a diagonal A, with the same floating-point numbers."""
         return rows * self.matrix.diagonal()
 
     def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:

@@ -84,10 +84,8 @@ def row_norms(X: Array, q: float) -> Array:
 
 
 def _power(values: Array, exponent: float) -> Array:
-    """Return values ** exponent, one number at a time.
-
-    For whole arrays, numpy may round differently at their ends.
-    """
+    """Return values ** exponent; unlike numpy, equal numbers in an array give equal powers."""
+    # numpy may round differently at the ends of an array
     return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(
         values.shape
     )

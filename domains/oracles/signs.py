@@ -75,29 +75,21 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
 
 
 class _Search:
-    """A search over sign vectors: beginnings of sign vectors, and the longest vertex found.
+    """A search over beginnings of sign vectors, with the longest vertex found."""
 
-    A beginning has its signs as bits (one for plus, zero for minus or not yet fixed), the number of
-    fixed signs, and a bound on ``‖G x‖²``.
-    """
-
+    # a beginning: its signs as bits (one for plus, zero for minus or not yet fixed), the number of
+    # fixed signs, and a bound on ‖G x‖²
     def __init__(self, G: Array, x: Array, L: Array, slack: float) -> None:
         self.G, self.x, self.L, self.slack = G, x, L, slack
         self.longest = float(np.square(G @ x).sum())
 
     @property
     def closed(self) -> float:
-        """The square length up to which a beginning is settled.
-
-        It is above the upper bounds of all complete sign vectors.
-        """
+        """The square length up to which a beginning is settled, above all complete vectors."""
         return self.longest * (1 + _CLOSED) + 3 * self.slack
 
     def longer(self, beginnings: Nodes) -> Nodes:
-        """Return each beginning of a sign vector extended by a minus, then each extended by a plus.
-
-        Every beginning has an upper bound on the squares of lengths ‖G x‖².
-        """
+        """Return the beginnings extended by a minus, then those extended by a plus."""
         bits, fixed, bounds = beginnings
         n, every = len(self.L), np.arange(len(fixed))
         rows = max(1, _CHUNK // n)

@@ -66,10 +66,7 @@ class Found:
 
 
 class _Body:
-    """A product of blocks (sign-invariant bodies) whose widths are one; its boxes are joined.
-
-    The boxes form one box, whose coordinates are marked in ``box``.
-    """
+    """A product of sign-invariant blocks with widths one, whose boxes are joined into one."""
 
     def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
         self.blocks = blocks
@@ -137,10 +134,7 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
 
 
 def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
-    """Return the largest ‖G x + g‖² over the body's x and the rows g of ``offsets``.
-
-    Offsets are tried by decreasing upper bounds, until no other offset can exceed the best value.
-    """
+    """Return the largest ‖G x + g‖² over the body's x and the rows g of ``offsets``."""
     live = np.flatnonzero(G.any(axis=0))
     lengths = np.einsum("ij,ij->i", offsets, offsets)
     if len(live) == 0:
@@ -168,6 +162,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
     start = int(np.argmax(values))
     best = Found(start, x[start], float(values[start]), float(values[start]))
     for b in np.argsort(-bounds):
+        # no later offset has an upper bound above the best value
         if bounds[b] <= best.upper_bound:
             break
         found = _at_offset(G, offsets[b], body, int(b), len(offsets))
@@ -178,11 +173,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
 
 
 def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Found:
-    """Return the best x found for sup ‖G x + g‖² over the body, and a proven upper bound.
-
-    The vector g is one of ``offsets`` offsets, with the number ``offset``. The method depends on
-    the body.
-    """
+    """Return the best x found for sup ‖G x + g‖² over the body, and a proven upper bound."""
     n = G.shape[1]
     if body.is_ball:
         simple = None if g.any() else _diagonal(G, body)
@@ -209,13 +200,11 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Return the exact largest ‖G x + g‖² over all sign vectors x and all offsets g.
-
-    Each half of the columns of G has a list of all its signed sums.
-    """
+    """Return the exact largest ‖G x + g‖² over all sign vectors x and all offsets g."""
     fixed = live[len(live) :] if offsets.any() else live[-1:]  # x and −x count once
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
+    # each half of the columns has a list of all its signed sums
     split = max(0, (len(free) - (len(base) - 1).bit_length()) // 2)
     first, second = (
         _sign_sums(base, G[:, free[:split]]),
@@ -239,21 +228,16 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
 
 
 def _sign_sums(base: Array, columns: Array) -> Array:
-    """Return all vectors base ± g_1 ± … ± g_n over the columns g_j, as rows.
-
-    The bits of (row // len(base)) say which signs are minus.
-    """
+    """Return all vectors base ± g_1 ± … ± g_n over the columns g_j, as rows."""
+    # the bits of (row // len(base)) say which signs are minus
     for column in columns.T:
         base = np.concatenate([base + column, base - column])
     return base
 
 
 def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Array, float]:
-    """Return an improved x, and an improved upper bound on ‖Gx‖² over a box.
-
-    The arguments x, ``upper`` and y (weights with diag(y) ⪰ G'G) are those of the relaxation.
-    ``work`` limits the number of multiplications.
-    """
+    """Return a better x and a lower upper bound on ‖Gx‖² over a box, for limited ``work``."""
+    # x, upper and y, with diag(y) ⪰ G'G, are those of the relaxation
     live = np.flatnonzero(G.any(axis=0))
     columns, signs, bound = G[:, live], x[live], upper
     first = work // _TRIAL if len(G) <= MOST_DIMENSIONS else work
@@ -269,10 +253,7 @@ def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Ar
 
 
 def _planar(G: Array) -> Array:
-    """Return the sign vector x with the largest ‖G x‖, for a matrix G of at most two rows.
-
-    G x is the vertex of a plane zonotope: its generators are sorted by angle.
-    """
+    """Return the sign vector x with the largest ‖G x‖, for a matrix G of at most two rows."""
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     # with generators turned into one half plane and sorted by angle, partial sums walk along the
@@ -287,10 +268,7 @@ def _planar(G: Array) -> Array:
 
 
 def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
-    """Return an x with the largest ‖G x‖ over the body, and ‖G x‖².
-
-    Return None unless the columns of G are orthogonal.
-    """
+    """Return an x with the largest ‖G x‖, and ‖G x‖², if G has orthogonal columns; else None."""
     if np.count_nonzero(G.any(axis=0)) > len(G):
         return None
     Q = G.T @ G
@@ -303,14 +281,11 @@ def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
 
 
 def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
-    """Return an x in the Euclidean unit ball with the largest ‖G x + g‖², and a proven upper bound.
-
-    Let σ_i be G's singular values, and β_i the coordinates of g along its left singular vectors.
-    The secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1`` is solved for τ. Weak duality bounds the
-    supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ > 0 (More & Sorensen
-    1983). In the hard case τ = 0, a multiple of the first singular vector is added to reach length
-    one.
-    """
+    """Return an x in the unit ball with the largest ‖G x + g‖², and a proven upper bound."""
+    # Solve the secular equation Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1 for τ (σ: singular values, β: g along
+    # the left singular vectors). For every μ = σ_1² + τ, τ > 0, weak duality gives the upper bound
+    # ‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²) (More & Sorensen 1983). If τ = 0, the hard case, a multiple of
+    # the first singular vector is added to x, so that its length is one.
     left, sigma, right = np.linalg.svd(G, full_matrices=False)
     slope = sigma * (left.T @ g)
     # maximise Σ σ_i² x_i² + 2 Σ slope_i x_i over the ball, in the coordinates of G's singular
@@ -353,11 +328,8 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
 
 def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
-    """Return for each offset g an upper bound on ‖G x + g‖² over an ellipsoid around the body.
-
-    The ellipsoid is {x : Σ y_j x_j² <= h_T(y)}, where h_T(y) is the largest Σ y_j x_j² over the
-    body.
-    """
+    """Return for each offset g an upper bound on ‖G x + g‖² over an ellipsoid around the body."""
+    # the ellipsoid is {x : Σ y_j x_j² <= the largest such sum over the body}
     radius = math.sqrt(body.weight(y))
     columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
     left, sigma, _ = np.linalg.svd(columns, full_matrices=False)
@@ -374,10 +346,7 @@ def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
 
 
 def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
-    """Return a point x of the body, a proven upper bound on sup ‖Gx‖², and its weights y.
-
-    The bound is the largest Σ y_j x_j² over the body, for weights y with diag(y) ⪰ G'G.
-    """
+    """Return a point of the body, a proven bound on sup ‖Gx‖², and the weights that prove it."""
     y, U = _dual(G, body)
     lengths = np.linalg.norm(G, axis=0)
     # two more candidates for y need no search: y ∝ ‖g_j‖ (Cauchy–Schwarz), and y ∝ ‖g_j‖²
@@ -387,10 +356,8 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """Return an upper bound on sup ‖Gx‖² over the body, and the weights λy that prove it.
-
-    λ is the least number with diag(λy) ⪰ G'G, and the bound is the largest Σ λ y_j x_j²; y >= 0.
-    """
+    """Return an upper bound on sup ‖Gx‖² over the body, and the weights λy that prove it."""
+    # λ is the least number with diag(λy) ⪰ G'G; the bound is the largest Σ λ y_j x_j² over the body
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
     factor = float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square))
@@ -398,10 +365,7 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
-    """Return weights y that give a nearly best upper bound on sup ‖Gx‖², and the matrix U.
-
-    The weights must still be scaled so that diag(y) ⪰ G'G. U, shape (r, k), solves the relaxation.
-    """
+    """Return weights y that nearly give the best bound on sup ‖Gx‖², and the relaxation's U."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
@@ -414,10 +378,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return ‖U‖²/2 minus h(θ), and the gradient in U; h(θ) is the support function at θ.
-
-        θ holds the norms of the rows of G'U.
-        """
+        """Return ‖U‖²/2 − h(θ) and its gradient; θ: norms of the rows of G'U, h: support."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -432,15 +393,13 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
     )  # fmt: skip
     U = solved.x.reshape(r, k)
     _, theta, x = parts(U)
+    # y still needs to be scaled so that diag(y) ⪰ G'G
     y = np.divide(theta, np.maximum(x, 1e-12), out=np.zeros(n), where=live)
     return y, U
 
 
 def _even_directions(count: int, k: int) -> Array:
-    """Return ``count`` evenly spread unit vectors in R^k, shape (count, k).
-
-    They are made from a Kronecker sequence, a deterministic list of points spread over a cube.
-    """
+    """Return ``count`` evenly spread unit vectors in R^k, made from a Kronecker sequence."""
     base = 2.0
     for _ in range(50):  # solves base^(k+1) = base + 1: Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
@@ -450,10 +409,7 @@ def _even_directions(count: int, k: int) -> Array:
 
 
 def _witness(G: Array, body: _Body, U: Array) -> Array:
-    """Return a point x of the body with a large ‖G x‖, found from a solution U of the relaxation.
-
-    Many points are rounded from U. The best are improved by ascents and by changes of single signs.
-    """
+    """Return a point x of the body with a large ‖G x‖, rounded from the relaxation's U."""
     axes, _, _ = np.linalg.svd(U, full_matrices=False)
     starts = np.vstack([axes.T, _even_directions(_DIRECTIONS, U.shape[1]) @ U.T])
     Z = body.support_point(starts @ G) @ G.T
@@ -480,11 +436,8 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Return the rows x of X, moved to points of the body with a larger ‖G x‖.
-
-    Steps to the support point along G'Gx and changes of single signs alternate until they do not
-    help.
-    """
+    """Return the rows x of X, moved to points of the body with a larger ‖G x‖."""
+    # steps to the support point along G'Gx and changes of single signs alternate
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)

@@ -88,10 +88,7 @@ def most_vertices(halfspaces: int, dim: int) -> int:
 
 
 def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
-    """Return which inequalities A x <= b are not implied by the others, as a mask.
-
-    An inequality that is implied only up to the rounding of the solver may remain.
-    """
+    """Return which inequalities A x <= b the others do not imply, up to the solver's rounding."""
     needed = np.ones(len(A), dtype=bool)
     if len(A) > _PROGRAMS:
         return needed
@@ -106,10 +103,7 @@ def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _extreme_rays(inequalities: Integers) -> Integers:
-    """Return the extreme rays of the cone {y : inequalities @ y >= 0}.
-
-    They are the rows of an array of integers, shape (k, n).
-    """
+    """Return the extreme rays of the cone {y : inequalities @ y >= 0}, as rows of integers."""
     n = inequalities.shape[1]
     chosen, rays = _simplicial_cone(inequalities)
     values = rays @ inequalities.T
@@ -141,27 +135,18 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _combined_ray(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """Return the combination of two rays, with positive weights, whose entry ``column`` is zero.
-
-    It is a vector of n integers without a common divisor.
-    """
+    """Return the positive combination of two rays whose entry ``column`` is zero."""
     ray = outer * inner[column] - inner * outer[column]
+    # n integers without a common divisor
     return ray // math.gcd(*ray[:n])
 
 
 def _edges(
     zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
 ) -> NDArray[np.intp]:
-    """Return the pairs of rays that span a two-dimensional face, as row numbers, shape (k, 2).
-
-    Two rays do if no third ray lies on all the hyperplanes that contain both.
-
-    Args:
-        zero: for each ray and hyperplane, whether the ray lies on it.
-        inner: candidates for the first ray of a pair.
-        outer: candidates for the second.
-        least: the least number of hyperplanes that contain such a face.
-    """
+    """Return the pairs of rays, one inner and one outer, that span a two-dimensional face."""
+    # Two rays do if no third ray lies on all the hyperplanes that contain both. ``zero`` says which
+    # rays are on which hyperplanes; at least ``least`` hyperplanes contain such a face.
     on = zero.astype(np.float32)  # sums of ones are exact
     edges = [np.zeros((0, 2), dtype=np.intp)]
     step = max(1, _CHUNK // max(1, len(outer)))
@@ -181,10 +166,7 @@ def _edges(
 def _shared_hyperplanes(
     first: NDArray[np.float32], second: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return how many hyperplanes each ray of ``first`` shares with each ray of ``second``.
-
-    A row marks the hyperplanes on which a ray lies.
-    """
+    """Return on how many hyperplanes each ray of ``first`` and each of ``second`` both lie."""
     # BLAS kernels read memory next to the arrays, and may raise the flag "invalid" for it (numpy
     # issue 24067).
     with np.errstate(invalid="ignore"):
@@ -192,10 +174,7 @@ def _shared_hyperplanes(
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """Return the numbers of n independent inequalities, and the extreme rays of their cone.
-
-    n is the number of unknowns. The rays are the rows of an array of integers (n, n).
-    """
+    """Return the numbers of n independent inequalities, and the extreme rays of their cone."""
     n = inequalities.shape[1]
     chosen: list[int] = []
     reduced: list[
@@ -255,10 +234,7 @@ def _coprime_integers(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Raise if the set {x : A x <= b} is a box with too many vertices to list.
-
-    Other sets pass.
-    """
+    """Raise if the set {x : A x <= b} is a box with too many vertices to list."""
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return

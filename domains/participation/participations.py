@@ -77,10 +77,7 @@ class AbstractParticipations(AbstractDomain):
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """Return coefficients s at a local maximum of ``s' X s − 2 pull @ s``.
-
-        The quadratic term is linearised repeatedly. s holds one person's part in every tick.
-        """
+        """Return coefficients s of one person at a local maximum of ``s' X s − 2 pull @ s``."""
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:
@@ -138,11 +135,7 @@ class CountParticipations(AbstractParticipations):
 
     @cached_property
     def _subsets(self) -> Array | None:
-        """The 0-1 vectors of all sets of ticks in which one person may take part, shape (N, n).
-
-        A 1 stands for a tick of the set. The empty set is left out. None if there are too many
-        sets.
-        """
+        """The 0-1 vectors of all nonempty sets of ticks of one person; None if too many."""
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None
         subsets = {

@@ -296,10 +296,8 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Yield, for t = n − 1, …, 0, the largest sums over allowed sets of the ticks from t on.
-
-        Each result holds the sums of sets of at most 0, 1, … ticks.
-        """
+        """Yield, for t = n − 1, …, 0, the largest sums over allowed sets of the ticks from t on."""
+        # entry j: sums of sets of at most j ticks
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b

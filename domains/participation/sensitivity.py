@@ -38,13 +38,10 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def _path_bound(who: Apart, own: Array, between: Array) -> float:
-    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks.
-
-    The dynamic programme chooses the first, second, … tick of a set in turn. Pairs of successive
-    ticks are exact. Ticks that are m >= 2 steps apart are at least m b apart: such a pair counts
-    once at either tick, with the largest value of its row or column from that distance on. It is
-    exact if X is zero between ticks 2b or more apart.
-    """
+    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks."""
+    # A dynamic programme chooses the ticks in turn; pairs of successive ticks are exact. Ticks that
+    # are m >= 2 steps apart are at least m b apart: such a pair counts once, at either, with the
+    # largest value of its row or column from that distance on.
     n, k, b = who.n, who.most, who.b
     between = np.triu(np.maximum(between, between.T), b)
     far = np.triu(between, 2 * b)

@@ -27,10 +27,7 @@ class AbstractBoxImage(AbstractDomain):
 
     @abc.abstractmethod
     def _polynomials(self) -> tuple[Array, NDArray[np.intp]]:
-        """Return the polynomials of all coordinates, as coefficients (dim, N) of N monomials.
-
-        Also return the exponents of the monomials, shape (N, m).
-        """
+        """Return the coefficients (dim, N) of all coordinates, and the monomials' exponents."""
 
     @abc.abstractmethod
     def _at(self, v: Array) -> Array:
@@ -159,10 +156,7 @@ class BoxMoments(AbstractBoxImage):
 
     @cached_property
     def _from_unit(self) -> Array:
-        """The matrix that maps the monomials of v to those of x = middle + v · half width.
-
-        Monomials have degree at most two; v is in [−1, 1]^d, and x in the box.
-        """
+        """The matrix from monomials of v in [−1, 1]^d to those of x = middle + v · half width."""
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         d, (i, j) = len(self.low), self._pairs
         matrix, rows = np.diag(self._moments(half[None])[0]), 1 + d + np.arange(len(i))
@@ -247,11 +241,7 @@ class MomentDifferences(AbstractBoxImage):
 
 
 def _largest(form: Array, columns: Array, exponents: NDArray[np.intp]) -> tuple[Array, float]:
-    """Return v in [−1, 1]^m and an upper bound for the largest ``y' form y``.
-
-    Here y = ``columns`` @ (monomials of v), and the monomials have the given exponents. v is the
-    best point found.
-    """
+    """Return v in [−1, 1]^m and an upper bound on y' form y, with y = columns @ monomials of v."""
     # of a form with coordinates of very different units, only a root after scaling is accurate
     scale, root, residual = unit_diagonal(form)
     v, upper = largest_squares(root * scale @ columns, exponents)

@@ -64,10 +64,7 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Return the ball as a linear image for q >= 2, or as vertices for q = 1.
-
-        For 1 < q < 2, return None: the ball has no such form.
-        """
+        """Return the ball as a linear image for q >= 2, as vertices for q = 1, or None."""
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -112,10 +109,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return bounds on the largest (x − center)' form (x − center) over a ball, 1 < q < 2.
-
-        The lower bound is the best of several ascents. The upper bound is the lesser of two bounds.
-        """
+        """Return bounds on the largest (x − center)' form (x − center) over a ball, 1 < q < 2."""
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
         ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
             form, center
@@ -161,14 +155,12 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """Return an upper bound on the largest (x − center)' form (x − center) over an ℓ_q ball.
-
-    It is interpolated between bounds for ℓ_1 and ℓ_2 (Riesz–Thorin).
-    """
+    """Return an upper bound on the largest (x − center)' form (x − center) over an ℓ_q ball."""
     # With form = W'W: the norm of W is that of its longest column from ℓ_1 to ℓ_2, and its largest
     # singular value from ℓ_2 to ℓ_2.
     longest = np.diag(form).max()
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
+    # interpolated between bounds for ℓ_1 and ℓ_2 (Riesz–Thorin)
     about_origin = longest ** (2 / block.q - 1) * steepest ** (2 - 2 / block.q) * block.radius**2
     slope, still = form @ center, max(float(center @ form @ center), 0.0)
     # the linear term is at most the support function in its direction
@@ -177,9 +169,6 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _rounding_bound(form: Array, center: Array, radius: float) -> float:
-    """Return a bound on the rounding error of ``2<x, Hc> + c'Hc`` over all |x_i| <= radius.
-
-    H is the form, and c the center.
-    """
+    """Return a bound on the rounding error of ``2<x, Hc> + c'Hc``, all coordinates <= radius."""
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -166,11 +166,7 @@ class Polytope(AbstractPolytope):
         return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
 
     def _opposite(self) -> tuple[Array, Array] | None:
-        """Return the vertices x, and their mirror images 2c − x about the center of symmetry c.
-
-        Both have the same shape and order. None without such a center, or if 2c is not an exact
-        float vector.
-        """
+        """Return the vertices x and mirror images 2c − x, or None without an exact center c."""
         points = np.unique(self._vertices + 0.0, axis=0)
         mirrored = points[::-1]  # reflection reverses the lexicographic order
         with np.errstate(over="ignore", invalid="ignore"):

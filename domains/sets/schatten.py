@@ -136,11 +136,7 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """Return the ball's point x with the largest ``(x − c)'H(x − c)`` that is found.
-
-        The steps repeat ``x ← argmax <H(x − c), ·>`` until a local maximum, from many starting
-        points.
-        """
+        """Return a point x of the ball with a large ``(x − c)'H(x − c)``, by many ascents."""
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
         fixed += [
@@ -161,6 +157,7 @@ class SchattenBall(AbstractDomain):
             x = radius * _unit_supports(stack, self.q).reshape(directions.shape)
             return x, np.einsum("ij,ij->i", (x - c) @ H, x - c)
 
+        # repeat x ← argmax <H(x − c), ·> until a local maximum
         x, values = furthest(np.array(both[: 2 * _CLIMBS]))
         going = np.arange(len(x))
         for _ in range(_CLIMB_STEPS):
@@ -229,14 +226,12 @@ def _unit_support(theta: Array, q: float) -> Array:
 
 
 def _unit_supports(thetas: Array, q: float) -> Array:
-    """Return, for every matrix theta, the matrix X of the unit ball with the largest <theta, X>.
-
-    The ball is that of the Schatten-q norm. X is found by Hölder's inequality.
-    """
+    """Return, for each theta, the X of the unit Schatten-q ball with the largest <theta, X>."""
     sizes = np.abs(thetas).max(axis=(1, 2), keepdims=True)
     left, values, right = np.linalg.svd(
         thetas / np.where(sizes > 0, sizes, 1.0), full_matrices=False
     )
+    # X by Hölder's inequality
     if q == 1:
         best = np.eye(1, values.shape[1])
     elif q == math.inf:
@@ -249,24 +244,17 @@ def _unit_supports(thetas: Array, q: float) -> Array:
 
 
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """Return an upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points.
-
-    The starting points are for searches of the maximum.
-
-    If ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H`` with Y_1, Y_2 ⪰ 0, then ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <=
-    ‖Y_1‖_p + ‖Y_2‖_p`` with p = q/(q−2), by Hölder and ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair
-    gives a proven bound: if H exceeds its majorant, the largest eigenvalue of the excess, times
-    ``‖X‖_F² <= min(m, n)^{1/p}``, is added. The search minimises a smoothed generalised eigenvalue.
-    """
+    """Return an upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points."""
+    # If Y_1 ⊗ I + I ⊗ Y_2 ⪰ H with Y_1, Y_2 ⪰ 0, then x'Hx <= <Y_1, XX'> + <Y_2, X'X>
+    # <= ‖Y_1‖_p + ‖Y_2‖_p with p = q/(q−2), by Hölder and ‖XX'‖_{q/2} = ‖X‖_q² <= 1.
+    # If H exceeds the majorant, the largest eigenvalue of the excess, times
+    # ‖X‖_F² <= min(m, n)^{1/p}, is added: so any pair gives a proven bound.
     m, n = shape
     p = q / (q - 2) if q < math.inf else 1.0
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Return the eigenvalues λ, and eigenvectors z, of Hz = λDz, with D = Y_1 ⊗ I + I ⊗ Y_2.
-
-        Eigenvectors are scaled so that z'Dz = 1.
-        """
+        """Return λ and z of Hz = λDz with z'Dz = 1, for D = Y_1 ⊗ I + I ⊗ Y_2."""
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
         # D has the eigenvectors U_1 ⊗ U_2, with sums of the eigenvalues of Y_1 and Y_2
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
@@ -335,15 +323,10 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and a start list.
-
-    The list has starting points for searches of the maximum.
-
-    H and its partial transpose H^Γ agree on rank-one matrices, so for q = 1 every mixture tH +
-    (1−t)H^Γ gives a bound. The bounds hold for complex matrices too, so complex interpolation
-    between S_1 and S_2 (Riesz–Thorin) gives the bound ``λ_1^{2/q−1} λ_2^{2−2/q}`` with λ_1 =
-    min(λ_max(H), λ_max(H^Γ)) and λ_2 = λ_max(H).
-    """
+    """Return an upper bound on x'Hx over the unit Schatten-q ball, q < 2, and starting points."""
+    # H and its partial transpose H^Γ agree on rank-one matrices: for q = 1 every mixture gives
+    # a bound. For λ_1 = min(λ_max(H), λ_max(H^Γ)) and λ_2 = λ_max(H), interpolation between
+    # S_1 and S_2 (Riesz–Thorin, complex matrices) gives the bound λ_1^{2/q−1} λ_2^{2−2/q}.
     m, n = shape
     turned = H.reshape(m, n, m, n).transpose(0, 3, 2, 1).reshape(H.shape)
 

@@ -183,12 +183,9 @@ class TensorPower(AbstractDomain):
         )
 
     def _near(self, X: Array) -> Array:
-        """Return a member t u ⊗ … ⊗ u near each row of X, where u is the row's leading direction.
-
-        The row is read as a matrix of shape (base, base^(order − 1)), and u is its first left
-        singular vector.
-        """
+        """Return a member t u ⊗ … ⊗ u near each row of X, for the row's leading direction u."""
         unfolded = X.reshape(len(X), self.base, -1)
+        # u: first left singular vector of the row as a matrix (base, base^(order − 1))
         u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
         powers = u
         for _ in range(self.order - 1):
@@ -197,10 +194,7 @@ class TensorPower(AbstractDomain):
         return amounts[:, None] * powers
 
     def _before(self, A: Array, X: Array) -> Array:
-        """Return symmetric tensors y, as rows, with A y = x for the rows x of X.
-
-        They exist if A is injective on symmetric tensors and x is an image.
-        """
+        """Return symmetric tensors y with A y = x, for rows x that are images under A."""
         basis = symmetric_coordinates(self.base, self.order).basis()
         return (basis @ np.linalg.pinv(A @ basis) @ X.T).T
 
@@ -326,10 +320,7 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Return the three leading left singular vectors u of the tensor, and the vectors −u.
-
-    The tensor is read as a matrix of shape (d, rest); the vectors are starting points of a search.
-    """
+    """Return the tensor's three leading left singular vectors u, and −u, for starts."""
     unfolded = tensor.reshape(d, -1)
     # the best rank-one tensor is often near the leading directions of the unfolding
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
@@ -339,11 +330,9 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """Return the unit vector with the best local maximum of the polynomial f that is found.
-
-    The most promising starts are improved by the symmetric higher-order power method u ← (∇f(u) +
-    αu)/‖·‖, whose shift α is raised until f does not decrease (Kolda & Mayo 2011).
-    """
+    """Return the unit vector with the best local maximum of the polynomial that is found."""
+    # symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is raised until f does
+    # not decrease (Kolda & Mayo 2011)
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
     best, top = starts[order[0]], -math.inf
     for start in order:
@@ -371,10 +360,7 @@ def _climb(
 
 
 def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
-    """Return the unit vector u with the largest <tensor, u ⊗ … ⊗ u>, if that is a monomial in u.
-
-    Otherwise, return None.
-    """
+    """Return the unit u with the largest <tensor, u ⊗ … ⊗ u> if that is a monomial; else None."""
     coordinates = symmetric_coordinates(d, k)
     places = np.flatnonzero(tensor)
     kinds = coordinates.kind[places]
@@ -390,11 +376,7 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
 
 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
-    """Return a unit vector of R^1 or R^2 that maximizes the polynomial, and a proven bound.
-
-    On the circle, the polynomial is a trigonometric one, whose coefficients bound its second
-    derivative. Arcs that a Taylor bound cannot exclude are halved until no arc is left.
-    """
+    """Return a unit vector of R^1 or R^2 that maximizes the polynomial, and a proven bound."""
     if d == 1:
         ends = [np.array([1.0]), np.array([-1.0])]
         values = [polynomial(u)[0] for u in ends]
@@ -407,6 +389,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
     waves = (np.fft.rfft(samples) / count)[: degree + 1]
     waves[1:] *= 2
     n = np.arange(degree + 1)
+    # on the circle it is a trigonometric polynomial, whose coefficients bound its second derivative
     bend = float(n**2 @ np.abs(waves))
 
     def taylor(at: NDArray[np.floating]) -> tuple[Array, Array]:
@@ -443,10 +426,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 
 
 def _form_bound(tensor: Array, d: int, k: int) -> float:
-    """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u in R^d.
-
-    T is a symmetric tensor of order k, flattened.
-    """
+    """Return an upper bound on <tensor, u ⊗ … ⊗ u>, of order k, over unit vectors u in R^d."""
     # For even k, the form is quadratic in the powers u ⊗ … ⊗ u of order k/2. For odd k, the square
     # of the form is quadratic in the powers of order k.
     is_even = k % 2 == 0
@@ -464,15 +444,10 @@ def _form_bound(tensor: Array, d: int, k: int) -> float:
 
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
-    """Return an upper bound on ``X'GX − 2 g'X`` over X = u ⊗ … ⊗ u for unit vectors u in R^d.
-
-    X is the vector of coordinates of the symmetric tensor.
-
-    These X are unit vectors, so that a trust-region problem gives a bound. G may be replaced by
-    G + Z if X'ZX = 0 for all these X. Such Z are A − S(A), where S averages over all orders of the
-    2k indices. Every Z gives a proven bound. The best Z gives the sum-of-squares bound, and a
-    few quasi-Newton steps come close to it.
-    """
+    """Return an upper bound on ``X'GX − 2 g'X`` over X = u ⊗ … ⊗ u for unit vectors u."""
+    # These X are unit vectors: a trust-region problem gives a bound. G may be replaced by G + Z
+    # if X'ZX = 0 for all of them: Z = A − S(A), where S averages over all orders of the 2k indices.
+    # Every Z gives a proven bound, the best one the sum-of-squares bound.
     best = sphere_maximum(G, g, 1.0)[1]
     if coordinates.order % 2 == 0 and g.any():
         # Since <L, X> = ‖u‖^k = 1, the linear term g'X equals the quadratic (g'X)(L'X). A bound
@@ -537,11 +512,7 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Return, for every pair of multisets, the number of their union, and √(c c').
-
-    The number says which pairs have equal unions. c and c' are the counts of orders of both
-    multisets.
-    """
+    """Return, for every pair of multisets, a number for their union, and √(c c')."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered after each index, so that no number overflows
@@ -549,5 +520,6 @@ def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
         kind = np.unique(kind * (2 * coordinates.order + 1) + joined, return_inverse=True)[
             1
         ].reshape(-1)
+    # c, c': counts of orders of both multisets
     roots = np.sqrt(coordinates.counts)
     return kind, np.outer(roots, roots).ravel()

@@ -93,11 +93,7 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """Return whether x is in the body.
-
-        It is if Σ_k w_k r_k >= s x² in every coordinate, for some s >= 1 and weights w >= 0 with
-        sum one; the r_k are the rows of ``squares``.
-        """
+        """Return whether x is in the body: some mixture of ``squares`` has Σ w_k r_k >= x²."""
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False
@@ -112,6 +108,7 @@ class TwoConvex(AbstractDomain):
         # x_i² is raised to at least this: smaller ones change the answer by less than the slack
         wanted = np.maximum(sizes[used], 3e-6 / np.sqrt(k)) ** 2
         gains = (self.squares * inverse**2)[:, used] / wanted
+        # maximise s so that Σ_k w_k r_k >= s x², for rows r_k of squares and weights w of sum one
         solution = scipy.optimize.linprog(
             np.append(np.zeros(k), -1.0),
             A_ub=np.column_stack([-gains.T, np.ones(gains.shape[1])]),
@@ -133,11 +130,7 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Return each row of X clipped to a box inside the body.
-
-    The squared half sides of the box are a mixture of the rows of ``squares``, chosen for the row
-    of X.
-    """
+    """Return each row of X clipped to a box, chosen for this row, that is inside the body."""
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0

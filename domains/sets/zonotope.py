@@ -95,11 +95,7 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """Return whether x is in the zonotope.
-
-        It is if Σ c_j g_j = s (x − center) with |c_j| <= 1 and s >= 1 has a solution, for the
-        generators g_j.
-        """
+        """Return whether x − center is a combination of generators with weights in [−1, 1]."""
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():
@@ -120,6 +116,7 @@ class Zonotope(AbstractCentered):
         if (np.abs(target[flat]) > slack).any():
             return False
         rows, target, slacks = right[~flat], target[~flat] / sigma[~flat], slack / sigma[~flat]
+        # maximise s so that Σ c_j g_j = s (x − center) with all c_j in [−1, 1]
         solution = scipy.optimize.linprog(
             np.append(np.zeros(rows.shape[1]), -1.0),
             A_ub=np.block([[rows, -target[:, None]], [-rows, target[:, None]]]),
@@ -135,10 +132,7 @@ class Zonotope(AbstractCentered):
 
 
 def _box_coordinates(generators: Array, X: Array) -> Array:
-    """Return coefficients c in [−1, 1] such that c @ generators is near each row of X.
-
-    One row of c, with an entry for every generator, belongs to each row of X.
-    """
+    """Return coefficients c in [−1, 1] such that c @ generators is near each row of X."""
     m, size = len(generators), float(np.abs(generators).max(initial=0.0))
     # c = t − u with t + u = 1 and t, u >= 0
     system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])

@@ -86,11 +86,7 @@ class AbstractBase(Storable, abc.ABC):
     def _of_cells(
         cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
     ) -> Self:
-        """Return the base that a schema file describes; ``numbers()`` is a number for each cell.
-
-        Raises:
-            TypeError: the base has no such option.
-        """
+        """Return the base that a schema file describes; raise TypeError for an unknown option."""
         own = {name: _tuples(value) for name, value in options.items()}
         return cls(**{"size": size}, **own)  # if ``own`` has a size too, this is a TypeError
 
@@ -151,10 +147,7 @@ class AbstractBase(Storable, abc.ABC):
         return tuple(f"query {k}" for k in range(1, self.queries + 1))
 
     def _columns(self, codes: NDArray[np.int64]) -> Array:
-        """Return the answers that each record adds to all queries, shape (len(codes), q).
-
-        They are the column of the query matrix W for the record's category.
-        """
+        """Return the answers that each record adds to all queries, shape (len(codes), q)."""
         return self.toarray()[:, codes].T
 
 
@@ -165,11 +158,7 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first and the last category of every run, as two arrays of numbers.
-
-        If a run passes the end of n categories, its last category is given as a number of n or
-        more.
-        """
+        """Return the first and the last category of every run; after wrapping, n or more."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -135,10 +135,7 @@ class Marginals(AbstractTables):
         return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the coordinates at which the points of the records are not zero.
-
-        Shape (records, subsets): a record adds to one cell in the table of each subset.
-        """
+        """Return the coordinate at which a record's point is not zero, by record and subset."""
         columns = np.empty((len(records), len(self.subsets)), dtype=np.int64)
         for j, (subset, (_, _, block)) in enumerate(zip(self.subsets, self.blocks(), strict=True)):
             cell = np.zeros(len(records), dtype=np.int64)

@@ -100,11 +100,7 @@ class Products(AbstractTables):
     def _term(
         own: tuple[AbstractBase, ...], subset: Iterable[int] | Mapping[int, AbstractBase]
     ) -> Term:
-        """Return the (attribute, base) pairs of a subset of attributes.
-
-        Attributes whose base is :class:`Total` are left out, since their query is the sum over all
-        categories.
-        """
+        """Return the (attribute, base) pairs of a subset, without attributes of :class:`Total`."""
         if not isinstance(subset, Iterable):
             raise InvalidDomainError(
                 f"Products: expected subsets like [(0, 1), {{2: Prefix(5)}}], got "

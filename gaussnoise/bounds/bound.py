@@ -249,9 +249,7 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for the mean of a distribution shuffles the data, instead of drawing a
-        new sample from them.
-        """
+        """Whether the proof for a distribution's mean shuffles the data; else it resamples them."""
         return not self.at_neighbor and self.guarantee == self.privacy
 
 
@@ -305,9 +303,7 @@ def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
 
 
 def _resampled(privacy: AbstractPrivacy, n: int) -> tuple[AbstractPrivacy, str]:
-    """Return (the guarantee that :func:`resampled` returns, the name of the rule that
-    proves it).
-    """
+    """Return the guarantee that :func:`resampled` returns, and the name of the rule behind it."""
     found = privacy.resampled(n)
     if found is None:
         raise ParameterError(
@@ -390,9 +386,8 @@ def bound_of(
 
 
 def _has_sums(domain: object) -> bool:
-    """Return whether some table of the domain is a sum of numbers. If so, records of different
-    numbers change the tables by different amounts.
-    """
+    """Return whether some table of the domain is a sum of numbers, not of counts."""
+    # then records of different numbers change the tables by different amounts
     terms = domain.terms if isinstance(domain, AbstractTables) else ()
     return any(isinstance(base, Clipped) for term in terms for _, base in term)
 
@@ -405,21 +400,16 @@ def _in_proportion(
     rows: float,
     unbiased: Unbiased,
 ) -> Bound:
-    """Return the bound for budgets ``P = ρ (1 + Σ_j u_j²)`` that grow with a record's numbers v_j.
-
-    Here T_j is the public scale of number j, and ``u_j = v_j / T_j``.
-
-    A record of budget P changes the mean of an unbiased mechanism by its point φ, and
-    ``φ' M⁺ φ <= χ² <= e^{2P} − 1`` with the mechanism's covariance M (Hammersley–Chapman–Robins).
-    So M covers the points ``φ / √(e^{2P} − 1)``, whereas Gaussian noise of the same budgets covers
-    ``φ / √(2P)``. For the block of counts, records with u = 0 suffice; for the sums of number j,
-    records with one integer u_j, since a projection of M is the covariance of these sums. The total
-    variances of the blocks add up, so the blocks' lower bounds, each times its factor, prove the
-    bound.
-
-    For persons of k rows, noise is for rows of scales T_j/k: in its units, a person's k rows
-    without numbers are k points of counts, and one row of ``u_j T_j`` is k u_j points of sums.
-    """
+    """Return the bound for budgets ``P = ρ (1 + Σ_j u_j²)`` that grow with a record's numbers."""
+    # Here T_j is the public scale of number v_j of a record, and u_j = v_j / T_j.
+    # A record of budget P changes the mean of an unbiased mechanism by its point φ, and φ' M⁺ φ <=
+    # χ² <= e^{2P} − 1 with the mechanism's covariance M (Hammersley–Chapman–Robins). So M covers
+    # the points φ / √(e^{2P} − 1), whereas Gaussian noise of the same budgets covers φ / √(2P). For
+    # the block of counts, records with u = 0 suffice; for the sums of number j, records with one
+    # integer u_j, since a projection of M is the covariance of these sums. The total variances of
+    # the blocks add up, so the blocks' lower bounds, each times its factor, prove the bound.
+    # For persons of k rows, noise is for rows of scales T_j/k: in its units, a person's k rows
+    # without numbers are k points of counts, and one row of u_j T_j is k u_j points of sums.
     certificate, rho = noise.certificate, privacy.to_zcdp().rho
     if not isinstance(certificate, ApartCertificate) or noise.p != 2:
         raise ParameterError("bound: expected noise for budgets that grow with numbers")

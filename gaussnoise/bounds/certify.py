@@ -203,14 +203,9 @@ def _certify_matrix(
 
 
 def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, float]:
-    """Return (F, s) so that s² F F' = ``A (C'C)⁺ A'``, for the strategy C and the workload A.
-
-    This is the covariance of the best estimate of all answers, if every output has noise of
-    variance one.
-
-    If the number of records is public, only differences of cells matter, and the means of rows are
-    subtracted first. The factor is enlarged by a bound on its rounding.
-    """
+    """Return (F, s) so that s² F F' = ``A (C'C)⁺ A'``, for the strategy C and the workload A."""
+    # the covariance of the best estimate if all outputs have noise of variance one; if n is public,
+    # the means of rows are subtracted first; F is enlarged by a bound on its rounding
     W, size = _unit(A)
     if relation == "add-remove" and _is_triangular(C, A):
         B = scipy.linalg.solve_triangular(C.T, W.T, lower=False).T
@@ -225,10 +220,7 @@ def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, fl
 
 
 def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> Array:
-    """Return a matrix B with ``B B' = W (C'C)⁺ W'``, for the workload W and the strategy C.
-
-    B is W C⁺ in the coordinates of C's left singular vectors.
-    """
+    """Return a matrix B with ``B B' = W (C'C)⁺ W'``, for the workload W and the strategy C."""
     whole = float(np.linalg.norm(C))
     C, centered = _centered(C, relation), _centered(W, relation)
     _, values, axes = np.linalg.svd(C, full_matrices=False)
@@ -256,10 +248,7 @@ def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> A
 
 
 def _centered(matrix: Array, relation: Relation | None) -> Array:
-    """Return the matrix; where a record is replaced by another, minus the mean of each row.
-
-    Under a policy graph, the mean is over the cells of one connected component at a time.
-    """
+    """Return the matrix; where records are replaced, minus each row's mean (by component)."""
     if relation is None or relation == "add-remove":
         return matrix
     labels = np.zeros(matrix.shape[1], dtype=np.intp)
@@ -278,20 +267,14 @@ def _singular() -> ParameterError:
 
 
 def _unit(matrix: Array) -> tuple[Array, float]:
-    """Return the matrix divided by a power of two, so that its entries are at most about one, and
-    that power.
-    """
+    """Return the matrix divided by a power of two, with entries of at most about one; the power."""
     size = power_of_two(np.abs(matrix).max(initial=0.0))
     return matrix / size, size
 
 
 def _rounding_of_lengths(sizes: Array, terms: int) -> float:
-    """Return an upper bound on the rounding error of ``‖c − c'‖`` for two columns c, c' of the
-    strategy.
-
-    ``sizes`` bound the outputs, each the sum of ``terms`` products of rounded numbers. Where large
-    outputs cancel, the bound is large in relation to the difference.
-    """
+    """Return a bound on the rounding of ``‖c − c'‖`` for two columns of the strategy."""
+    # sizes bound the outputs, sums of ``terms`` products; where these cancel, the bound is large
     return 2 * (terms + 2) * EPS * float(np.linalg.norm(sizes, axis=0).max())
 
 
@@ -329,9 +312,7 @@ def sensitivity_of(C: Array, who: AbstractPatterns) -> float:
 
 
 def _is_triangular(C: Array, A: Array) -> bool:
-    """Return whether C is a square, lower-triangular matrix with A's number of columns and no zero
-    on the diagonal.
-    """
+    """Return whether C is square, lower-triangular, as wide as A, with no zero on its diagonal."""
     n = A.shape[1]
     return C.shape == (n, n) and not np.triu(C, 1).any() and bool(C.diagonal().all())
 
@@ -351,9 +332,7 @@ def _weighted(C: Array, standard_deviation: "ArrayLike") -> Array:
 
 
 def _matrix(strategy: Any, n: int) -> Array:
-    """Return the user's strategy (an array, a Toeplitz column, or an object) as an array of shape
-    (outputs, n).
-    """
+    """Return the user's strategy, of any accepted kind, as an array of shape (outputs, n)."""
     given = strategy
     if hasattr(given, "materialize"):
         try:
@@ -385,9 +364,7 @@ def _matrix(strategy: Any, n: int) -> Array:
 
 
 def _not_finite(array: Array) -> str:
-    """Return text that names the first entry that is NaN or infinite; "" if all entries are
-    finite.
-    """
+    """Return text that names the first entry that is not finite; "" if all entries are."""
     places = np.argwhere(~np.isfinite(array))
     if not len(places):
         return ""

@@ -242,9 +242,7 @@ def compare(
 
 
 def _epsilon(privacy: AbstractPrivacy) -> float | None:
-    """Return an ε so that every ε-private mechanism satisfies the guarantee; None if no ε
-    is known.
-    """
+    """Return an ε so that ε-private mechanisms satisfy the guarantee; None if none is known."""
     try:
         return privacy.to_epsilon()
     except NotAvailableError:
@@ -254,13 +252,10 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """Return the ``‖sd‖_p`` of answers computed from counts of the listed points with noise of
-    variance 1.
-
-    If n is public, the mean of the points is subtracted first. None if points are not listed.
-    """
+    """Return ``‖sd‖_p`` of answers from noisy counts of the points, or None if not listed."""
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
+    # noise of variance 1; where n is public, the mean of the points is subtracted
     points = domain.to_finite_set().points
     return norm(
         np.linalg.norm(points - (0 if neighbors == "add-remove" else points.mean(axis=0)), axis=0),
@@ -269,9 +264,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return upper bounds on the change of the answers by one record: (for each coordinate, shape
-    (d,); in the ℓ₂ norm; in the ℓ₁ norm).
-    """
+    """Return bounds on the change by one record: per coordinate, in the ℓ₂ and in the ℓ₁ norm."""
     if isinstance(domain, Marginals):
         return _sensitivities_of_tables(domain, neighbors)
     members = domain._listed()
@@ -303,9 +296,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
 
 
 def _sensitivities_of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return the three sensitivities of :func:`_sensitivities` in closed form, for marginal
-    tables.
-    """
+    """Return the three sensitivities of :func:`_sensitivities` in closed form, for marginals."""
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)

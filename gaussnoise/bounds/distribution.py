@@ -82,9 +82,7 @@ def at_distribution(
 
 
 def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
-    """Return ``√(Σ_j w_j Var_j)``, rounded down, for the ``weights`` w and the variance Var_j of
-    coordinate j of one draw, which is row i with probability ``shares[i]``; 0 without weights.
-    """
+    """Return ``√(Σ_j w_j Var_j)`` of one draw from the rows, rounded down; 0 without weights."""
     moved = rows - rows[0]  # subtract a common part before rounding
     size = float(np.abs(moved).max())
     if size == 0 or weights is None:

@@ -156,11 +156,8 @@ def _at_data(
 
 
 def _proof_at_data(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return the proof of a lower bound for ``reach``, the differences between private records and
-    their replacements.
-
-    Errors do not show the size of the records, which is private.
-    """
+    """Return the proof of a lower bound for ``reach``; errors do not show the size of records."""
+    # reach: differences between private records and their replacements
     try:
         return proof_of(domain, reach, p, tol)
     except (GaussNoiseError, ArithmeticError) as error:

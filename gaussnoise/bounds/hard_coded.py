@@ -51,9 +51,7 @@ class HardCodedMechanism:
         object.__setattr__(self, "favourite", _rows(self.favourite))
 
     def _move(self, data: "ArrayLike") -> Array:
-        """Return the mean of ``data`` minus the mean of the favourite data set (the stored one),
-        shape (d,).
-        """
+        """Return the mean of ``data`` minus the mean of the stored favourite, shape (d,)."""
         rows, known = _rows(data), _rows(self.favourite)
         if rows.shape != known.shape:
             raise DataError(

@@ -89,12 +89,10 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
 
 def _far_member(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """Return a point y of the domain for which ``(y − row)' form (y − row)`` is large.
-
-    Bodies other than polytopes have no exact search, so several ascents are tried.
-    """
+    """Return a point y of the domain with a large ``(y − row)' form (y − row)``."""
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
+    # bodies other than polytopes have no exact search: several ascents are tried
     best, value = start, float((start - row) @ form @ (start - row))
     leading = np.linalg.eigh(form)[1][:, -_CLIMBS:].T
     for direction in (form @ (start - row), *leading, *-leading):
@@ -107,11 +105,8 @@ def _far_member(domain: AbstractDomain, form: Array, row: Array, start: Array) -
 
 
 def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
-    """Return two arrays for every record: ``W^½ (W^½ C W^½)^{-½} W^½``, and the diagonal of ``(W^½
-    C W^½)^½``.
-
-    C is the second moment of the record's ``points`` under its ``weights``, and W = diag(w).
-    """
+    """Return, for every record, ``W^½ (W^½ C W^½)^{-½} W^½`` and ``diag((W^½ C W^½)^½)``."""
+    # C: second moment of the record's points; W = diag(w)
     root = np.sqrt(w)
     scaled = np.sqrt(weights)[:, :, None] * points * root
     values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)

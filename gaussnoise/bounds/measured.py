@@ -214,11 +214,8 @@ def certify_tables(
 
 
 def _largest_move(measured: Sequence[Measured], cells: int) -> float:
-    """Return the ℓ₂ norm, rounded up, of the change of all measured cells by one record.
-
-    Each cell is divided by the standard deviation of its noise. ``cells`` is the number of cells of
-    a table that a record changes: 1 if it is added, 2 if it is replaced.
-    """
+    """Return the ℓ₂ norm, rounded up, of a record's change of all cells, in units of noise."""
+    # ``cells``: 1 if a record is added, 2 if it is replaced
     squared = sum((cells / Fraction(one.standard_deviation) ** 2 for one in measured), Fraction(0))
     root = math.sqrt(rounded_up(squared))
     while Fraction(root) ** 2 < squared:
@@ -233,11 +230,7 @@ def _residuals(
     parts: Mapping[Subset, list[tuple[float, int]]],
     precisions: Mapping[Subset, float],
 ) -> dict[Subset, Array]:
-    """Return {T: residual of the attributes T}, estimated from all measured tables that contain T.
-
-    A residual is the part of a table that no smaller table determines. The estimates from different
-    tables are averaged, with weights 1 / variance.
-    """
+    """Return {T: residual of the attributes T}, from all measured tables that contain T."""
     arrays = []
     for one in measured:
         shape = [domain.sizes[at[name]] for name in one.names]
@@ -250,6 +243,7 @@ def _residuals(
         axes = sorted(range(len(shape)), key=lambda k, names=one.names: at[names[k]])
         S = tuple(at[one.names[k]] for k in axes)
         arrays.append((S, values.reshape(shape).transpose(axes)))
+    # a residual is the part of a table that no smaller table determines; weights are 1 / variance
     residuals: dict[Subset, Array] = {}
     for T, precision in precisions.items():
         total = np.zeros([domain.sizes[i] for i in T])
@@ -261,11 +255,7 @@ def _residuals(
 
 
 def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> Array:
-    """Return the least-squares table of the attributes S: the sum of the residuals of all subsets
-    of S.
-
-    Each residual is spread evenly over the cells of the attributes that it does not have.
-    """
+    """Return the table of the attributes S: the evenly spread residuals of all subsets of S."""
     table = np.zeros([domain.sizes[i] for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -276,9 +266,7 @@ def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> A
 
 
 def _listed(measurements: Any) -> Iterator[Measured]:
-    """Yield every measured table of a mapping, of a list of mbi's measurements, or of an OpenDP
-    contingency table.
-    """
+    """Yield every table measured in a mapping, in mbi's measurements, or in OpenDP's table."""
     given = getattr(measurements, "marginals", measurements)
     given = getattr(given, "by_clique", given)
     pairs = (
@@ -296,9 +284,7 @@ def _listed(measurements: Any) -> Iterator[Measured]:
 
 
 def _measured(names: Any, one: Any) -> Measured:
-    """Return one measured table; ``one`` is its standard deviation or an mbi
-    ``LinearMeasurement``.
-    """
+    """Return a measured table from its standard deviation or an mbi ``LinearMeasurement``."""
     values, scale = None, one
     if hasattr(one, "stddev"):
         names, scale, values = one.clique, one.stddev, one.noisy_measurement
@@ -327,9 +313,7 @@ def _measured(names: Any, one: Any) -> Measured:
 
 
 def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
-    """Return {attribute: number of categories}, from ``sizes`` (a mapping, a schema or a domain of
-    mbi) or from OpenDP's contingency table.
-    """
+    """Return {attribute: number of categories}, from ``sizes`` or OpenDP's contingency table."""
     if sizes is None and hasattr(measurements, "marginals"):  # OpenDP's contingency table
         return {name: len(labels) for name, labels in measurements.keys.items()}
     if isinstance(sizes, Mapping):
@@ -344,11 +328,7 @@ def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
 
 
 def _agreed(own: Mapping[str, int], sizes: Any) -> dict[str, int]:
-    """Return {attribute: number of categories}, from the measurements (``own``) and the user's
-    ``sizes``.
-
-    Raise ParameterError where the two differ.
-    """
+    """Return {attribute: number of categories}; raise where measurements and ``sizes`` differ."""
     given = {} if sizes is None else _sizes((), sizes)
     for name, count in own.items():
         if given.get(name, count) != count:

@@ -76,9 +76,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
 
 
 def _far_apart(rows: Array, most: int) -> Array:
-    """Return at most ``most`` of the rows, chosen one by one: each is the farthest from those
-    chosen before.
-    """
+    """Return at most ``most`` of the rows, each the farthest from those chosen before."""
     if len(rows) <= most:
         return rows
     chosen = [int(np.argmax(((rows - rows.mean(axis=0)) ** 2).sum(axis=1)))]

@@ -166,10 +166,7 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """Return ``Σ u σ/σ₁`` and ``Σ u²`` over the eigenvalues σ, with ``u = min(1, c σ/σ₁)``.
-
-    σ₁ is the largest eigenvalue; there is one entry for each constant c that is tried.
-    """
+    """Return ``Σ u σ/σ₁`` and ``Σ u²`` over the eigenvalues, ``u = min(1, c σ/σ₁)``, for each c."""
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

@@ -59,19 +59,16 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""Return the proof for tables, where all records x are alike: the best measure on patterns D.
-
-    A pattern D is the set of attributes in which the replacement y differs from x.
-
-    The measure is uniform on all y of one pattern. Let z_x be the zero-sum vector of x in an
-    attribute. If y agrees with x there, y has the same vector. If not, its vector is ``−z_x/(n − 1)
-    + t``, with t orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² times that of
-    z_x. So the residual T of ``a_x − a_y`` (points of x and y) is a sum over sets Q ⊆ T ∩ D:
-    attributes in Q contribute t, the others a multiple of z_x. For one Q there are ``Π_{i∈Q} (n_i −
-    2)`` equivalent dimensions. In each, the second moment is a matrix over the T ⊇ Q: ``V V' /
-    dim``, with a column of V for every D. The trace of its root is the nuclear norm of V, up to a
-    factor.
-    """
+    """Return the proof for tables, whose records are all alike, or None if it takes too long."""
+    # A pattern D is the set of attributes in which the replacement y differs from x.
+    # The measure is uniform on all y of one pattern. Let z_x be the zero-sum vector of x in an
+    # attribute. If y agrees with x there, y has the same vector. If not, its vector is −z_x/(n − 1)
+    # + t, with t orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² times that of
+    # z_x. So the residual T of a_x − a_y (points of x and y) is a sum over sets Q ⊆ T ∩ D:
+    # attributes in Q contribute t, the others a multiple of z_x. For one Q there are Π_{i∈Q} (n_i −
+    # 2) equivalent dimensions. In each, the second moment is a matrix over the T ⊇ Q: V V' / dim,
+    # with a column of V for every D. The trace of its root is the nuclear norm of V, up to a
+    # factor.
     energies = _energies(certificate)
     if energies is None:
         return None
@@ -123,12 +120,8 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Return {T: weighted squared length of the residual T of one record}, for all T except the
-    empty set.
-
-    A residual T is the part of a record's point that belongs to the attributes T alone. None if
-    there are too many sets T.
-    """
+    """Return {T: weighted squared length of a record's residual T}; None if too many sets T."""
+    # a residual T is the part of a record's point that belongs to the attributes T alone
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:
         return None

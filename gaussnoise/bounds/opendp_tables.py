@@ -71,9 +71,7 @@ _WHY = {
 
 
 class _Arguments(dict[str, Any]):
-    """The arguments of an OpenDP constructor, by name; access to a missing name raises
-    ParameterError.
-    """
+    """The arguments of an OpenDP constructor; a missing name raises ParameterError."""
 
     def __missing__(self, name: str) -> Any:
         raise ParameterError(
@@ -137,9 +135,7 @@ def tables_of(measurement: Any, neighbors: str) -> Tables:
 
 
 def _counted(part: Any, before: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield, for each Gaussian noise in an OpenDP measurement, (transformations before it, its
-    scale).
-    """
+    """Yield (transformations before it, scale) for each Gaussian noise in a measurement."""
     name, given = _constructor(part)
     if name == "make_chain_mt":
         yield from _counted(given["measurement1"], (*before, *_steps(given["transformation0"])))
@@ -158,9 +154,7 @@ def _counted(part: Any, before: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ..
 
 
 def _steps(part: Any) -> Iterator[Any]:
-    """Yield the single transformations of a chain, in the order in which they are applied to the
-    data.
-    """
+    """Yield the single transformations of a chain, in the order in which they are applied."""
     name, given = _constructor(part)
     if name == "make_chain_tt":
         yield from _steps(given["transformation0"])
@@ -170,16 +164,12 @@ def _steps(part: Any) -> Iterator[Any]:
 
 
 def _is_gaussian(arguments: _Arguments) -> bool:
-    """Return whether ``make_noise`` with these arguments draws Gaussian noise: it does if the
-    privacy measure is that of zCDP.
-    """
+    """Return whether ``make_noise`` draws Gaussian noise: its privacy measure is that of zCDP."""
     return _constructor(arguments["output_measure"])[0] == "zero_concentrated_divergence"
 
 
 def _constructor(part: Any) -> tuple[str, _Arguments]:
-    """Return (name, arguments) of the OpenDP constructor that made this measurement or
-    transformation.
-    """
+    """Return (name, arguments) of the OpenDP constructor that made this part."""
     part = getattr(part, "__opendp_dict__", part)
     try:
         return str(part[_FUNCTION]), _Arguments(part[_ARGUMENTS])
@@ -192,9 +182,7 @@ def _constructor(part: Any) -> tuple[str, _Arguments]:
 
 
 def _steps_text(steps: tuple[Any, ...]) -> str:
-    """Return a text that identifies the transformations before a count: their names and
-    arguments.
-    """
+    """Return a text of the names and arguments that identify transformations."""
     found = []
     for step in steps:
         name, given = _constructor(step)

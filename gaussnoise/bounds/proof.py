@@ -84,20 +84,10 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Return a proof of a lower bound on ``√(max_w γ_w(±moves)²)`` over ``‖w‖_{s*} <= 1``, for p >
-    2.
-
-    Here s* = p/(p − 2), and the weight w is the same within a table. ``γ_w(S)`` is the largest
-    ``tr((W^{1/2} C W^{1/2})^{1/2})`` over second moments C of measures on S. It is at most
-    ``√tr(WM)`` for every M that covers S, and the largest ``√tr(WM)`` over w is the error of M in
-    the norm of the tables.
-
-    Args:
-        moves: shape (N, d), the changes by one record.
-        tables: as from :func:`tables_of`.
-        p: error norm.
-        tol: relative gap to reach.
-    """
+    """Return a proof of a lower bound on ``√(max_w γ_w(±moves)²)``, ``‖w‖_{s*} <= 1``, p > 2."""
+    # w is the same within a table, s* = p/(p − 2). γ_w(S), the largest tr((W^½ C W^½)^½)
+    # over second moments C on S, is at most √tr(WM) for every M that covers S; the largest √tr(WM)
+    # over w is the error of M in the norm of the tables.
     live = moves.any(axis=0)
     if not live.any():
         return Proof(0.0, (np.zeros(1), np.ones(1)), 0.0)

@@ -66,9 +66,7 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @abc.abstractmethod
     def _protection_sentences(self) -> tuple[str, str]:
-        """Return two sentences: whom the noise protects, and how much one record or person changes
-        the outputs.
-        """
+        """Return two sentences: whom the noise protects, and how much one changes the outputs."""
 
     @property
     @abc.abstractmethod
@@ -100,9 +98,7 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def _same(self) -> str:
-        """The neighbours or participation that all compared strategies share, as part of a
-        sentence.
-        """
+        """The neighbours or participation shared by all compared strategies, in words."""
         return "for the same neighbours"
 
     def __str__(self) -> str:

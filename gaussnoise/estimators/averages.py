@@ -72,22 +72,17 @@ class Averages:
         return np.nan_to_num(bounds, nan=math.inf, posinf=math.inf).min(axis=0) * SAFE_SIDE
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Return pairs (q, M) with ``E|⟨v, X̄ − μ⟩|^q <= M`` for every unit vector v; X̄ is the
-        average.
-        """
+        """Return (q, M) with ``E|⟨v, X̄ − μ⟩|^q <= M`` for all unit v and the average X̄."""
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
     def _by_moment(self, known: tuple[float, float], t: Array, off: float) -> Array:
-        r"""Return the bound of :meth:`clipping_bias` that follows from one moment of the average.
-
-        ``known`` is (order q, bound M on the moment).
-
-        Let c be the center, T the radius, R = ‖x − μ‖ and t = ``reach``. Clipping changes x by
-        ``(‖x − c‖ − T)₊``, towards c. The norm of the bias is at most E (R − t)₊, and ``(R − t)₊ <=
-        C_q R^q / t^(q−1)`` with E R^q <= d^(q/2) M. In direction v the bias is at most the mean of
-        ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality bounds the first part.
-        """
+        """Return the bound of :meth:`clipping_bias` from one moment (order, bound) of averages."""
+        # known is (order q, bound M on the moment).
+        # Let c be the center, T the radius, R = ‖x − μ‖ and t = reach. Clipping changes x by (‖x −
+        # c‖ − T)₊, towards c. The norm of the bias is at most E (R − t)₊, and (R − t)₊ <= C_q R^q /
+        # t^(q−1) with E R^q <= d^(q/2) M. In direction v the bias is at most the mean of (|⟨v, x −
+        # μ⟩| + off) (R − t)₊ / R; Hölder's inequality bounds the first part.
         q, moment = known
         root = math.sqrt(self.dim)
         norm = _excess(q) * root**q * moment / t ** (q - 1)
@@ -95,15 +90,10 @@ class Averages:
         return np.minimum(norm, direction)
 
     def _by_truncation_on_a_line(self, t: Array) -> Array:
-        r"""Return the bound of :meth:`clipping_bias` for d = 1, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X
-        − y)₊``.
-
-        Here X are the records minus μ, m of them, x = mt, and ``Y = min(X, y)``; the bound is for
-        both sides of the mean together. The k-th moment bounds the second sum. For the first sum,
-        ``u₊ <= exp(λu − 1)/λ`` and ``E exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!)``, with E Y₊^j at most 1
-        for j <= k and y^(j−k) for larger j. This gives normal tails for small t and, for large t,
-        the optimal power m^(1−k) of the number of records.
-        """
+        """Return the bound of :meth:`clipping_bias` for d = 1, from truncated records."""
+        # (ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊ for the m records X minus μ, x = mt, and Y = min(X, y).
+        # The k-th moment bounds the second sum. For the first sum, u₊ <= exp(λu − 1)/λ and
+        # E exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!); E Y₊^j is at most 1 for j <= k, and y^(j−k) beyond.
         m, k = self.samples, self.k
         t, y, rate = self._grids(t, t)
         z = rate * y
@@ -115,16 +105,13 @@ class Averages:
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
 
     def _by_truncation(self, t: Array, off: float) -> Array:
-        r"""Return the bound of :meth:`clipping_bias` in many dimensions, from records that are far
-        or near.
-
-        A record is far if its distance from the mean exceeds a length y.
-
-        With probability at most m d^(k/2) / y^k there is a far record, and clipping then changes an
-        average X̄ in a direction v by at most ``|⟨v, X̄ − μ⟩| + off``. Otherwise Bousquet's
-        inequality bounds the norm of the sum of the m records minus μ (Boucheron, Lugosi & Massart
-        2013, Theorem 12.5), with E‖·‖ <= √(md) and a variance of at most m in every direction.
-        """
+        """Return the bound of :meth:`clipping_bias` for d > 1, from far and near records."""
+        # A record is far if its distance from the mean exceeds a length y.
+        # With probability at most m d^(k/2) / y^k there is a far record, and clipping then changes
+        # an average X̄ in a direction v by at most |⟨v, X̄ − μ⟩| + off. Otherwise Bousquet's
+        # inequality bounds the norm of the sum of the m records minus μ (Boucheron, Lugosi &
+        # Massart 2013, Theorem 12.5), with E‖·‖ <= √(md) and a variance of at most m in every
+        # direction.
         m, k, d = self.samples, self.k, self.dim
         t, y, rate = self._grids(t, t * math.sqrt(d))
         heavy = (math.sqrt(d) / y) ** (k - 1)
@@ -141,28 +128,21 @@ class Averages:
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Return three grids, shaped to be combined: t itself, lengths y for every t, and rates λ.
-
-        The bounds are minimised over y and λ. The lengths y begin at ``first``, and each grid
-        begins with y = t.
-        """
+        """Return grids of t, of lengths y from ``first`` on, and of rates λ, to be combined."""
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
+        # each grid of lengths begins with y = t
         y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
         return t[:, None, None], y[:, :, None], rates[None, None, :]
 
 
 def _excess(q: float) -> float:
-    """Return the least C for which ``(R − t)₊ <= C R^q / t^(q−1)`` holds for all R >= 0 and
-    t > 0.
-    """
+    """Return the least C so that ``(R − t)₊ <= C R^q / t^(q−1)`` for all R >= 0 and t > 0."""
     return math.exp((q - 1) * math.log(q - 1) - q * math.log(q))
 
 
 def _partitions(elements: int, blocks: int) -> int:
-    """Return in how many ways a set of ``elements`` elements splits into ``blocks`` blocks of at
-    least two elements (associated Stirling numbers of the second kind).
-    """
+    """Return in how many ways a set splits into ``blocks`` blocks of two or more elements."""
     if elements == 0 or blocks == 0:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:

@@ -34,9 +34,7 @@ Array = NDArray[np.float64]
 
 
 class _Ball:
-    """A Euclidean ball to which records are clipped, with the private mean of the clipped
-    records.
-    """
+    """A Euclidean ball to which records are clipped, with the private mean of these records."""
 
     def __init__(self, center: Array, radius: float, amount: float, n: int, *, pure: bool) -> None:
         self.center, self.radius, self.amount, self.pure = center, radius, amount, pure

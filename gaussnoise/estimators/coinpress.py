@@ -210,14 +210,11 @@ class Plan:
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """The vectors that are tried as ``scale`` of a step, each of shape (d,): for a ball, and
-        for an ellipsoid.
-
-        Equal entries clip records to a ball; the other vector gives the least noise and bias.
-        """
+        """The vectors tried as ``scale`` of a step: for a ball and, if shaped, an ellipsoid."""
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
+        # the second vector gives the least noise and bias
         return [flat, np.sqrt(np.sqrt(self.variances))]
 
     @property
@@ -225,11 +222,7 @@ class Plan:
         return math.log(2 * max(len(self.rhos) - 1, 1) / self.beta)
 
     def _lengths(self, scale: Array, before: list[Step]) -> SquaredLength:
-        """Return bounds on the length of (record − center of the step), with coordinates divided by
-        ``scale``.
-
-        ``before`` are the earlier steps; the last one gives the center.
-        """
+        """Return bounds on the length of (record − center after ``before``) / ``scale``."""
         if before:
             shift = math.sqrt(SquaredLength(before[-1].noise / scale**2).quantile(self._log_odds))
         else:
@@ -465,13 +458,7 @@ def planned_steps(
 def _chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
-    """Return the number of steps: the given one, or the least for which intervals are nearly
-    shortest.
-
-    Raises:
-        ParameterError: the number is not possible, or there are too few records; the message says
-            how many are needed.
-    """
+    """Return ``steps``, or the least number for nearly shortest intervals; refuse few records."""
     if steps is None:
         tried = range(1, _TRIED_STEPS + 1)
     elif isinstance(steps, int) and not isinstance(steps, bool) and 1 <= steps <= _MOST_STEPS:

@@ -129,13 +129,9 @@ class ColumnPlan:
         """
 
         def noise(count: float, spent: float) -> float:
-            """Return the standard deviation of the noise of a group's mean, if numbers are in [−1,
-            1].
-
-            ``count`` is the number of all numbers, and ``spent`` the ρ of the search. Wilson's
-            correction for small groups is included.
-            """
+            """Return the deviation of a group's mean of numbers in [−1, 1], after ρ is spent."""
             more = math.sqrt(UNSPENT / max(1 - spent / counts.rho, UNSPENT))
+            # Wilson's correction for small groups is included
             return math.hypot(unit * more, self.quantile) * self.number_of_groups / count
 
         found, reason = None, ""

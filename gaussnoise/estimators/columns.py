@@ -281,11 +281,7 @@ def column_means(
 
 
 def _public(columns: list[str], between: object) -> dict[str, Ends]:
-    """Return the public bounds of some columns as floats.
-
-    Raises:
-        ParameterError: another kind of argument, or bounds in the wrong order.
-    """
+    """Return the public bounds of some columns as floats, or raise ParameterError."""
     found: dict[str, Ends] = {}
     if not (between is None or isinstance(between, Mapping)) or set(between or {}) - set(columns):
         raise ParameterError(
@@ -312,11 +308,7 @@ def _public(columns: list[str], between: object) -> dict[str, Ends]:
 
 
 def _columns(given: object) -> list[str]:
-    """Return the distinct names of columns as a list.
-
-    Raises:
-        ParameterError: ``given`` is not a list of distinct names.
-    """
+    """Return the names of columns as a list, or raise ParameterError if they are not distinct."""
     names = [given] if isinstance(given, str) else given
     if not (
         isinstance(names, list | tuple)
@@ -332,11 +324,7 @@ def _columns(given: object) -> list[str]:
 
 
 def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
-    """Return {column: how one person's numbers become one number}; empty for means over rows.
-
-    Raises:
-        ParameterError: neither one known function, nor one for each column.
-    """
+    """Return {column: how one person's numbers become one number}; empty for means over rows."""
     if given is None:
         return {}
     own: Any = dict.fromkeys(columns, given) if isinstance(given, str) else given
@@ -350,12 +338,7 @@ def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
 
 
 def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
-    """Return the codes that mean "no answer", for the columns that have some.
-
-    Raises:
-        ParameterError: not a mapping of columns that are asked for.
-        SchemaError: not codes of numbers.
-    """
+    """Return the codes that mean "no answer", for the columns that have some."""
     if not (given is None or isinstance(given, Mapping)) or {*(given or {})} - {*columns}:
         raise ParameterError(
             "column_means: expected missing= to give the codes of columns that are asked for; "
@@ -368,22 +351,12 @@ def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
 
 
 def _in_request(reduced: Mapping[str, PerPerson]) -> object:
-    """Return ``per_person`` as a ledger records it: one name if it is the same for all columns,
-    else a name for each column.
-    """
+    """Return ``per_person`` as a ledger records it: one name if all columns have the same."""
     return next(iter(reduced.values()), None) if len({*reduced.values()}) < 2 else dict(reduced)
 
 
 def _groups(by: object, with_others: bool) -> list[Attribute]:
-    """Return the attributes of the groups.
-
-    If ``with_others``, each gets a catch-all category (the category for all other values).
-
-    Raises:
-        ParameterError: ``by`` is neither categories by name nor attributes, or gives too many
-            groups.
-        SchemaError: the lists are not lists of categories.
-    """
+    """Return the attributes of the groups; if ``with_others``, with a catch-all category each."""
     given = [] if by is None else by
     if isinstance(given, Mapping) and all(
         isinstance(name, str) and isinstance(values, list | tuple | np.ndarray)

@@ -238,14 +238,7 @@ def coinpress_covariance(
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """The noisy covariance that one step finds, in the coordinates of the records.
-
-    Attributes:
-        estimate: shape (d, d), symmetric.
-        deviation: standard deviation of its noise, shape (d, d).
-        bound: upper bound on the covariance.
-        rounding: upper bound on the change of the estimate by all rounding, shape (d, d).
-    """
+    """The noisy covariance of one step, its deviation and rounding, and a bound on the truth."""
 
     estimate: Array
     deviation: Array
@@ -256,17 +249,14 @@ class _Moment:
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
 ) -> _Moment:
-    """Return the result of one step: a noisy covariance, and a new upper bound on the covariance.
-
-    ``bound`` is the upper bound that is known before.
-
-    Rounding: let W be the inverse of ``root``. A row x that is not clipped is x = root w' with ‖w'‖
-    <= √q, and becomes w = W x. Here w differs from w' because ``W root`` is not exactly the
-    identity, and by the rounding of d terms, of clipping, and of the lattice: in every coordinate
-    by at most ``lost`` √q. So the error of w wᵀ is at most q times lost 1ᵀ + 1 lostᵀ + lost lostᵀ.
-    It is mapped back by |root|, where sums of d terms are rounded twice more. For clipped rows the
-    same holds, since they have length √q.
-    """
+    """Return the result of one step: a noisy covariance, and a new upper bound on the true one."""
+    # bound is the upper bound that is known before.
+    # Rounding: let W be the inverse of root. A row x that is not clipped is x = root w' with ‖w'‖
+    # <= √q, and becomes w = W x. Here w differs from w' because W root is not exactly the identity,
+    # and by the rounding of d terms, of clipping, and of the lattice: in every coordinate by at
+    # most lost √q. So the error of w wᵀ is at most q times lost 1ᵀ + 1 lostᵀ + lost lostᵀ. It is
+    # mapped back by |root|, where sums of d terms are rounded twice more. For clipped rows the same
+    # holds, since they have length √q.
     values, axes = np.linalg.eigh(bound)
     roots = np.sqrt(np.maximum(values, least))
     root, whitening = (axes * roots) @ axes.T, (axes / roots) @ axes.T
@@ -290,11 +280,8 @@ def _released(
 
 
 def _carried(root: Array, diagonal: float, off: float) -> Array:
-    """Return the standard deviations of the entries of ``root @ Y @ root``, shape (d, d).
-
-    Y is symmetric; its noise is independent, with deviation ``diagonal`` on the diagonal and
-    ``off`` above it.
-    """
+    """Return the standard deviations of the entries of ``root @ Y @ root``, shape (d, d)."""
+    # Y is symmetric, with independent noise: ``diagonal`` on its diagonal and ``off`` above it
     known = root @ root
     alone = np.square(root) @ np.square(root).T
     # Σ_{k<l} (r_ik r_jl + r_il r_jk)², expanded, where r is the root

@@ -247,9 +247,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
 
 
 def _projections(rows: Array, direction: Array) -> Array:
-    """Return the scalar product of every row with the direction, shape (n,); no row affects
-    another.
-    """
+    """Return the scalar product of every row with the direction; no row affects another."""
     total = np.zeros(len(rows))
     for j in np.flatnonzero(direction):
         total = total + rows[:, j] * direction[j]
@@ -257,10 +255,7 @@ def _projections(rows: Array, direction: Array) -> Array:
 
 
 def _half_of_directions(dim: int) -> list[Array]:
-    """Return unit vectors: all nonzero vectors of entries −1, 0 and 1, scaled to length one.
-
-    Of two opposite vectors, only one is in the list.
-    """
+    """Return all nonzero vectors of entries −1, 0 and 1, at length one; of two opposite, one."""
     signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
     return [
         s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0
@@ -268,31 +263,20 @@ def _half_of_directions(dim: int) -> list[Array]:
 
 
 def _directions(dim: int) -> int:
-    """Return the number of directions in which candidates are compared, with opposite ones counted
-    twice.
-    """
+    """Return the number of directions in which candidates are compared, opposite ones included."""
     return 3**dim - 1
 
 
 def _alignment(dim: int) -> float:
-    """Return a number c such that every vector w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
-
-    The directions u are the nonzero vectors of entries −1, 0 and 1, scaled to length one.
-
-    If the entries of w are sorted by size, the best direction with j nonzero entries gives (w_1 + …
-    + w_j)/√j. Among all w for which these are at most one for every j, the longest has w_j = √j −
-    √(j − 1).
-    """
+    """Return c such that every vector w has a direction u with ``⟨w, u⟩ >= c ‖w‖``."""
+    # If |w| is sorted, the best u with j nonzero entries gives (w_1 + … + w_j)/√j. Among all w for
+    # which these are at most one, the longest has w_j = √j − √(j − 1).
     return 1 / math.sqrt(sum((math.sqrt(j) - math.sqrt(j - 1)) ** 2 for j in range(1, dim + 1)))
 
 
 @dataclass(frozen=True)
 class _Bias:
-    """Upper bounds on the bias of clipped projections, computed for a grid of half lengths
-    ``reach``.
-
-    A bound for one half length also holds for larger ones.
-    """
+    """Bounds on the bias of clipped projections by half length; each holds for larger ones."""
 
     reach: Array
     bound: Array
@@ -317,12 +301,7 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """Return the coarsest grid for which the error ``accuracy`` is proven; for None, the most
-    accurate one.
-
-    Raises:
-        ParameterError: there are too many candidates, or too few people.
-    """
+    """Return the coarsest grid proven to ``accuracy``, or the most accurate one for None."""
     d, half = known.averages.dim, hunt.error
     # The location depends on the same people. But at each level at most four answers are right, and
     # a union bound makes the statements hold for all of them.
@@ -381,22 +360,18 @@ def _proven(
     places: float,
     cells: int,
 ) -> Cover:
-    r"""Return the grid with the radius and threshold that give the smallest proven error.
-
-    Let δ be an upper bound on the distance from the mean to the nearest candidate, and σ² the
-    variance of a person's average. The mean over n people of clipped projections differs from its
-    expectation by at most ``dev = √(2σ²L/n) + 2 radius L/(3n)``, L = log(number of
-    statements/probability of failure) (Bernstein's inequality).
-
-    * Near: for the nearest candidate, this expectation is at most ``δ + bias`` in every direction.
-      With ``threshold = δ + bias + dev + 2 radius · shortfall/n``, more than ``shortfall`` people
-      must change for the candidate to lose: each changes the mean by at most ``2 radius/n``.
-    * Far: for a candidate at a distance of ``error`` or more, the mean is at least ``g = error ·
-      alignment`` away in some direction. Clipping is monotone, so that the expectation grows with
-      this distance, and ``g − bias >= threshold + dev`` gives the candidate a score of zero.
-
-    So the chosen candidate is not far.
-    """
+    """Return the grid with the radius and threshold that give the smallest proven error."""
+    # Let δ be an upper bound on the distance from the mean to the nearest candidate, and σ² the
+    # variance of a person's average. The mean over n people of clipped projections differs from its
+    # expectation by at most dev = √(2σ²L/n) + 2 radius L/(3n), L = log(number of
+    # statements/probability of failure) (Bernstein's inequality).
+    # Near: for the nearest candidate, this expectation is at most δ + bias in every direction.
+    # With threshold = δ + bias + dev + 2 radius · shortfall/n, more than shortfall people must
+    # change for the candidate to lose: each changes the mean by at most 2 radius/n.
+    # Far: for a candidate at a distance of error or more, the mean is at least g = error ·
+    # alignment away in some direction. Clipping is monotone, so that the expectation grows with
+    # this distance, and g − bias >= threshold + dev gives the candidate a score of zero.
+    # So the chosen candidate is not far.
     d = known.averages.dim
     count = cells**d
     near = half / cells * math.sqrt(d)

@@ -165,9 +165,7 @@ class Estimate(AbstractLoaded):
 
     @property
     def _has_one_bound(self) -> bool:
-        """Whether ``bias_bound`` is a bound on the whole error, so that both standard deviations
-        are zero.
-        """
+        """Whether ``bias_bound`` bounds the whole error, so that both deviations are zero."""
         return not self.standard_deviation.any() and bool(self.bias_bound.any())
 
 
@@ -175,10 +173,7 @@ _ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")
 
 
 def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> float:
-    """Return the w for which |noise + sampling error| exceeds w with probability ``missed``.
-
-    ``noise`` and ``sampling`` are standard deviations. The noise is Laplace or normal.
-    """
+    """Return the w that |noise + sampling error| exceeds with probability ``missed``."""
     if not laplace or noise == 0:
         return float(-scipy.special.ndtri(missed / 2)) * math.hypot(noise, sampling)
     b = noise / math.sqrt(2)
@@ -192,9 +187,7 @@ def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> 
 
 
 def _laplace_tail(w: float, b: float, s: float) -> float:
-    """Return the probability that L + N exceeds w, for Laplace noise L of scale b and a normal N of
-    standard deviation s.
-    """
+    """Return P(Laplace noise of scale b + normal variable of standard deviation s > w)."""
     # P(N > w) + ½E[e^{−(w−N)/b}; N < w] − ½E[e^{(w−N)/b}; N > w], where each expectation is a
     # normal probability with a shifted mean, times a factor
     half = s * s / (2 * b * b)

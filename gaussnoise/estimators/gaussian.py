@@ -109,8 +109,6 @@ def gaussian_mean(
 
 
 def _clipping_bias(t: float) -> float:
-    """Return ``E (|Z| − t)₊`` for a standard normal Z. It bounds the bias of clipping Z to
-    [−t, t].
-    """
+    """Return ``E (|Z| − t)₊`` for a standard normal Z: a bound on the bias of clipping at t."""
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t)))) * SAFE_SIDE

@@ -133,11 +133,8 @@ class Search:
 
     @property
     def _blur(self) -> float:
-        """The largest effect of rounding on a number in the range when its bin is computed.
-
-        There are two roundings, each relative to the number's distance from the lower bound. Bins
-        are made for the rounded numbers, whose deviation is larger by this much.
-        """
+        """The largest effect of rounding on a number in the range when its bin is computed."""
+        # two roundings, each relative to the distance from the lower bound
         return 0.0 if math.isinf(self.radius) else 2 * EPS * self._furthest
 
     @property
@@ -186,9 +183,7 @@ class Search:
         return self.dim * bins
 
     def _part(self, whole: float, parts: int) -> float:
-        """Return ``whole / parts``, rounded down, so that ``parts`` of these cost at most
-        ``whole``.
-        """
+        """Return ``whole / parts``, rounded down; ``parts`` of these cost at most ``whole``."""
         part = rounded_down(Fraction(whole) / parts)
         if not part > 0:
             raise ParameterError(
@@ -202,9 +197,7 @@ class Search:
         return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
 
     def _needed_lead(self, n: int) -> float:
-        """Return by how many records, of n, the bin around the mean must lead all wrong bins on
-        average, so that the search finds it.
-        """
+        """Return by how many of n records, on average, the bin of the mean must lead."""
         # Hoeffding's inequality for a difference of two counts: with probability at most
         # exp(−t²/2n) = β/4 it is below its mean by t. For "variance", one such event covers all
         # wrong bins together. For "gaussian", one wrong bin may be just further away than 2

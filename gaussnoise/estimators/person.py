@@ -202,29 +202,20 @@ def moments(function: str, dim: int, samples: object, moment: object, k: object)
 
 @dataclass(frozen=True)
 class _Clip:
-    """One round: the mean of averages clipped to a ball, with noise.
-
-    Attributes:
-        step: the round's name in the budget.
-        radius: radius of the ball.
-        bias: bound on the bias.
-        noise: standard deviation of the noise, in Euclidean norm.
-        error: bound on the Euclidean distance of the round's estimate from the mean, except with
-            the probability of failure given to the round.
-    """
+    """One round: the mean of averages clipped to a ball, with noise and bounds on its error."""
 
     step: str
     radius: float
     bias: float
     noise: float
+    # bound on the Euclidean distance of the round's estimate from the mean, which holds except with
+    # the probability of failure given to the round
     error: float
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """The public parts of an estimate: the budget, the search for the location, and the clipped
-    means after it.
-    """
+    """The public parts of an estimate: the budget, the search, and the clipped means after it."""
 
     budget: Budget
     hunt: Search
@@ -232,10 +223,7 @@ class _Plan:
 
 
 def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: float) -> _Plan:
-    """Return the plan for which the bound on the bias plus the noise of the last round is least.
-
-    ``probe`` is the search for the location without its budget.
-    """
+    """Return the plan for which the bias bound plus the noise of the last round is least."""
     n, d = sample.rows.shape
     plans = []
     for count in range(_MOST_ROUNDS + 1):
@@ -258,10 +246,8 @@ def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: f
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """Return the round whose radius gives the least sum of bias bound and noise.
-
-    ``off`` is an upper bound on the distance of the ball's center from the mean.
-    """
+    """Return the round whose radius gives the least sum of bias bound and noise."""
+    # ``off`` bounds the distance of the ball's center from the mean
     d = known.averages.dim
     total = math.sqrt(d) * known.deviation
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)

@@ -267,14 +267,7 @@ def find_range(
 
 
 def _room(counts: Counts, number: float) -> tuple[float, float]:
-    """Return two counts: the largest count beyond L or U that passes the check, and the smaller
-    count that the search should reach.
-
-    L and U are the numbers that the search will find near the first and the last decile.
-
-    Raises:
-        NoRangeError: the noise of a round is too large for so small a count.
-    """
+    """Return the largest count beyond L or U that passes the check, and the count to reach."""
     limit, clear = _limits(number, counts.rho, counts)
     if limit / 2 >= clear:
         return limit, max(limit - clear, limit / 2)
@@ -304,16 +297,12 @@ def _is_enough(number: float, rho: float, counts: Counts) -> bool:
 
 
 def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
-    """Return the largest count beyond L or U that passes the check, and a margin for the noise of
-    one round.
-
-    L and U are the numbers that the search finds near the first and the last decile.
-
-    If L is above the first decile of the population, all numbers below this decile are below L,
-    however L was chosen. Their number is binomial, with probability 0.1 or more. So if fewer
-    numbers than its lowest likely value are below L, then L is not above the decile; the same holds
-    for U. The limit is lower by margins for the noise of both counts.
-    """
+    """Return the largest count beyond L or U that passes, and a margin for a round's noise."""
+    # L and U are the numbers that the search finds near the first and the last decile.
+    # If L is above the first decile of the population, all numbers below this decile are below L,
+    # however L was chosen. Their number is binomial, with probability 0.1 or more. So if fewer
+    # numbers than its lowest likely value are below L, then L is not above the decile; the same
+    # holds for U. The limit is lower by margins for the noise of both counts.
 
     def noise(step: str, part: float, squared: int) -> float:
         return math.sqrt(squared / (2 * rho * SHARES[step] * part)) * SAFE_SIDE
@@ -325,11 +314,7 @@ def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
 
 
 def _most_unlikely(number: int, chance: float) -> float:
-    """Return the largest k for which at most k of ``number`` trials succeed with probability at
-    most ``chance``.
-
-    Each trial succeeds with probability 0.1. If there is no such k, return −1.
-    """
+    """Return the largest k with P(at most k of ``number`` successes) <= ``chance``, or −1."""
     k = math.floor(scipy.special.bdtrik(chance, number, _DECILE)) if number else -1
     while k >= 0 and scipy.special.bdtr(k, number, _DECILE) > chance:  # the inverse is rounded
         k -= 1
@@ -337,9 +322,7 @@ def _most_unlikely(number: int, chance: float) -> float:
 
 
 def _search(counts: Counts, sought: float) -> tuple[float, float]:
-    """Return numbers L and U such that about ``sought`` numbers are below L, and about as many
-    above U.
-    """
+    """Return numbers L and U with about ``sought`` numbers below L, and as many above U."""
     lower, upper, apart = [-1.0, 1.0], [-1.0, 1.0], False
     for number in range(_ROUNDS):
         if number % _AHEAD == 0:
@@ -368,12 +351,7 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
 
 
 def _cut_positions(low: float, high: float, depth: int) -> Iterator[float]:
-    """Yield the middles of the bracket from ``low`` to ``high``, of its halves, of their halves,
-    and so on.
-
-    There are ``depth`` levels. These are all positions at which the next rounds may cut the
-    bracket.
-    """
+    """Yield the middles of a bracket, of its halves, and so on: ``depth`` levels of cuts."""
     if depth:
         middle = sum([low, high]) / 2
         yield from (
@@ -384,11 +362,8 @@ def _cut_positions(low: float, high: float, depth: int) -> Iterator[float]:
 
 
 def _at(place: float) -> float:
-    """Return the number at a position from −1 to 1; halving positions finds numbers of usual size
-    quickly.
-
-    Zero is at 0, one at ½, and infinity at 1; 2^e is at ½ + e/(16 + 2|e|).
-    """
+    """Return the number at a position from −1 to 1, where usual sizes are near the middles."""
+    # zero is at 0, one at ½, infinity at 1, and 2^e at ½ + e/(16 + 2|e|)
     share = 2 * abs(place) - 1  # e / (8 + |e|)
     if abs(share) == 1:
         return math.copysign(math.inf if share > 0 else 0.0, place)
@@ -397,14 +372,9 @@ def _at(place: float) -> float:
 
 
 def _order(counts: Counts, number: float, center: float, size: float) -> float:
-    """Return the order of the moment that is assumed to be bounded: 4, or 2 if too many numbers are
-    far.
-
-    If the moment of order 4 is at most ``size⁴``, at most a share p of the numbers is beyond ``size
-    · p^(-1/4)`` from the middle (Markov). Order 4 is rejected if a larger share is beyond a part of
-    this distance, for the least p that noise allows to see. Larger orders would save little noise,
-    and rare large numbers would violate them without being seen.
-    """
+    """Return the order of the moment assumed to be bounded: 4, or 2 if many numbers are far."""
+    # Markov: of numbers with a fourth moment of at most size⁴, at most a share p is beyond
+    # size · p^(-1/4). Larger orders save little noise; rare large numbers violate them unseen.
     rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
     error = counts.quantile * counts.deviation(rho)
     share = max(_RARE, 2 * error / number)

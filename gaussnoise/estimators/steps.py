@@ -106,10 +106,7 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 @lru_cache(maxsize=1)
 def _ball_noise(d: int) -> OptimalNoise:
-    """Return the optimal noise for the mean of records in the unit ball of R^d.
-
-    It is kept for the next call, since steps differ only in their budget.
-    """
+    """Return the optimal noise for the mean of records in the unit ball of R^d, kept for reuse."""
     return optimal_noise(LpBall(d, 2))
 
 
@@ -144,11 +141,7 @@ def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
 
 
 def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
-    """Return (query that adds Laplace noise, largest ℓ1 norm of a row of integers, binary digits of
-    a coordinate).
-
-    Rows are real vectors of ℓ1 norm at most ``length`` before they are rounded to integers.
-    """
+    """Return the Laplace query, the largest ℓ1 norm of a row of integers, and binary digits."""
     # the scale of the noise, 2 · length/ε, is 2^steps lattice steps
     steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
     bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
@@ -267,9 +260,6 @@ def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple
 
 @lru_cache(maxsize=8)
 def _unlisted(rho: float, delta: float) -> ThresholdQuery:
-    """Return the query that counts keys without a list of them, and shows noisy counts above a
-    threshold.
-
-    A replaced record may change two of the counts, by one each.
-    """
+    """Return the query that counts unlisted keys and shows noisy counts above a threshold."""
+    # a replaced record may change two of the counts, by one each
     return ThresholdQuery(Change.replaced(1), rho, delta)

@@ -41,16 +41,7 @@ _BARE = 1e-9  # relative distance from the range of the noise at which a member 
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """The part of a :class:`BodyLattice` that does not depend on the privacy budget.
-
-    It is computed once for each optimal noise. w is the scaled coordinate vector of a record, as
-    :class:`BodyLattice` defines it.
-
-    Attributes (for the others, see :class:`BodyLattice`):
-        length: bound on the difference of w between neighbours; 0 without noise.
-        deviations: bound on the change of coordinates for a w of length one, shape (d,).
-        bias: bound on the change of one record by rounding, except that of Q, shape (d,).
-    """
+    """The part of a :class:`BodyLattice` that does not depend on the privacy budget."""
 
     domain: AbstractDomain
     body: AbstractDomain | None
@@ -60,19 +51,18 @@ class _Geometry:
     live: NDArray[np.bool_]
     box: Array
     radius: float
+    # bound on the difference of a record's coordinates w between neighbours; 0 without noise
     length: float
     unit_factor: Array
     size: float
+    # bounds, shape (d,): on the change of coordinates for a w of length one, and on the change of
+    # one record by rounding, except that of Q (see BodyLattice)
     deviations: Array
     bias: Array
 
     @classmethod
     def of(cls, noise: OptimalNoise, covariance: FactorCovariance) -> Self:
-        """Return the geometry for the domain and the covariance of an optimal noise.
-
-        Raises:
-            CovarianceError: the covariance leaves a direction of the domain without noise.
-        """
+        """Return the geometry of an optimal noise; raise if a direction has no noise."""
         domain, factor = noise.domain, covariance.unit_factor
         sums = noise.neighbors == "add-remove"
         origin, centered = _origin(noise)
@@ -97,11 +87,7 @@ class _Geometry:
             )
 
         def whitened(lengths: Array) -> float:
-            """Return an upper bound on the length of a vector v in whitened coordinates, ‖W v /
-            size‖.
-
-            It holds for all v with ``|v_j| <= lengths[j]`` for every j. W is the whitening matrix.
-            """
+            """Return a bound on ‖W v / size‖ for all v with ``|v_j| <= lengths[j]``."""
             return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
 
         error = _left_error(W, factor)
@@ -286,9 +272,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
     @cached_property
     def _exact(self) -> list[tuple[list[int], list[int], int]]:
-        """The matrix by which :meth:`rounded` multiplies: for each row, the columns that are not
-        zero, their integer entries, and the power of two that multiplies these entries.
-        """
+        """The matrix of :meth:`rounded`: by row, nonzero columns, integers, and a power of two."""
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
@@ -315,17 +299,12 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
     @property
     def _powers(self) -> NDArray[np.int64]:
-        """The exponents of the powers of two ``steps / size``, one for each coordinate,
-        shape (d,).
-        """
+        """The exponents of the powers of two ``steps / size``, one for each coordinate."""
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _zero_outside(self, X: Array, moved: Array) -> Array:
-        """Return X with the records outside the domain replaced by zero; ``moved`` is X mapped into
-        the domain.
-
-        A record counts as inside if the map hardly changes it. No row affects another.
-        """
+        """Return X with zero for records outside the domain; ``moved`` is X mapped into it."""
+        # a record counts as inside if the map hardly changes it; no row affects another
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
@@ -333,21 +312,15 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return np.where(inside, X, 0.0)
 
     def _has_short_w(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for every record, given its integers, whether its whitened coordinates w have at
-        most the length ``radius``.
-        """
+        """Return for every record whether its whitened coordinates have length <= ``radius``."""
         lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Return whether every record (row of X) is in the domain up to rounding.
-
-        ``grid`` has the integers of the records. If the domain has a center, the whitened
-        coordinates of a record must be in the ball of ``radius``; else they must be near the
-        whitened domain.
-        """
+        """Return whether every record (row of X) is in the domain up to rounding."""
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
+        # with a center, w must be in the ball of ``radius``, else near the whitened domain
         w = self.whitened(grid)
         close = near_members(self.domain, X)
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max()) + 8 * EPS * np.abs(X).max(
@@ -382,11 +355,8 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """Return (the point that is subtracted from every record, whether it is the middle of a ball
-    that gives the sensitivity without loss).
-
-    It is zero for sums, else a center of the domain, or any member if the domain has no center.
-    """
+    """Return the origin of records, and whether a ball around it gives the exact sensitivity."""
+    # zero for sums, else a center of the domain, or any member if there is no center
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -397,11 +367,7 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 
 def _left_error(W: Array, factor: Array) -> float:
-    """Return an upper bound on the spectral norm of ``W factor − identity``; W should invert the
-    factor.
-
-    The bound includes the rounding errors of its own computation.
-    """
+    """Return a bound on the spectral norm of ``W factor − identity``, its own rounding included."""
     r, d = W.shape
     # Scaling by powers of two, which is exact, gives all rows of L the same size. W and L are then
     # split into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a
@@ -423,22 +389,15 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _leading(rows: Array, bits: int) -> Array:
-    """Return the matrix with every entry rounded to a multiple of 2^(e − ``bits``), where 2^e is
-    the least power of two above the largest entry of the row.
-    """
+    """Return all entries rounded to multiples of 2^(e − bits), for 2^e above the row's largest."""
     powers = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))[1] - bits
     return np.ldexp(np.rint(np.ldexp(rows, -powers)), powers)
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """Return the largest distance, along each axis, of the domain from the points that noise can
-    reach.
-
-    These are origin + range(factor), for a ``factor`` of the covariance. Raise CovarianceError if
-    the distance is more than rounding. The part outside is never released, so privacy does not
-    depend on this check; it limits the bias.
-    """
+    """Return the domain's largest distance, by axis, from origin + range(``factor``), or refuse."""
     # the part outside is linear in the record, so support points attain its maximum along an axis
+    # the part outside is never released: privacy does not depend on this check, which limits bias
     beyond = np.eye(domain.dim) - factor @ W
     most = np.abs(beyond) @ reach
     if (most <= 64 * EPS * reach).all():  # this bound on all of the box is as small as rounding

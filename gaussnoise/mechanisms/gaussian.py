@@ -429,9 +429,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _relation(self) -> str:
-        """A text that identifies the neighbouring relation; for a policy graph, a hash of its
-        edges.
-        """
+        """A text that identifies the neighbouring relation; of a policy graph, a hash."""
         if not isinstance(self.noise.neighbors, PolicyGraph):
             return str(self.noise.neighbors)
         return f"policy graph {hashlib.sha256(self.noise.neighbors.edges.tobytes()).hexdigest()}"
@@ -460,9 +458,7 @@ class GaussianMechanism(PickledByArguments):
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
     def _check_outside(self, on_outside: str) -> None:
-        """Raise an error unless ``on_outside``, the rule for records outside the domain, is
-        possible here.
-        """
+        """Raise unless ``on_outside``, the rule for records outside the domain, is possible."""
         check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
@@ -478,9 +474,7 @@ class GaussianMechanism(PickledByArguments):
     def _exact(
         self, data: "ArrayLike | None", counts: "ArrayLike | None", on_outside: str
     ) -> tuple[list[int], Array]:
-        """Return the exact integer answer before noise, and the public vector that is added after
-        decoding.
-        """
+        """Return the exact integers before noise, and the public vector added after decoding."""
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
             return lattice.sums(self._records(data), on_outside), lattice.origin
@@ -488,9 +482,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.sums(present), self._offset(present)
 
     def _records(self, data: "ArrayLike | None") -> NDArray:
-        """Return the records as an array of shape (n, d); the number of rows is checked, but not
-        the values.
-        """
+        """Return the records as an array (n, d); their number is checked, but not the values."""
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
@@ -503,12 +495,8 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Return the vector that is added to the decoded answer, shape (d,).
-
-        Every record is stored minus its origin: a listed point, one for each component of a policy
-        graph. The vector is the mean of these origins. It is public, since the number of records in
-        each component is.
-        """
+        """Return the public mean of the records' origins, which is added to the decoded answer."""
+        # the origin: a listed point, one for each component of a policy graph, whose size is public
         points = self._points.points
         rows = origin_rows(points, self.noise.neighbors)
         if rows is None:
@@ -528,9 +516,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.size * (lattice.unit_factor @ coordinates) + offset
 
     def _record(self, *, private: bool, on_outside: str) -> dict[str, object]:
-        """Return the public facts about a release: privacy, noise, bound and versions, but
-        no data.
-        """
+        """Return the public facts about a release: privacy, noise, bound and versions; no data."""
         lattice = self._lattice
         record = self.privacy.as_dict(max(lattice.rank, 1), POINT_STEPS) | {
             "neighbors": str(self.noise.neighbors),
@@ -565,9 +551,7 @@ class GaussianMechanism(PickledByArguments):
 
 
 def _published(neighbors: Relation) -> str:
-    """Return, as text, the statistics of the data that the neighbouring relation treats as
-    public.
-    """
+    """Return, as text, the statistics that the neighbouring relation treats as public."""
     if neighbors == "add-remove":
         return "nothing"
     several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1

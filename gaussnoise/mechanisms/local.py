@@ -191,11 +191,7 @@ class LocalMechanism:
 
     @classmethod
     def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":
-        """Return the mechanism for an optimal noise that is known already, for instance from a
-        file.
-
-        Its other fields are computed and checked as in the constructor.
-        """
+        """Return the mechanism for an optimal noise that is known, for instance from a file."""
         self = object.__new__(cls)
         vars(self)["noise"] = noise
         self.__init__(noise.domain, privacy, p=noise.p, randomizer=randomizer)
@@ -310,12 +306,9 @@ class LocalMechanism:
 
     @cached_property
     def _label(self) -> bytes:
-        """The first bytes of all messages of equal mechanisms: a digest of codebook and decoder.
-
-        Numbers are rounded to six digits first, so that small rounding errors do not change the
-        digest. But the digest differs if the linear algebra of another machine has rotated the
-        factor.
-        """
+        """The first bytes of all messages of equal mechanisms: a digest of codebook and decoder."""
+        # six digits: small rounding errors do not change the digest, but it differs if the linear
+        # algebra of another machine has rotated the factor
         code, M = self._codebook, self._factor
         exact = repr((code.dim, code.pairs, code.closest, code.spherical, code.hits, code.bits))
         size = float(np.abs(M.unit_factor).max())
@@ -477,11 +470,8 @@ class LocalMechanism:
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: "ArrayLike", on_outside: str) -> Array:
-        """Return the coordinates y of every record x, ``A⁻¹(x − v)`` shortened to the unit ball,
-        shape (n, r).
-
-        M = A A' is the covariance and v the center of the noise. A dropped record has y = 0.
-        """
+        """Return ``A⁻¹(x − v)`` of every record x, shortened to the unit ball; dropped: zero."""
+        # A A' is the covariance of the noise, and v its center
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T
@@ -493,12 +483,7 @@ class LocalMechanism:
             return Y / np.maximum(lengths, 1.0)
 
     def _members(self, records: "ArrayLike", on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
-        """Return (a point for every record, whether the record is in the domain), by the rule
-        ``on_outside``.
-
-        With "project", the point is the record mapped into the domain, and all records count as
-        inside.
-        """
+        """Return a point for every record, and whether it is in the domain, by ``on_outside``."""
         check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":

@@ -120,10 +120,7 @@ def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Return an upper bound on the squared ℓ₂ norm of the change of the integer sum by one record.
-
-    For long lists it is a float bound, at most 1e-12 too large in relation.
-    """
+    """Return a bound on the squared ℓ₂ change of the integer sum by one record."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])
@@ -141,6 +138,7 @@ def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -
             int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1)
         )
         return max(changes, default=0)
+    # a float bound for long lists, at most 1e-12 too large in relation
     rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
     lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * EPS)
     return math.ceil(

@@ -128,11 +128,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The mean of ⟨u, y⟩², where u is the candidate vector that is sent for a unit vector y.
-
-        It is at least :attr:`_square`, the mean for a random candidate; rounding cannot make it
-        less.
-        """
+        """The mean of ⟨u, y⟩² of the u sent for a unit y; at least that of a random candidate."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -147,9 +143,7 @@ class Codebook(PickledByArguments):
 
     @property
     def _token(self) -> int:
-        """The number of random bytes that determine the candidates; zero if they are always the
-        numbers ±1.
-        """
+        """The number of random bytes that determine candidates; zero if these are always ±1."""
         return 0 if self.spherical and self.dim == 1 else _TOKEN
 
     @property
@@ -220,19 +214,15 @@ class Codebook(PickledByArguments):
         return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
 
     def _words_of(self, token: bytes, pair: int) -> bytes:
-        """Return the pseudorandom bytes from which one candidate vector is computed: number
-        ``pair`` of a token.
-        """
+        """Return the pseudorandom bytes of one candidate: number ``pair`` of a token."""
         block, place = divmod(pair, self._together)
         size = 8 * self.dim
         return _words(token, block, self._together * self.dim)[place * size : (place + 1) * size]
 
     @property
     def _together(self) -> int:
-        """The number of candidate vectors that one hash call computes.
-
-        It is small, since the server calls the hash once for each message.
-        """
+        """The number of candidate vectors that one hash call computes."""
+        # small, since the server calls the hash once for each message
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
@@ -297,11 +287,8 @@ def point_release(dim: int, epsilon: float) -> Codebook:
 def _codebook(
     dim: int, epsilon: float, spherical: bool, pairs: int, closest: int, mean: float, square: float
 ) -> Codebook:
-    """Return the codebook of h = ``pairs`` pairs and a cap of k = ``closest`` candidates.
-
-    The cap gets the largest probability that ε allows, rounded down. ``mean`` and ``square`` are
-    the means of ⟨u, y⟩ and ⟨u, y⟩² over the cap.
-    """
+    """Return the codebook of ``pairs`` pairs, of whose candidates ``closest`` are in the cap."""
+    # the cap gets the largest probability that ε allows, rounded down
     precision = 60 + int(epsilon)
     nearest = Decimal(epsilon).exp(Context(prec=precision))  # correctly rounded
     odds = closest * Fraction(nearest) * (1 - Fraction(1, 10 ** (precision - 2)))
@@ -312,9 +299,7 @@ def _codebook(
 
 @lru_cache(maxsize=64)
 def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
-    """Return (h, k, mean, square): the number of pairs and the size of the cap of the best
-    codebook, and the means of ⟨u, y⟩ and ⟨u, y⟩² over this cap.
-    """
+    """Return the best numbers of pairs and in the cap, and its means of ⟨u, y⟩ and ⟨u, y⟩²."""
     best, mass = _ideal(dim, epsilon, spherical)
     pairs = 1
     while True:
@@ -332,9 +317,7 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Return the least variance of any codebook with infinitely many candidates, and the share of
-    the candidates that its cap has.
-    """
+    """Return the least variance with infinitely many candidates, and the share of the cap."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         # ⟨u, y⟩ has a density proportional to (1 − x²)^((dim − 3)/2): the mean over the cap has a
@@ -358,12 +341,9 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """Return the total variance of a decoded unit vector, for each cap size that is tried.
-
-    ``share`` is the share of the candidates in the cap; ``mean`` and ``square`` are the means of
-    ⟨u, y⟩ and ⟨u, y⟩² over the cap.
-    """
+    """Return the total variance of a decoded unit vector, for each cap size that is tried."""
     # the odds of the cap are at most e^ε times those of a random choice
+    # mean and square: of ⟨u, y⟩ and ⟨u, y⟩² over the cap, a share of the candidates
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     # all candidates sum to zero, so those outside the cap have the mean −share/(1 − share) times
     # that of the cap
@@ -387,11 +367,8 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return (values, tails, weights) to integrate a function of |⟨u, y⟩| over random vectors u.
-
-    y is any unit vector, and u is uniform on the sphere in R^dim, or standard normal if ``dim`` is
-    None. ``tails`` are the probabilities of a larger value.
-    """
+    """Return (values, tails, weights) to integrate a function of |⟨u, y⟩| over random vectors u."""
+    # u: uniform on the sphere, or standard normal if dim is None; tails: chances of a larger value
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)
@@ -410,9 +387,7 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
 
 
 def _below(n: int, draw: Bytes) -> int:
-    """Return an exactly uniform integer from 0 to n − 1, from random bytes ``draw(count)``; it
-    draws again until the value is below n.
-    """
+    """Return an exactly uniform integer below n; draw random bytes until they are below n."""
     bits = (n - 1).bit_length()
     count = bits + 7 >> 3
     while True:
@@ -427,9 +402,6 @@ def _words(token: bytes, block: int, count: int) -> bytes:
 
 
 def _normals(words: Iterable[bytes], dim: int) -> Array:
-    """Return standard normal numbers computed from 64-bit words, shape (rows, dim).
-
-    None of them is zero or infinite.
-    """
+    """Return standard normal numbers, none zero or infinite, from words of 64 bits."""
     uniform = np.frombuffer(b"".join(words), dtype="<u8").reshape(-1, dim) >> 12
     return scipy.special.ndtri((uniform + 0.5) * 2.0**-52)

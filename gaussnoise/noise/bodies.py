@@ -136,10 +136,7 @@ def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> 
 
 
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
-    """Return which points to keep: all but the lightest points.
-
-    The weights of the points that are left out sum to less than ``spared`` times the total weight.
-    """
+    """Return which points to keep: all but the lightest, of less than ``spared`` of the weight."""
     order = np.argsort(weights)
     light = np.cumsum(weights[order]) < spared * weights.sum()
     kept = np.ones(len(weights), dtype=bool)
@@ -148,10 +145,7 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """Return a factor, the scale at which its ellipsoid covers the body, and the rest of the body.
-
-    The rest, shape (d,), is how far the body goes beyond the range of the factor along each axis.
-    """
+    """Return a factor, the scale at which it covers the body, and what lies beyond its range."""
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -164,11 +158,7 @@ def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
 def _design(
     body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
 ) -> tuple[Design, Array, int]:
-    """Return the best known design for a body, points of the body, and the rank of the design.
-
-    A design is a covariance with dual weights; the weights are on these points. If ``centered``,
-    the ellipsoid may have any center.
-    """
+    """Return the best known design for a body, the points of its weights, and its rank."""
     if method == "auto" and not centered:
         known = closed_form(body, p)
         if known is not None:
@@ -209,10 +199,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """Return the design for one factor of a Cartesian product, scaled to cover this factor.
-
-    The steps of its solver are numbered from ``spent`` on.
-    """
+    """Return the design for a factor of a product, scaled to cover it; steps start at ``spent``."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

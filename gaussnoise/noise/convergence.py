@@ -71,10 +71,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
 
 
 def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: Array) -> None:
-    """Draw both bounds, divided by the answer's upper bound, over the steps of the solver.
-
-    Bounds of first steps may lie outside the plot.
-    """
+    """Draw both bounds, divided by the answer's upper bound, over the steps of the solver."""
     known = np.isfinite(upper)
     axes.fill_between(
         steps[known], lower[known], upper[known], step="post", color=OURS, alpha=0.12, lw=0
@@ -91,10 +88,7 @@ def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: A
 def _draw_gaps(
     axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array
 ) -> None:
-    """Draw the relative gap after each step, on a log axis.
-
-    Draw also the relative distance of each bound from the final value of the other bound.
-    """
+    """Draw the gap, and each bound's distance from the other's final value, on a log axis."""
     with np.errstate(divide="ignore"):
         gaps = {
             "gap": (upper / lower - 1, "0.6", "-", 4),

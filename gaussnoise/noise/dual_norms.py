@@ -181,13 +181,9 @@ class DualNorm:
 
 
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
-    """Return the solver's Gram matrix of the vectors v_j, and its weights (d_u, d_v).
-
-    The weights d_u belong to the rows i of A, d_v and the vectors v_j to the columns j. The solver
-    minimises ``(‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is
-    positive semidefinite. The multiplier of this constraint is the Gram matrix of all u_i and v_j.
-    At p = 2, d_u is constant, and the programme depends on A'A alone.
-    """
+    """Return the solver's Gram matrix of the vectors v_j, and its weights (d_u, d_v)."""
+    # Minimise (‖d_u‖_{p/(p−2)} + Σ d_v)/2 with [[diag d_u, −A], [−A', diag d_v]] ⪰ 0, whose
+    # multiplier is the Gram matrix of all u_i and v_j. At p = 2, d_u is constant: A'A is enough.
     cp = cvxpy_with(solver, "dual_norm")
     q, n = A.shape
     core = np.linalg.qr(A)[1] if p == 2 and q > n else A
@@ -212,17 +208,14 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return vectors u_i and v_j as the rows of two matrices: unit vectors v_j, and the best u_i.
-
-    ``gram`` is the Gram matrix of the v_j. The u_i maximise ``Σ A_ij <u_i, v_j>`` for these v_j,
-    where the p-norm of their lengths is one.
-    """
+    """Return the best u_i, and unit vectors v_j with the Gram matrix ``gram``, as rows."""
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]
     V = axes[:, kept] * np.sqrt(eigenvalues[kept])
     lengths = np.linalg.norm(V, axis=1)
     V = np.where(lengths[:, None] > 0, V, np.eye(*V.shape)[:1])
     V /= np.linalg.norm(V, axis=1)[:, None] * (1 + ROUNDING_MARGIN / 4)
+    # the u_i maximise Σ A_ij <u_i, v_j>, where the p-norm of their lengths is one
     Y = A @ V
     lengths = np.linalg.norm(Y, axis=1)
     # by Hölder's inequality the best lengths of u_i are proportional to ‖y_i‖^{1/(p−1)}
@@ -232,10 +225,7 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, and the diagonals of W and Λ.
-
-    They are ``queries`` and ``cells``, made positive and normalised.
-    """
+    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, and the normalised diagonals of W and Λ."""
     w, cells = (np.maximum(d, EPS * d.max()) for d in (queries, cells))
     w = w / dual_ball_norm(w, p)
     cells = cells / cells.sum()

@@ -177,13 +177,10 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _LongPart:
-    """The factorization of a workload over time with too many ticks for its matrices in memory.
+    """The factorization of a workload over time with too many ticks for its matrices."""
 
-    ``A = L R`` with ``L = M^½`` and ``R = M^-½ A``, where M is the covariance of the best noise,
-    stored as weights. The norms of the rows of L are its standard deviations, the squared norms of
-    the columns of R are leverages, and both have proven bounds.
-    """
-
+    # L = M^½ and R = M^-½ A, for the best covariance M, stored as weights: the rows of L have
+    # standard deviations as norms, the columns of R leverages as squares, with proven bounds
     workload: StreamWorkload
     noise: OptimalNoise
     witness: Witness
@@ -427,10 +424,7 @@ def _written_out(M: object) -> Array:
 
 
 def _listed(A: object) -> Sequence[object]:
-    """Return a list of matrices unchanged, and any other object as the only entry of a list.
-
-    A list of rows of numbers is one matrix, so it is put in a list too.
-    """
+    """Return a list of matrices unchanged, and any other object in a list of its own."""
     if isinstance(A, StreamProduct):
         return [K if isinstance(K, StreamWorkload) else K.to_finite_set().points.T for K in A.parts]
     try:
@@ -457,10 +451,7 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """Return the Kronecker product of the matrices; raise DomainTooLargeError above a gigabyte.
-
-    Sizes are multiplied apart, so that 1e200 ⊗ 1e−200 does not overflow.
-    """
+    """Return the Kronecker product of the matrices; raise DomainTooLargeError above a gigabyte."""
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
@@ -470,6 +461,7 @@ def _kronecker(factors: Sequence[Array]) -> Array:
             "hint: value, lower and gap need no dense matrix, and parts[i].left, parts[i].right "
             "are its factors"
         )
+    # powers of two are multiplied apart, so that 1e200 ⊗ 1e−200 does not overflow
     exponents = [_exponent(factor) for factor in factors]
     product = functools.reduce(
         np.kron, (np.ldexp(f, -e) for f, e in zip(factors, exponents, strict=True))
@@ -534,10 +526,7 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """Return the factorization A = L R for the optimal covariance ``M = L L'`` of the columns of A.
-
-    ``unit`` is A divided by 2^``exponent``. ``domain`` is the set of the columns, if it is known.
-    """
+    """Return A = L R for the optimal covariance ``M = L L'`` of A's columns; unit: scaled A."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize warns of the final gap
@@ -562,10 +551,8 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """Return the factors ``U S^½`` and ``S^½ V'`` for the singular value decomposition A = U S V'.
-
-    They are optimal if all rows of the first have equal norms, and all columns of the second.
-    """
+    """Return the factors ``U S^½`` and ``S^½ V'`` for the singular value decomposition of A."""
+    # they are optimal if all rows of the first and all columns of the second have equal norms
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()
@@ -591,12 +578,7 @@ def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
 def _attained(
     A: Array, left: Array, right: Array, p: float, precision: type = np.float64
 ) -> tuple[float, float]:
-    """Return an upper bound on γ_(p)(A) from the stored factors of A, and their relative residual.
-
-    The residual E = A − L R is factorized as E·I: the norms of its rows, with a bound on their
-    rounding, are added to the error. The relative residual is the largest entry of |E| over that of
-    |A|.
-    """
+    """Return an upper bound on γ_(p)(A) from the stored factors, and their relative residual."""
     n = A.shape[1]
     wide = left.astype(precision)
     columns = (slice(start, start + _COLUMNS) for start in range(0, n, _COLUMNS))
@@ -605,18 +587,16 @@ def _attained(
     )
     lengths = np.linalg.norm(left, axis=1)
     rounding = (len(right) + 2) * float(np.finfo(precision).eps) * math.sqrt(n) * lengths
+    # A − L R is factorized as E·I: the norms of its rows, with their rounding, add to the error
     charge = norm(np.linalg.norm(residual, axis=1) + rounding, p)
     value = norm(lengths, p) * float(np.linalg.norm(right, axis=0).max()) + charge
     return value * (1 + ROUNDING_MARGIN), float(np.abs(residual).max() / np.abs(A).max())
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """Return the factorization of a matrix ``A[g, h] = f(g − sign·h)`` on a group, computed by FFT.
-
-    The group has cyclic factors of the given ``orders``. It permutes rows and columns transitively,
-    so uniform weights are optimal, and ``γ_(p) = n^{1/p − 1} Σ|f̂|`` for the Fourier transform f̂
-    of the first column f.
-    """
+    """Return the factorization, by FFT, of ``A[g, h] = f(g − sign·h)`` on a group."""
+    # The group permutes rows and columns transitively, so that uniform weights are optimal, and
+    # γ_(p) = n^{1/p − 1} Σ|f̂| for the Fourier transform f̂ of the first column f.
     n = len(A)
     spectrum = np.fft.fftn(A[:, 0].reshape(orders))
     sizes = np.abs(spectrum)

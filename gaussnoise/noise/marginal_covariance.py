@@ -100,11 +100,8 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` for each type of attribute set T.
-
-        Attribute i has n_i categories. A cell of a table S has the sum of these numbers over T ⊆ S
-        as its variance, divided by the squared number of cells of S.
-        """
+        """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` for each type of attribute set T."""
+        # the variance of a cell of table S is their sum over T ⊆ S, over the square of S's cells
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
             kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
@@ -113,11 +110,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table for each kind of table, and the kind of every table, shape (tables,).
-
-        Tables of one kind have equal variances and sizes. A kind is an index into the list of
-        tables.
-        """
+        """One table for each kind (of equal variances and sizes), and the kind of every table."""
         subsets, attributes = self.domain.subsets, len(self.domain.sizes)
         classes = np.arange(attributes + 1)  # attributes in no class are alike to no other
         for members in self.by_type.orbits.classes:
@@ -166,11 +159,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
-        """Return values on the cells of table T, spread evenly over the cells of table S.
-
-        ``values`` has shape (cells of T, k), and the result (cells of S, k). It is multiplied by
-        ``weight``, and zero unless T ⊆ S.
-        """
+        """Return ``weight`` times values on table T, spread evenly over S; zero unless T ⊆ S."""
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
         lifted = extended(values, T, S, self.domain.sizes) * (

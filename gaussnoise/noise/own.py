@@ -134,11 +134,8 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return a proven bound on the lengths of covered changes, in the coordinates of ``factor``.
-
-    Return also the unit of this bound; and for each axis, in the same unit, how far the covered
-    changes go beyond the factor's range, shape (d,).
-    """
+    """Return a bound on the lengths of changes in ``factor``'s axes, its unit, and the rest."""
+    # the rest: how far the covered changes go beyond the factor's range, in the same unit
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))
         size = power_of_two(np.abs(target.points).max())

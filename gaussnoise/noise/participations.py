@@ -149,10 +149,8 @@ def _covered(
     optimum: Separated | Overlapping | Exchanged | None = None,
     trace: Sequence[Progress] = (),
 ) -> OptimalNoise:
-    """Return the answer for a factor, scaled so that it covers all changes by one person.
-
-    The factor was computed for the workload matrix A divided by a power of two.
-    """
+    """Return the answer for a factor, scaled so that it covers all changes by one person."""
+    # the factor is for the workload matrix divided by a power of two
     size = power_of_two(np.abs(domain.matrix).max())
     longest, outside = longest_move(domain, factor, size)
     margin = ROUNDING_MARGIN if domain.who.most == 1 else SOLVED_AGAIN
@@ -216,12 +214,9 @@ def _solved_sets(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Return correlation matrices Z_π for every set π of ticks, with ``Σ p_π Z_π`` near Λ.
-
-    The shape is (P, k, k); p are ``weights``, and Λ is ``second_moment``. The sum equals Λ if the
-    sets are disjoint. Every Z_π has a unit diagonal and is positive semidefinite, so vectors of one
-    person may have these correlations: the certificate is valid even if the sum differs from Λ.
-    """
+    """Return correlation matrices Z_π of sets π of ticks, (P, k, k), with ``Σ p_π Z_π`` near Λ."""
+    # the certificate is valid even if the sum differs from Λ, the second moment: each Z_π has unit
+    # diagonal and is positive semidefinite, so that one person's vectors may be so correlated
     n = len(second_moment)
     shared = np.zeros((n + 1, n + 1))
     np.add.at(shared, (sets[:, :, None], sets[:, None, :]), weights[:, None, None])

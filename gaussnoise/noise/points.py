@@ -139,11 +139,7 @@ def _check_size(largest: float) -> None:
 def _design(
     problem: Problem, unit: Array, rows: Rows | None, tol: float, method: str, report: Report
 ) -> tuple[Design, Rows, int]:
-    """Return the best design by ``method``, the rows of the domain that it uses, and the rank.
-
-    A design is a covariance with dual weights. ``unit`` are the points to cover, divided by their
-    size; each of ``rows`` names one or two points of the domain.
-    """
+    """Return the best design by ``method``, the rows of the domain that it uses, and the rank."""
     live = (unit != 0).any(axis=0)
     points = unit if live.all() else unit[:, live]
     basis = span(points)
@@ -187,10 +183,7 @@ def _are_few(points: Array, rank: int) -> bool:
 def _of_all_pairs(
     problem: Problem, points: Array, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design for all differences, solved at once, and the pairs that have weight.
-
-    Pairs of almost no weight are left out.
-    """
+    """Return the design for all differences, solved at once, and the pairs that have weight."""
     fidelity = PairFidelity(points, problem.p, False, basis)
     design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     order = np.argsort(design.weights)
@@ -202,10 +195,7 @@ def _of_all_pairs(
 def _generated(
     problem: Problem, candidates: Candidates, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design by column generation, for problems too large to solve at once.
-
-    Return also the rows of the points or pairs that have weight.
-    """
+    """Return the design by column generation, and the rows that have weight."""
     return generated_design(
         candidates,
         problem.p,
@@ -218,10 +208,7 @@ def _generated(
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:
-    """Return the design for all points ``b ⊗ c``, b a column of one part, c of the other.
-
-    It is the Kronecker product of the designs for both parts.
-    """
+    """Return the Kronecker product of the designs for both parts, which covers all ``b ⊗ c``."""
     share = math.expm1(math.log1p(tol) / 2)
     one, other = (
         _design(problem, part.T, np.arange(part.shape[1])[:, None], share, "auto", _silent)[0]
@@ -251,10 +238,8 @@ def _silent(steps: int, lower: float, upper: float) -> None:
 def _symmetric(
     problem: Problem, points: Array, rows: Rows | None, rank: int
 ) -> tuple[Design, Rows] | None:
-    """Return the uniform measure's design and its rows, or None if that measure is not optimal.
-
-    If all differences of points are to be covered, only the vertices of a simplex are tried.
-    """
+    """Return the uniform measure's design and its rows, or None if that measure is not optimal."""
+    # of differences, only those of the vertices of a simplex are tried
     if rows is None:
         if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
             return None

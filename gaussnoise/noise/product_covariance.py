@@ -52,10 +52,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._variance(term, None)
 
     def _variance(self, term: Term, box: Box | None) -> Array:
-        """Return the variance of every query of a term, or only of the queries in ``box``.
-
-        A term is a product of sets of one-attribute queries; a box is a range in each set.
-        """
+        """Return the variance of every query of a term, or only of the queries in ``box``."""
         box = box or tuple([slice(0, base.queries) for _, base in term])
         parts = [self._parts(i, base) for i, base in term]
         own, rest = (
@@ -159,11 +156,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the matrix from unit noise on measurements of attribute i to answers to ``base``.
-
-        If ``measured``, the noise is on the contrasts of categories, otherwise on the total (then
-        the matrix has one column).
-        """
+        """Return the matrix from noise on attribute i's contrasts, or on its total, to answers."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # a query that is constant over categories does not depend on contrasts: replace rounding
@@ -175,11 +168,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return the variances of the queries of ``base`` from noise on contrasts and on totals.
-
-        The noise on the contrasts of attribute i has the covariance E of its strategy, and the
-        noise on the total has variance one.
-        """
+        """Return the variances of ``base``'s queries from noise on contrasts and on totals."""
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
@@ -192,10 +181,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the total variances of the queries of ``base`` from noise on contrasts and totals.
-
-        These are the sums of the variances that :meth:`_parts` returns for each query.
-        """
+        """Return the sums over the queries of both variances of :meth:`_parts`."""
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]

@@ -123,10 +123,7 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """Return the points or differences that ``rows`` names, without zeros: one of each pair ±x.
-
-    If only zeros are left, return a single zero.
-    """
+    """Return the nonzero members that ``rows`` names, one of each pair ±x; if none, a zero."""
     values = members(points, rows) + 0.0
     # choose the sign that makes the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)

@@ -133,10 +133,7 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _projected_set(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Return the covered set's farthest points in each direction, and all points if few.
-
-    Points are projected on the coordinates ``shown``; ``circle`` has the directions, one per row.
-    """
+    """Return the covered set's farthest points by direction, projected; all points if few."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
         raise ParameterError("plot: no picture where some attributes of the records are public")
@@ -229,10 +226,8 @@ def _few(points: Array) -> Array:
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """Return a matrix F with F F' = M, where M is the covariance of the coordinates shown.
-
-    No standard deviation is squared, so that nothing over- or underflows.
-    """
+    """Return a matrix F with F F' = M, the covariance of the coordinates shown."""
+    # no standard deviation is squared, so that nothing over- or underflows
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -245,10 +240,7 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """Return lower and upper bounds on the largest norm in the covered set.
-
-    Return None if these bounds take too long.
-    """
+    """Return bounds on the largest norm in the covered set, or None if they take too long."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
@@ -292,10 +284,7 @@ def _diameter(points: Array) -> float:
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """Return the largest norm of a covered point for marginals, in closed form.
-
-    A record is in one cell of each table.
-    """
+    """Return the largest norm of a covered point for marginals, in closed form."""
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:
@@ -308,10 +297,7 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """Return the points of the certificate's measure, projected, and their weights.
-
-    Points with equal projections are merged, and points of tiny weight are left out.
-    """
+    """Return the points of the certificate's measure, projected and merged, and their weights."""
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()

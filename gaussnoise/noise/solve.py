@@ -259,12 +259,8 @@ def _part_by_part(
     tol: float,
     progress: bool | Watcher | None,
 ) -> OptimalNoise:
-    """Return the Kronecker product of the parts' optimal noises, for a product of domains.
-
-    Each part is solved to a share of ``tol``. ``±(K ⊗ L) = (±K) ⊗ (±L)`` for all sets, so that
-    add-remove is solved part by part. This does not hold for replacement: ``K ⊗ L − K ⊗ L`` is not
-    a product.
-    """
+    """Return the Kronecker product of the parts' optimal noises, for a product of domains."""
+    # ±(K ⊗ L) = (±K) ⊗ (±L), so that add-remove is solved part by part; K ⊗ L − K ⊗ L is no product
     if problem.p > 2 and any(isinstance(part, Products) for part in parts):
         raise ParameterError(
             f"{function}: expected p = 2 for a workload over time times Products that are too "
@@ -296,10 +292,7 @@ def _part_by_part(
 def _count_noise(
     function: str, problem: Problem, domain: CountParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return noise for people who add numbers in [0, 1] at sets of ticks that are not listed.
-
-    The result is the better of noise for this set and rescaled noise for vectors.
-    """
+    """Return noise for numbers in [0, 1] at sets of ticks that are not listed."""
     who = domain.who
     if isinstance(who, Apart) and not who.are_disjoint:
         noise = apart_noise(problem, domain, who, tol)
@@ -314,6 +307,7 @@ def _count_noise(
             return noise
         method = f"{noise.method}; lower end: {own.method}"
         return with_factor(own, noise.covariance.factor(), tol, method)
+    # the better of noise for this set and of rescaled noise for vectors
     vectors = VectorParticipations(domain.matrix, who)
     over = replace(problem, domain=vectors)
     design = participation_noise(function, over, vectors, tol, "auto", watch)

@@ -98,13 +98,9 @@ class StreamCovariance(AbstractCovariance):
 
 
 def _precision_bands(bands: Array, weights: Array) -> Array:
-    """Return the bands of the matrix ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n), with Λ = diag ``weights``.
-
-    ``bands`` are the diagonal and the b subdiagonals of A⁻¹.
-
-    Entry (t, t − m) is in row m, column t; it is zero where t < m.
-    """
+    """Return the bands of the matrix ``A⁻ᵀ Λ⁻¹ A⁻¹``, (b + 1, n), with Λ = diag ``weights``."""
     b, n = len(bands) - 1, bands.shape[1]
+    # entry (t, t − m) is in row m, column t; it is zero where t < m
     precision = np.zeros((b + 1, n))
     for m in range(b + 1):
         for k in range(b + 1 - m):

@@ -95,10 +95,7 @@ def stream_noise(
 
 
 def _into_dual_ball(w: Array, p: float) -> Array:
-    """Return the answers' weights w, scaled to a dual norm of at most one despite rounding.
-
-    The dual norm is that of order p/(p − 2).
-    """
+    """Return w scaled to a norm of order p/(p − 2) of at most one, despite rounding."""
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 

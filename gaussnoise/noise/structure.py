@@ -54,11 +54,7 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """Return A as circulant over a group, ``A[g, h] = f(g − sign·h)`` exactly, or None.
-
-    Orders are found from the last to the first: for each cyclic group with unit e, column e of A
-    must be f shifted by one in that coordinate.
-    """
+    """Return A as circulant over a group, ``A[g, h] = f(g − sign·h)`` exactly, or None."""
     n, f = len(A), A[:, 0]
     if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
         return None
@@ -74,17 +70,14 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield orders of cyclic groups, ending with ``split``, over whose product A may be circulant.
-
-    Only a few columns of A are compared with shifts of its first column: the last column, and the
-    column of the unit of each new group.
-    """
+    """Yield orders of cyclic groups, ending with ``split``, over which A may be circulant."""
     n, stride = len(A), math.prod(split)
     if stride == n:
         f = A[:, 0].reshape(split)
         if np.array_equal(A[:, -1], np.roll(f, [-sign] * len(split), range(len(split))).ravel()):
             yield split
         return
+    # for each group with unit e, column e of A must be f shifted by one in that coordinate
     for m in _divisors(n // stride)[:0:-1]:
         shifted = np.roll(A[:, 0].reshape(-1, m, stride), sign, axis=1).ravel()
         if np.array_equal(A[:, stride], shifted):

@@ -181,15 +181,11 @@ def _answer(
 
 
 def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[ProductCertificate]:
-    """Yield certificates like ``first``, with other distributions of pairs of records.
-
-    The first certificate has the patterns (sets of differing attributes) that are worst for the
-    noise. Pairs that differ in all attributes mostly prove more. Two parts of an attribute's
-    categories prove much more; if tables have several such attributes, a mixture of both kinds of
-    patterns is best.
-    """
+    """Yield certificates like ``first``, with other distributions of pairs of records."""
     if not any(isinstance(strategy, SolvedStrategy) for strategy in workload.strategies):
         return
+    # Pairs that differ in all attributes mostly prove more than the worst patterns; two parts of an
+    # attribute's categories prove much more; if several have parts, a mixture of both is best.
     all_differ = np.array(
         [0 if k in workload.public else len(c) for k, c in enumerate(workload.moving.classes)]
     )

@@ -48,10 +48,7 @@ def longest_square(factor: Array, points: Array, center: Array, weights: Array) 
 
 
 def _solve(matrix: list[list[Fraction]], right: list[list[Fraction]]) -> list[list[Fraction]]:
-    """Return the matrix X with ``matrix @ X = right`` in exact fractions, as a list of rows.
-
-    ``matrix`` is positive definite; the method is Gauss–Jordan elimination.
-    """
+    """Return X with ``matrix @ X = right`` in exact fractions, for a positive definite matrix."""
     rows = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
     for i, pivot in enumerate(rows):
         rows[i] = pivot = [value / pivot[i] for value in pivot]

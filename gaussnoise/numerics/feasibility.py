@@ -110,11 +110,7 @@ def row_weights(factor: Array) -> Array:
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Return the smallest singular value of the triangular matrix R, or a lower bound on it.
-
-    ``inverse`` is the computed inverse of R, transposed. For a large R, the bound
-    ``1/(2 ‖inverse‖)`` is returned if it is far above ``backward``, the bound on rounding errors.
-    """
+    """Return the smallest singular value of the triangular R, or a lower bound if R is large."""
     # the computed inverse has a relative error of backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
     if len(R) > _LARGE and smallest > 1e3 * backward:

@@ -84,14 +84,9 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 def _reaches(
     points: Array, squares: Array, known: float, beyond: float
 ) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
-    """Return each row's largest squared distance to another row, a margin, and pairs of blocks.
-
-    Distances are computed in single precision, for all pairs of blocks of rows that may be far
-    apart; these pairs are returned, each with its largest squared distance. The errors are less
-    than half the margin, which generously bounds the rounding of coordinates, products and sums. A
-    distance may be missing if it is below ``beyond``, and below the largest by more than the
-    margin. ``known`` is the squared distance of some pair of rows.
-    """
+    """Return each row's largest squared distance, a margin, and pairs of blocks with theirs."""
+    # Single precision: errors are less than half the margin. A distance may be missing if below
+    # ``beyond`` and, by more than the margin, below the largest; ``known`` is that of some pair.
     radii = np.sqrt(squares)
     size = float(radii.max())  # scaled: single precision has no large numbers
     margin = 32 * (points.shape[1] + 8) * 2.0**-24 * size**2
@@ -129,10 +124,7 @@ def _reaches(
 
 
 def _boxes(points: Array, rows: Rows) -> list[Rows]:
-    """Return ``rows`` in blocks of at most ``_TILE`` rows whose points are near each other.
-
-    A block is halved at the median of the coordinate that varies most in it.
-    """
+    """Return ``rows`` in blocks of at most ``_TILE`` rows whose points are near each other."""
     if len(rows) <= _TILE:
         return [rows]
     column = points[rows, np.argmax(np.ptp(points[rows], axis=0))]
@@ -142,12 +134,7 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return pairs of blocks that may hold two points at a squared distance of ``least`` or more.
-
-    Return the indices of the two blocks, shape (k, 2), and an upper bound on the squared distances
-    between them, shape (k,), largest first. Once there are more pairs than :func:`_most_pairs`, the
-    list is left incomplete. ``radii`` are the lengths of all points.
-    """
+    """Return pairs of blocks with bounds on squared distances of ``least`` or more, falling."""
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
     outer = np.array([radii[block].max() for block in blocks])
@@ -159,6 +146,7 @@ def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tup
         found.append(np.column_stack([np.full(len(far), i), far + i]))
         bounds.append(each[far])
         most -= len(far)
+        # incomplete once there are more pairs than _most_pairs
         if most < 0:
             break
     order = np.argsort(-np.concatenate(bounds))
@@ -171,10 +159,7 @@ def _most_pairs(blocks: list[Rows], dimension: int) -> int:
 
 
 def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:
-    """Return for each of ``rows`` the farthest row among ``others``, and its squared distance.
-
-    ``squares`` are the squared lengths of all points.
-    """
+    """Return for each of ``rows`` the farthest row among ``others``, and its squared distance."""
     products = points[rows] @ (-2 * points[others].T)
     products += squares[others]
     best = products.argmax(axis=1)

@@ -43,11 +43,9 @@ class Quadratic(NamedTuple):
 
 
 def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -> Callable:
-    """Return an operation on two ratios of polynomials whose second operand may also be a number.
+    """Return an operation on a ratio of polynomials and a ratio or number."""
 
-    For an array it returns NotImplemented, so that numpy applies it to each entry.
-    """
-
+    # for an array, NotImplemented lets numpy apply it to each entry
     def of(self: "Rational", other: object) -> Any:
         if isinstance(other, np.ndarray):
             return NotImplemented
@@ -187,10 +185,7 @@ def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
 
 
 def _rational(value: object) -> Rational:
-    """Return a finite number or a ratio of polynomials as a ratio.
-
-    Raise NotAlgebraicError for other values.
-    """
+    """Return a finite number or a ratio as a ratio, or raise NotAlgebraicError."""
     if isinstance(value, Rational):
         return value
     if isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value):

@@ -180,20 +180,13 @@ def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic,
 
 
 def _poles(eigenvalues: Array) -> tuple[float, float]:
-    """Return the ends of the interval around zero of all t with ``1 − λ t > 0`` for every λ.
-
-    The λ are ``eigenvalues``.
-    """
+    """Return the ends of the interval around zero of all t with ``1 − λ t > 0`` for every λ."""
     least, most = eigenvalues.min(initial=0.0), eigenvalues.max(initial=0.0)
     return 1 / least if least < 0 else -math.inf, 1 / most if most > 0 else math.inf
 
 
 def _root(f: Callable[[float], float], side: float, limit: float, step: float) -> float:
-    """Return t with f(t) = 0 for a monotone function f, where t has the sign ``side`` (1 or −1).
-
-    The search begins at distance ``step`` from zero and stays within ``limit``. If f does not
-    change its sign there, the farthest t that was tried is returned.
-    """
+    """Return the zero of a monotone f on one side of 0, or the farthest t that was tried."""
     start, far = f(0.0), min(limit / 2, step)
     for _ in range(_DOUBLINGS):
         if f(side * far) * start <= 0:
@@ -205,11 +198,7 @@ def _root(f: Callable[[float], float], side: float, limit: float, step: float) -
 
 
 def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
-    """Return the probability that ``Σ_j λ_j (z_j² − 1) + b_j z_j <= x`` for standard Gaussians z_j.
-
-    λ are ``eigenvalues``, b_j² are ``squared_slopes``, and the z_j are independent. The probability
-    is approximated by a saddle point (Lugannani & Rice 1980).
-    """
+    """Return P(``Σ_j λ_j (z_j² − 1) + b_j z_j <= x``) for independent standard Gaussians z_j."""
 
     def cumulants(s: float) -> tuple[float, float, float]:
         """Return the cumulant generating function and its first two derivatives."""
@@ -225,6 +214,7 @@ def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
     if abs(x) < _NEAR_MEAN * sd:
         third = float((8 * eigenvalues**3 + 6 * eigenvalues * squared_slopes).sum())
         return 0.5 + (third / (6 * sd**3) + x / sd) / math.sqrt(2 * math.pi)
+    # a saddle point approximation (Lugannani & Rice 1980)
     lowest, highest = _poles(2 * eigenvalues)
     side, limit = (1.0, highest) if x > 0 else (-1.0, -lowest)
     s = _root(lambda t: cumulants(t)[1] - x, side, limit, 1 / sd)
@@ -349,10 +339,7 @@ class QuadraticRatio:
 
 
 def _boundary(accepted: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return the accepted number nearest to ``outside`` by bisection, starting at ``inside``.
-
-    ``inside`` is accepted, and ``outside`` is not.
-    """
+    """Return the accepted number nearest to ``outside`` by bisection, starting at ``inside``."""
     digits = _DIGITS * abs(outside - inside)
     while abs(outside - inside) > digits:
         middle = (inside + outside) / 2

@@ -12,14 +12,12 @@ _CLOSE = 1e-9  # relative tolerance: sums may be computed in another order
 
 
 def _entrywise(operation: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable:
-    """Return a method for ``operation`` on the values of two variables, or of one and a number.
-
-    If ``swapped``, the operands are exchanged, as for ``2 − x``.
-    """
+    """Return a method for ``operation`` on two variables, or a variable and a number."""
 
     def of(self: "_Values", other: object) -> Any:
         if not isinstance(other, _Values | int | float | np.integer | np.floating):
             return NotImplemented
+        # swapped: as for 2 − x
         both = self.own, other.own if isinstance(other, _Values) else other
         return _Values(operation(*(both[::-1] if swapped else both)))
 

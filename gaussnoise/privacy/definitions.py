@@ -216,11 +216,9 @@ class ApproxDP(AbstractPrivacy):
         return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {no_less(of.delta, 3)}"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP that the noise may use, and whether it comes from the analytic formula.
-
-        The formula is that of Balle & Wang (2018); the other way is OpenDP's conversion from zCDP.
-        """
+        """Return the zCDP that the noise may use, and whether the analytic formula gave it."""
         left = _drawn_delta(self.delta, self.epsilon, draws, steps)
+        # the formula of Balle & Wang (2018), or OpenDP's conversion from zCDP
         analytic = largest_rho(self.epsilon, left)
         if (
             analytic > 0 and left > _MOST_OF_DELTA * self.delta
@@ -424,11 +422,9 @@ class TV(AbstractPrivacy):
         return self, "the same guarantee"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP that the noise may use, and whether it comes from the exact formula.
-
-        The formula is that of the total variation between Gaussians.
-        """
+        """Return the zCDP that the noise may use, and whether the exact formula gave it."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
+        # the exact formula: total variation between Gaussians
         analytic = 4 * float(scipy.special.erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
         pinsker = rounded_down(2 * Fraction(self.alpha) ** 2)
         return zCDP(max(analytic, pinsker)), analytic >= pinsker
@@ -647,10 +643,7 @@ def _check_delta(function: str, delta: float) -> None:
 
 
 def _resampled_epsilon(privacy: AbstractPrivacy, epsilon: float, n: int) -> float:
-    """Return an upper bound on ``n ln(1 + (e^ε − 1)/n)``.
-
-    This is the ε that remains if n records are drawn with replacement from n records.
-    """
+    """Return an upper bound on ``n ln(1 + (e^ε − 1)/n)``, the ε after resampling n records."""
     # a larger ε gives no protection at all
     epsilon = min(max(epsilon, _LEAST_RESAMPLED), _MOST_PURE)
     amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
@@ -670,10 +663,8 @@ def _rule(epsilon: float) -> str:
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
-    """Return δ − (1 + e^ε) η: what remains of δ for the continuous Gaussian.
-
-    η bounds the distance of the drawn noise, which is discrete, from that Gaussian.
-    """
+    """Return δ − (1 + e^ε) η: the rest of δ for the continuous Gaussian."""
+    # η bounds the distance of the drawn noise, which is discrete, from that Gaussian
     taken = (1 + math.exp(min(epsilon, 700.0))) * lattice_distance(draws, steps)
     return math.nextafter(delta - taken, -math.inf)
 

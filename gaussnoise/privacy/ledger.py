@@ -440,18 +440,12 @@ class Ledger:
         )
 
     def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
-        """Return what a release costs in the budget of this ledger, rounded up.
-
-        If ``privacy`` has a cost that grows with numbers in a record, the budget must grow with the
-        same numbers.
-
-        Raises:
-            BudgetError: no multiple of the budget is enough for every record.
-        """
+        """Return a release's cost in the budget of this ledger, rounded up, or refuse it."""
         if privacy is None:
             return cost
         with transaction(self.path) as database:
             scales = scales_of(database)  # the file may have been replaced since it was opened
+        # where a cost grows with numbers in a record, the budget must grow with the same numbers
         factor = privacy.factor_over(scales)
         if factor is None:
             grown = ", ".join(privacy.scales)

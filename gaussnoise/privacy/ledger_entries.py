@@ -186,10 +186,7 @@ def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
 
 
 def _note_columns(database: sqlite3.Connection, table: str) -> str:
-    """Return SQL that selects the note of every row in a table of charges or refusals.
-
-    It selects NULL in ledgers without notes.
-    """
+    """Return SQL that selects the note of every row of a table, or NULL in old ledgers."""
     if not _has_table(database, "notes"):
         return ", NULL" * len(Note._fields)
     return "".join(

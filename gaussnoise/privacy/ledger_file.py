@@ -159,12 +159,9 @@ def _check_one_name(path: Path) -> None:
 
 
 def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """Turn off the write-ahead log, which the first ledgers used.
-
-    Such a log belongs to a name, not to the file, so that two names have two logs. It can only be
-    turned off while no other program uses the ledger; a transaction that only reads may go on with
-    the log.
-    """
+    """Turn off the write-ahead log, which the first ledgers used."""
+    # Such a log belongs to a name, not to the file: two names have two logs. It turns off only if
+    # no other program uses the ledger; a transaction that only reads may go on with the log.
     end = time.monotonic() + _BUSY_SECONDS
     while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):
         try:
@@ -195,11 +192,7 @@ def _settle_home(database: sqlite3.Connection, here: Path) -> None:
 
 
 def _check_home(database: sqlite3.Connection, path: Path) -> None:
-    """Raise LedgerError for a copy of an existing ledger, or if its journal was left behind.
-
-    A ledger records its path at the last charge. A journal that was left there holds a transaction
-    that must be undone here.
-    """
+    """Raise LedgerError for a copy of an existing ledger, or if its journal was left behind."""
     here = Path(os.path.realpath(path))
     row = database.execute("SELECT identity, path FROM home").fetchone()
     if row is None:
@@ -219,6 +212,7 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
                 f"ledger: {path} is a copy of {home}, which is still there: charges to one are "
                 "unknown to the other; hint: release under that one; a copy can be read"
             )
+        # a journal left at the former path holds a transaction that must be undone here
         journal = _journal(home)
         if there is None and os.path.lexists(journal):
             raise LedgerError(

@@ -121,20 +121,14 @@ class Results:
         return self.path.with_name(self.path.name + ".releases")
 
     def _lock_file(self, id: str) -> Path:
-        """Return the path of the file that programs lock while they work on a result ``id``.
-
-        It is the same for all links to the ledger.
-        """
+        """Return the file that programs lock for a result: one for all links to the ledger."""
         path = Path(os.path.realpath(self.path))
         return path.with_name(path.name + ".releases") / f"{_file_name(id)}.lock"
 
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
-        """Wait until no other program works on the id, then hold its lock within the block.
-
-        The lock avoids needless draws. Privacy does not depend on it, since every draw has its own
-        charge.
-        """
+        """Wait until no other program works on the id, then hold its lock within the block."""
+        # the lock avoids needless draws; privacy does not depend on it: every draw has its charge
         path = self._lock_file(id)
         for folder in (self.folder, path.parent):
             try:
@@ -244,10 +238,7 @@ class Results:
     def _draw(
         self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]
     ) -> LedgerEntry:
-        """Write the result to a scratch folder, and record its sha256 in the ledger.
-
-        Return the updated charge.
-        """
+        """Write the result to a scratch folder, record its sha256, and return the new charge."""
         written = True
         try:
             with new_folder(scratch) as folder:
@@ -291,10 +282,7 @@ class Results:
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
-        """Record in the ledger that a result is complete; it will be published, never drawn again.
-
-        Return the updated charge.
-        """
+        """Record that a result is complete, never drawn again, and return the new charge."""
         with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
@@ -324,10 +312,7 @@ class Results:
         raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
 
     def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
-        """Move a written result to its place, and mark its charge as finished.
-
-        The result may also have been written by another program.
-        """
+        """Move a result, written by any program, to its place, and mark its charge finished."""
         if os.path.realpath(entry.target) != os.path.realpath(place):
             raise LedgerError(
                 f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
@@ -348,10 +333,7 @@ class Results:
 
 
 def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """Return how many units of the budget for δ this δ takes, rounded up.
-
-    Raise BudgetError if fewer units are left.
-    """
+    """Return how many units of the budget this δ takes, or raise BudgetError if too many."""
     most = delta_of(database)
     if delta == 0:
         return 0
@@ -387,18 +369,13 @@ def _held(parent: Path) -> Iterator[Path]:
 
 
 def _file_name(id: str) -> str:
-    """Return a file name for the id of a result.
-
-    Different ids have different names, also where file names ignore case.
-    """
+    """Return a file name for the id of a result; it differs even where case is ignored."""
     return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """Return the name of the folder in which a charge's result is written.
-
-    It is next to the final place, so that one move publishes the result.
-    """
+    """Return the name of the folder, next to the final place, for a charge's result."""
+    # next to it, so that one move publishes the result
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 
@@ -407,10 +384,7 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """Return the sha256 of a result: of a file, or of a directory's ``release.json``.
-
-    None if the result is missing, or if its files do not match ``release.json``.
-    """
+    """Return the sha256 of a result (of a folder: of its record), or None if not complete."""
     try:
         if not result.is_dir():
             return file_digest(result)

@@ -64,8 +64,5 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
 
 
 def _without_counted_rows(words: str) -> str:
-    """Return the words without the part on how many rows are counted.
-
-    The budget covers all rows of a person.
-    """
+    """Return the words without the number of counted rows: the budget covers all of them."""
     return re.sub(r", of whom at most \d+ \w+ (is|are) counted", "", words)

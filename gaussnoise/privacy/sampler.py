@@ -161,11 +161,7 @@ def discrete_gaussian(scale: float) -> Any:
 
 @cache
 def _opendp() -> Callable[[float], Any]:
-    """Return a function from a scale to its measurement; OpenDP is checked once per process.
-
-    Raises:
-        NotAvailableError: OpenDP is missing, too old, or does not behave as the noise requires.
-    """
+    """Return a function from a scale to its measurement, or raise NotAvailableError."""
     wanted = ".".join(map(str, OLDEST_OPENDP))
     try:
         from importlib import metadata
@@ -202,10 +198,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """Raise NotAvailableError if OpenDP charges or draws wrongly, as tests of a few values show.
-
-    A correct OpenDP fails with a probability of 10⁻¹³.
-    """
+    """Raise if OpenDP charges or draws wrongly; a correct one fails with probability 10⁻¹³."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2

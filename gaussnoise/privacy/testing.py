@@ -159,10 +159,7 @@ def _variation(function: str, privacy: object) -> float:
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
-    """Return a bound on how much an event can raise the log odds that a record is in the data.
-
-    ``chance`` is the probability of the event with the record.
-    """
+    """Return a bound on the rise of the log odds by an event of probability ``chance``."""
     own = privacy.growth(chance)
     if own is not None:
         return own

@@ -94,11 +94,8 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _distances(self) -> tuple[int, float, int]:
-        """The sensitivity that OpenDP asks for, d_in: (keys, ℓ2 length, largest change).
-
-        ``keys`` is how many counts change between neighbours. The other two are in lattice steps,
-        and the ℓ2 length is rounded up to a float.
-        """
+        """OpenDP's d_in: (changed keys, ℓ2 length, largest change), in lattice steps."""
+        # how many counts change between neighbours, and a length rounded up to a float
         squared = self.change.length_squared << (2 * self._bits)
         return self.change.keys, root_above(squared), self.change.most << self._bits
 
@@ -115,10 +112,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least threshold whose ρ and δ, charged by OpenDP, are within the budget.
-
-        It is in lattice steps, and least up to 2⁻²⁰ of the noise's standard deviation.
-        """
+        """The least threshold, in lattice steps, whose ρ and δ are within the budget."""
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
@@ -126,6 +120,7 @@ class ThresholdQuery(PickledByArguments):
                 f"threshold: rho = {self.rho:.3g} and delta = {self.delta:.3g} allow none; hint: a "
                 "larger budget, or what is looked for given as public knowledge"
             )
+        # least up to 2⁻²⁰ of the noise's standard deviation
         while high - low > max(1, int(self._scale * 2.0**-20)):
             middle = (low + high) // 2
             low, high = (low, middle) if self._allows(middle) else (middle, high)
@@ -136,13 +131,10 @@ class ThresholdQuery(PickledByArguments):
         return rho <= self.rho and delta <= self.delta
 
     def _charge(self, threshold: int) -> tuple[float, float]:
-        """Return the ρ and δ that OpenDP charges for a threshold that is one step lower.
-
-        OpenDP's δ is the tail of a continuous Gaussian (opendp#2922). The tail of the discrete one
-        that is drawn is larger, by up to a factor of three on a coarse lattice. But it is no larger
-        than the continuous tail that begins one step lower (Canonne, Kamath & Steinke 2020,
-        Proposition 25).
-        """
+        """Return the ρ and δ that OpenDP charges for a threshold that is one step lower."""
+        # OpenDP's δ is the tail of a continuous Gaussian (opendp#2922). The drawn one is larger,
+        # up to threefold on a coarse lattice, but at most the continuous one from one step lower
+        # (Canonne, Kamath & Steinke 2020, Proposition 25).
         rho, delta = _measurement(self._scale, threshold - 1).map(self._distances)
         return float(rho), float(delta)
 

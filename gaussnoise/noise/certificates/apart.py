@@ -89,10 +89,7 @@ def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block,
 
 
 def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
-    """Return tables that answer the given terms with the given weights.
-
-    ``asked`` maps each term, a product of one-attribute queries, to its weight.
-    """
+    """Return tables that answer the terms, products of one-attribute queries, with weights."""
     weights = list(asked.values())
     if all(base.is_identity for term in asked for _, base in term):
         subsets = [[i for i, _ in term] for term in asked]

@@ -65,12 +65,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a number ``size``, the matrix ``W^½ A / size``, and a matrix R with ``R R' <= Λ``.
-
-        A is the workload matrix, and W the diagonal matrix of the coordinate weights. Λ has the
-        probabilities of pairs of ticks, times the correlations of the vectors added at them. R is
-        zero if rounding hides Λ.
-        """
+        """Return a ``size``, the matrix ``W^½ A / size``, and R with ``R R' <= Λ`` (or zero)."""
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS

@@ -122,10 +122,7 @@ def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> P
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
-    """Return whether the full table is small enough to check the bounds on a list of all records.
-
-    The weights of the tables must also be similar in size.
-    """
+    """Return whether tables are small and even enough for bounds on a list of all records."""
     return (
         domain.cardinality <= _EXPLICIT_CELLS
         and domain.cardinality**2 * domain.dim <= LONG_OPERATIONS
@@ -134,10 +131,7 @@ def _is_explicit(domain: AbstractTables) -> bool:
 
 
 def _is_mean(center: Array, domain: AbstractTables) -> bool:
-    """Return whether ``center`` is the mean of all records, to the last bit.
-
-    In the mean, all cells of a table are equal, and their sum is the weight of the table.
-    """
+    """Return whether ``center`` is the mean of all records, to the last bit."""
     return all(
         bool((center[block] == weight / (block.stop - block.start)).all())
         for _, weight, block in domain.blocks()
@@ -238,11 +232,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return the weight of every cell, shape (d,), from the dual weights of the tables.
-
-    The dual weight of a type of tables is divided evenly among its tables, and that of a table
-    among its cells. The weight of a cell is its part to the power 1 − 2/p.
-    """
+    """Return every cell's weight: its share of the dual weights to the power 1 − 2/p."""
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:

@@ -132,10 +132,7 @@ class PointCertificate(Certificate):
 
 
 def _listed(domain: AbstractDomain) -> FiniteSet:
-    """Return the list of points whose convex hull is the domain.
-
-    Raise CertificateError if the domain has no such list.
-    """
+    """Return the points whose hull is the domain; raise CertificateError without a list."""
     listed = domain._listed()
     if listed is None:
         raise CertificateError(
@@ -151,10 +148,7 @@ def _by_oracle(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """Return both bounds, recomputed by the domain's oracles, in coordinates from singular values.
-
-    The points of the domain are not listed; oracles find farthest points and test membership.
-    """
+    """Return both bounds, recomputed by the domain's oracles, as its points are not listed."""
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
@@ -260,10 +254,7 @@ def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
 
 
 def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
-    """Return whether weights are positive, and coordinate weights w prove a bound for the order p.
-
-    For this, ``‖w‖_{s*}`` must be at most one, with s* = p/(p − 2).
-    """
+    """Return whether weights are positive, and coordinate weights have ``‖w‖_{s*} <= 1``."""
     w = witness.coordinate_weights
     return bool(
         witness.centered == problem.shifted
@@ -277,11 +268,7 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
 
 
 def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) -> bool:
-    """Return whether the certificate's points are those of ``rows``, and belong to the set.
-
-    A row names one listed point, or two points whose difference belongs to the set. A policy graph
-    must join the two.
-    """
+    """Return whether the certificate's points are those of ``rows`` and belong to the set."""
     rows, relation = witness.rows, problem.neighbors
     if (
         rows is None

@@ -86,20 +86,14 @@ class _Side:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """The eigenvalues and eigenvectors of the matrix ``inner[lead:, lead:]``.
-
-        Tiny eigenvalues are replaced by zero.
-        """
+        """The eigenvalues, tiny ones as zero, and eigenvectors of ``inner[lead:, lead:]``."""
         values, axes = np.linalg.eigh(self.inner[self.lead :, self.lead :])
         # directions that may be rounding are set to zero, which only lowers the bound
         return np.where(values > _THIN * values.max(initial=0.0), values, 0.0), axes
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The same matrix in a basis in which ``inner`` is diagonal beyond its first ``lead`` rows.
-
-        Directions are sorted: those most coupled to √λ and the leading direction come first.
-        """
+        """The matrix in a basis with ``inner`` diagonal beyond ``lead``, most coupled first."""
         lead, (values, axes) = self.lead, self.spectrum
         couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
         couplings = np.where(values[:, None] > 0, axes.T @ couplings, 0.0)
@@ -300,10 +294,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _types_of_uncoupled_sets(self, T: Type) -> set[Type]:
-        """Return the types of the parts of an attribute set of type T that may be uncoupled.
-
-        The other attributes of the set are coupled to other attribute sets.
-        """
+        """Return the types of the parts of a set of type T that may be uncoupled from others."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -345,11 +336,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Return the trace of the second moment's square root after some couplings are dropped.
-
-        No more of them are dropped than is necessary for a run time of seconds. Return also whether
-        none was dropped.
-        """
+        """Return the trace of the root after dropping couplings, and whether none was dropped."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -374,10 +361,7 @@ class Blocks:
 
 
 class _Group:
-    """The blocks of all attribute sets Q ∪ T, for one fixed set Q of attributes without couplings.
-
-    T varies over sets of other attributes.
-    """
+    """The blocks of the attribute sets Q ∪ T, for a fixed set Q of uncoupled attributes."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -405,11 +389,7 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return the kinds of directions of attribute i.
-
-        They are (i, True) for the direction between two parts of its categories, if there are two,
-        and (i, False) for all other directions, if there are any.
-        """
+        """Return (i, True) for the direction between two parts, (i, False) for all others."""
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
         return (*between, (i, False)) if len(side.cross) > side.lead else between
@@ -419,18 +399,12 @@ class _Group:
         return math.prod(1 if between else len(side.cross) - side.lead for side, between in sides)
 
     def _moved(self, T: Parts) -> float:
-        """Return κ_T, the mean squared change of the measurement of attribute set T.
-
-        The change is that between a random pair of records.
-        """
+        """Return the mean squared change of T's measurement between a random pair of records."""
         between = tuple(sorted(self.kinds[i] for i, is_between in T if is_between))
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return the weights of the Kronecker products that add up to block (T, U), by bases.
-
-        T and U are attribute sets, and a base is a set of queries on one attribute.
-        """
+        """Return the weights, by bases, of the Kronecker products that add up to block (T, U)."""
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -444,10 +418,7 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The attribute sets that are inside no other set.
-
-        Sets that use the direction between two parts of an attribute's categories are left out.
-        """
+        """The attribute sets inside no other set, without directions between two parts."""
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -502,10 +473,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """Return a lower bound on the trace of the root of each diagonal block, by type of set.
-
-        The root is the matrix square root.
-        """
+        """Return a lower bound on the trace of each diagonal block's root, by type of set."""
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -532,11 +500,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
-        """Return one Kronecker product of the block of attribute sets T (rows) and U (columns).
-
-        It has a factor for each attribute: ``inner`` for attributes in both sets, and ``cross`` for
-        attributes in one of them.
-        """
+        """Return the Kronecker product of ``inner`` (in T and U) and ``cross`` (in one of them)."""
         tensor, axes, one, other = np.ones(()), [], dict(T), dict(U)
         for i in sorted({*one, *other}):
             side = self._side(i, bases)
@@ -558,12 +522,7 @@ class _Group:
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
     def _couplings(self, U: Parts, i: int) -> Array:
-        """Return the entries that couple the directions of attribute i to its part in the set U.
-
-        The attribute has one base, and ``inner`` is diagonal in these directions. If U does not
-        contain the attribute, √λ takes the place of the part, where λ are the weights of its
-        categories.
-        """
+        """Return the entries that couple attribute i's directions to its part in U, or to √λ."""
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
             return side.cross[side.lead :]
@@ -606,21 +565,14 @@ class _Group:
         return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π_i f_i``, summed over the axes of T that are axes of neither U nor V.
-
-        T, U and V are attribute sets, with an axis for each attribute. f_i is the product of two
-        entries: one couples the directions of attribute i to U, the other to V.
-        """
+        """Return ``Σ w Π_i f_i`` over the axes of T in neither U nor V; f_i couples i to both."""
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
             operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]
         return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
     def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
-        """Return the rows and columns of the nonzero entries of the block of attribute sets U, V.
-
-        Both arrays have the axes of U ∪ V. ``starts`` has the first row of each set in the matrix.
-        """
+        """Return the rows and columns of the nonzero entries of block (U, V), on axes U ∪ V."""
         both = sorted(part for part in {*U, *V} if not part[1])
         sizes = [self._dim((part,)) for part in both]
         grid = np.indices(sizes, sparse=True) if both else ()
@@ -662,10 +614,7 @@ def _pair_correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> t
 def _class_sides(
     bases: tuple[AbstractBase, ...], weights: Array, upper: NDArray[np.bool_]
 ) -> list[_Side]:
-    """Return one matrix for each base of a class; exact, uncoupled ones for uniform categories.
-
-    ``weights`` are the weights of the categories, and ``upper`` marks the second of two parts.
-    """
+    """Return one matrix for each base of a class; exact, uncoupled ones for even categories."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -701,10 +650,7 @@ def _reflection(unit: Array) -> Array:
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return the log determinant of a matrix that is at least the identity.
-
-    Return the lower bound zero if rounding makes the factorization fail.
-    """
+    """Return log det of a matrix of at least the identity, or zero if rounding prevents it."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:

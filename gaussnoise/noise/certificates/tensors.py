@@ -103,10 +103,7 @@ class TensorCertificate(Certificate):
 def _checked(
     witness: "TensorCertificate", problem: Problem, covariance: AbstractCovariance, center: Array
 ) -> tuple[float, float]:
-    """Return the largest ``z' M⁺ z`` over the set, and the error γ of the covariance M.
-
-    First the factor of M is checked: its columns must be harmonic tensors.
-    """
+    """Check that the factor has harmonic columns; return the largest ``z' M⁺ z``, and γ."""
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected
     if (

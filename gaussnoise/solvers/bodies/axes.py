@@ -213,10 +213,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the partitions of ``total`` into at most ``parts`` numbers from 1 to ``most``.
-
-    Each partition is a tuple in falling order.
-    """
+    """Yield the partitions of ``total`` into at most ``parts`` numbers up to ``most``, falling."""
     if total == 0:
         yield ()
     elif parts:

@@ -120,10 +120,7 @@ class Body:
 
     @cached_property
     def _term_sizes(self) -> Array:
-        """Bounds on the terms whose sum is a coordinate, shape (d,).
-
-        These terms may cancel, so the bounds may be far larger than the coordinate.
-        """
+        """Bounds, shape (d,), on the terms that sum to a coordinate; the terms may cancel."""
         return np.maximum(self.sizes, magnitudes(self.domain))
 
     @cached_property
@@ -141,10 +138,7 @@ class Body:
         )
 
     def _gaps(self, directions: Array) -> Array:
-        """Return bounds on the error of support points in the directions ±θ, for every row θ.
-
-        The error is the support function, the largest ⟨θ, x⟩ on the body, minus ⟨θ, support point⟩.
-        """
+        """Return bounds on the error of support points in the directions ±θ, for every row θ."""
         if self._image is not None:
             return np.zeros(len(directions))
         gap = self.domain._support_gap
@@ -261,10 +255,7 @@ class Body:
         return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
 
     def _outside(self, factor: Array) -> Array:
-        """Return bounds on the body's distance from range(L) along each axis, shape (d,).
-
-        L is ``factor``, which has a left inverse.
-        """
+        """Return bounds on the body's distance from range(factor) along each axis, shape (d,)."""
         if factor.shape[1] == self.dim:  # a square L with an inverse has all of space as its range
             return np.zeros(self.dim)
         directions = _complement(factor.T)
@@ -344,15 +335,12 @@ def left_inverse(factor: Array) -> Array:
 
 
 def _complement(points: Array) -> Array:
-    """Return orthonormal rows that span the orthogonal complement of the rows of ``points``.
-
-    Coordinates in which all points are zero are first, as exact unit vectors, so that rounding of
-    others does not affect them.
-    """
+    """Return orthonormal rows that span the orthogonal complement of the rows of ``points``."""
     live = (points != 0).any(axis=0)
     _, singular, axes = np.linalg.svd(points[:, live], full_matrices=True)
     noise = 4 * EPS * math.sqrt(max(points.shape))
     rank = int((singular > noise * singular.max(initial=0.0)).sum())
+    # coordinates that are zero in all points are exact unit vectors, free of others' rounding
     return np.vstack([np.eye(len(live))[~live], placed(axes[rank:].T, live).T])
 
 

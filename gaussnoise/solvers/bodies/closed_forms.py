@@ -55,13 +55,9 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
-    """Return the optimal covariance of x^⊗k at p = ∞, and the only point of the dual measure.
-
-    The point e_1 ⊗ … ⊗ e_1 alone needs as much noise as the set K of all powers. The unit ball of
-    symmetric tensors covers K. It is a projection of the unit ball of all tensors, so as a
-    covariance it has standard deviations of at most one. And the first coordinate of e_1 ⊗ … ⊗ e_1
-    is one, which needs a standard deviation of one.
-    """
+    """Return the optimal covariance of x^⊗k at p = ∞, and the one point of its dual measure."""
+    # The unit ball of symmetric tensors covers all powers; as a projection of a unit ball, it has
+    # standard deviations of at most one. e_1 ⊗ … ⊗ e_1 alone needs a standard deviation of one.
     factor = symmetric_coordinates(domain.base, domain.order).basis().toarray()
     first = np.eye(1, domain.dim)
     note = "closed form: one power of an axis needs as much as all symmetric tensors of its norm"
@@ -121,10 +117,7 @@ def _second_moment(points: Array, center: Array) -> Array:
 
 
 def _principal_axes(points: Array) -> tuple[Array, Array]:
-    """Return the square roots of the eigenvalues of ``points' points``, and its eigenvectors.
-
-    Eigenvectors are columns. Those whose eigenvalue is zero, up to rounding, are left out.
-    """
+    """Return the square roots of the nonzero eigenvalues of ``points' points``, and its axes."""
     _, sigma, axes = np.linalg.svd(points, full_matrices=False)
     kept = sigma > math.sqrt(_THIN) * sigma[0]
     return sigma[kept], axes[kept].T
@@ -161,21 +154,14 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
 
 
 def _signs(dim: int) -> Array:
-    """Return a matrix of entries ±1 with orthogonal columns (Hadamard), shape (k, dim).
-
-    So the second moment of its rows is the identity.
-    """
+    """Return a matrix of entries ±1 with orthogonal columns (Hadamard), shape (k, dim)."""
     # any columns of a Hadamard matrix are orthogonal
     order = 1 << max(dim - 1, 0).bit_length()
     return scipy.linalg.hadamard(order)[:, :dim].astype(np.float64)
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """Return the design of the ellipsoid {A u : ‖u‖ <= 1}, and the points of its dual measure.
-
-    The covariance is M = AA'. The points are A u for the eigenvectors u of A'WA, where W is the
-    diagonal matrix of the coordinate weights.
-    """
+    """Return the design of the ellipsoid {A u : ‖u‖ <= 1}, and the points of its dual measure."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)

@@ -55,19 +55,13 @@ def factored(
 
 
 def _with_mirror_image(K: AbstractDomain) -> AbstractDomain:
-    """Return K if it is symmetric, else the hull of K ∪ −K.
-
-    For a symmetric L, x ⊗ y and (−x) ⊗ y are both in K ⊗ L, so K ∪ −K needs the same noise.
-    """
+    """Return K if it is symmetric, else the hull of K ∪ −K."""
+    # for a symmetric L, x ⊗ y and (−x) ⊗ y are both in K ⊗ L: K ∪ −K needs the same noise
     return K if K.is_symmetric else hull(K, -K)
 
 
 def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
-    """Return the design of a Kronecker product of two factors, and its points.
-
-    Its covariance and dual measure are Kronecker products, since γ_p(K ⊗ L) = γ_p(K) γ_p(L). The
-    result is None if there are too many points.
-    """
+    """Return the design of a Kronecker product and its points, or None if they are too many."""
     parts = (left.design, right.design)
     weights = reduce(np.kron, (design.weights for design in parts))
     kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
@@ -78,6 +72,7 @@ def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
     points = np.einsum("ki,kj->kij", left.points[rows[:, 0]], right.points[rows[:, 1]]).reshape(
         -1, dim
     )
+    # γ_p(K ⊗ L) = γ_p(K) γ_p(L): the covariance and the dual measure are Kronecker products
     design = Design(
         weights=weights[kept] / weights[kept].sum(),
         coordinate_weights=_kron(left.design.coordinate_weights, right.design.coordinate_weights),
@@ -131,11 +126,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """Return points of a product and weights, with given measures on the factors.
-
-    On each factor, the weights are those of the factor's own measure. Different factors are
-    uncorrelated.
-    """
+    """Return points and weights of a product from uncorrelated measures on the factors."""
     # The cumulative weights of every measure cut [0, 1] into intervals, one per atom. Between two
     # neighbouring cuts of any of them, each measure has a single atom: these atoms are combined.
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]

@@ -263,11 +263,8 @@ def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
 
 
 def _trace_operator(exponents: NDArray[np.intp]) -> Array:
-    """Return the matrix of |x|²Δ, with the Laplacian Δ, on homogeneous polynomials.
-
-    The basis is ``√(k!/α!) x^α``, with the given exponents α as rows. ``x_i² ∂_j²`` maps α to α −
-    2e_j + 2e_i, with the entry √(α_j(α_j−1)(α_i+2)(α_i+1)).
-    """
+    """Return the matrix of |x|²Δ on homogeneous polynomials, in the basis ``√(k!/α!) x^α``."""
+    # x_i² ∂_j² maps α to α − 2e_j + 2e_i, with the entry √(α_j(α_j−1)(α_i+2)(α_i+1))
     place = {tuple(row): n for n, row in enumerate(exponents.tolist())}
     matrix = np.zeros((len(place), len(place)))
     for alpha, n in place.items():
@@ -287,18 +284,12 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
 
 
 def _share_of_next(d: int, j: int) -> Fraction:
-    """Return u of Gegenbauer's recurrence ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``.
-
-    P_j are the polynomials for d dimensions, with P_j(1) = 1.
-    """
+    """Return u of Gegenbauer's ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``, with P_j(1) = 1."""
     return Fraction(j + d - 2, 2 * j + d - 2) if j else Fraction(1)
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return the values P_j(t) of Gegenbauer's polynomials, for every j of the parity of k.
-
-    The polynomials are those for d dimensions, with P_j(1) = 1 and j <= k.
-    """
+    """Return Gegenbauer's P_j(t) in d dimensions, for every j <= k of the parity of k."""
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _share_of_next(d, j)
@@ -308,10 +299,8 @@ def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
 
 
 def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
-    """Return whether the differences that the atom (a, b, t) stands for are in the protected set.
-
-    An atom is the set of ``a x^⊗k − b y^⊗k`` for unit vectors x, y in R^d with ``<x, y> = t``.
-    """
+    """Return whether all differences of the atom (a, b, t) are in the protected set."""
+    # the atom: a x^⊗k − b y^⊗k for all unit vectors x, y in R^d with <x, y> = t
     inside = 0 <= a <= 1 and 0 <= b <= 1 and -1 <= t <= 1
     return inside and (kind == "replace" or b == 0) and (d > 1 or not a * b or abs(t) == 1)
 
@@ -324,13 +313,9 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j and the dual measure on K − K, the differences of x^⊗k, for even orders k.
-
-    ``roots`` are √(D_j π_j) by harmonic degree j, and ``γ = max Σ_j roots_j √κ_j`` over the
-    measures. The measure is a list of (weight, atom); an atom (a, b, t) is the set of ``a x^⊗k − b
-    y^⊗k`` for unit vectors with ``<x, y> = t``. κ_j is the mean squared length of its differences
-    in degree j, over π_j. Each round adds the pairs that the covariance covers least.
-    """
+    """Return κ_j and the dual measure on differences of powers x^⊗k, for even orders k."""
+    # γ = max Σ_j roots_j √κ_j over the measures; κ_j: mean squared length of the differences
+    # in degree j, over π_j. Each round adds the pairs that the covariance covers least.
     d, k = domain.base, domain.order
     js = list(roots)
     costs = np.array([roots[j] ** 2 for j in js])
@@ -361,11 +346,7 @@ def _replace_even(
 def _add_pairs(
     atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
 ) -> None:
-    """Append the atom of all pairs of unit vectors with this cosine, and its row of κ_j.
-
-    κ_j is the squared length of the difference ``x^⊗k − y^⊗k`` of such a pair in harmonic degree j,
-    over π_j, the share of this degree in x^⊗k.
-    """
+    """Append the atom of all pairs of unit vectors with this cosine, and its row of κ_j."""
     atoms.append((1.0, 1.0, cosine))
     rows.append(
         np.array(
@@ -375,10 +356,7 @@ def _add_pairs(
 
 
 def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
-    """Return the x > 0 with ``rows @ x <= 1`` that minimises ``Σ costs/x``, and multipliers.
-
-    The multipliers of the constraints are scaled to sum one.
-    """
+    """Return the x > 0 with ``rows @ x <= 1`` and least ``Σ costs/x``, and its multipliers."""
     x = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
     weight = float((costs / x).sum())
     target = _BARRIER * weight
@@ -416,15 +394,11 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, and about the t of it.
-
-    P_j are Gegenbauer's polynomials, t is in [−1, 1], and k is even. In Bernstein form over u = t²
-    in [0, 1], the largest coefficient bounds the polynomial, and the first and last coefficient are
-    its values at 0 and 1. Intervals that may contain more than the best known value are halved (de
-    Casteljau).
-    """
+    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, k even, and about its t."""
     if d == 1:
         return 0.0, 1.0
+    # In Bernstein form over u = t², the largest coefficient is a bound, and the first and the last
+    # are values. Intervals that may exceed the best known value are halved (de Casteljau).
     pieces = np.array([_bernstein(d, k, {j: Fraction(s) for j, s in shares.items()})])
     left, width = np.zeros(1), 1.0
     best, cosine, excluded = 0.0, 1.0, 0.0
@@ -448,10 +422,7 @@ def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[fl
 
 
 def _halved(pieces: Array) -> Array:
-    """Return each polynomial's Bernstein coefficients on the left half of its interval.
-
-    The rows of ``pieces`` are the coefficients of one polynomial on its whole interval.
-    """
+    """Return each row's Bernstein coefficients on the left half of its interval."""
     current, first = pieces, [pieces[:, 0]]
     while current.shape[1] > 1:
         current = (current[:, :-1] + current[:, 1:]) / 2
@@ -460,10 +431,7 @@ def _halved(pieces: Array) -> Array:
 
 
 def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
-    """Return Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over u in [0, 1].
-
-    P_j are Gegenbauer's polynomials for d dimensions, j even.
-    """
+    """Return Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], j even."""
     degree = k // 2
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]
@@ -481,10 +449,7 @@ def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
 
 
 def _bernstein_coefficient(powers: Iterable[Fraction], i: int, degree: int) -> float:
-    """Return the Bernstein coefficient i of the polynomial with power-basis coefficients a_l.
-
-    It is ``Σ_{l<=i} C(i, l)/C(n, l) a_l``; a are ``powers``, and n is ``degree``.
-    """
+    """Return the Bernstein coefficient ``Σ_{l<=i} C(i, l)/C(degree, l) powers_l``."""
     return float(
         sum(
             Fraction(math.comb(i, n), math.comb(degree, n)) * a

@@ -122,10 +122,7 @@ def oracle_design(
 
 
 def _design_of_relaxation(body: Body, factor: Array, p: float) -> Design:
-    """Return a design from a first factor; its ``gap`` holds the upper bound on γ instead.
-
-    The factor is that of the semidefinite relaxation.
-    """
+    """Return a design from the relaxation's factor; its ``gap`` holds the upper bound on γ."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = error_of_factor(factor, p, far.upper)
     note = (
@@ -139,12 +136,8 @@ def _design_of_relaxation(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Return new points of the body for the next round: ``top``, and local maxima.
-
-    Maxima are those of the length in the coordinates of ``whitening``, by ascents from the points
-    with much weight and from even directions of batch ``k``. Points of squared length up to
-    ``beyond`` are left out.
-    """
+    """Return ``top`` and local maxima of squared length above ``beyond``, for the next round."""
+    # ascents start at the points with much weight and at even directions of batch k
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = even_directions(_FRESH * len(whitening), len(whitening), k)
@@ -161,10 +154,7 @@ def _new_points(
 def _merged(
     kept: Array, weights: Array, new: Array, shares: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Return the kept and the new points together, and a start for the next solve.
-
-    The start is the pair of weights of these points and ``shares`` of coordinates.
-    """
+    """Return the kept and the new points, and weights of points and ``shares`` to start from."""
     mass = np.concatenate(
         [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
     )

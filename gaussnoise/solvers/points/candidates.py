@@ -105,11 +105,7 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Return whether the points of these rows clearly span all points, not just by rounding.
-
-        ``even`` is the evaluation of the dual objective at equal weights, with the points'
-        coordinates.
-        """
+        """Return whether the points of these rows clearly span all points, beyond rounding."""
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
         squares = np.linalg.eigvalsh(some.T @ some)
@@ -166,14 +162,11 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Two kinds of coordinates of the points: with second moment I, and "even" ones.
-
-        In even coordinates, the covariance for equal weights on all differences is the identity, up
-        to scale.
-        """
+        """The points in coordinates of second moment I, and in "even" coordinates."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
+        # even: equal weights on all differences have a multiple of the identity as covariance
         return left, left * np.sqrt(singular)
 
     @cached_property
@@ -185,12 +178,8 @@ class Differences:
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
     def _far_pairs(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """Return the pairs of points whose squared distance is more than ``beyond``.
-
-        At most ``most`` pairs are returned, or ``each`` times the dimension, if that is more. If
-        there are few points, more pairs are returned; if there are many, only one pair for each
-        point.
-        """
+        """Return the farthest pairs of points, at squared distances above ``beyond``."""
+        # ``most`` pairs, or ``each`` for a dimension if that is more; of many points, one pair each
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
             most = max(most, _PAIRS * rank)

@@ -146,11 +146,7 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Return square roots of the second moment's eigenvalues, and its eigenvectors.
-
-        The second moment is that of the rows of ``scaled``; roots are at least as large as their
-        rounding errors.
-        """
+        """Return roots of the second moment's eigenvalues, not below rounding, and its axes."""
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes
@@ -158,11 +154,8 @@ class Fidelity:
         return np.maximum(roots, roots[0] * EPS), axes.T
 
     def _squares(self, weights: Array, scaled: Array) -> Array:
-        """Return the weighted second moment of the rows of ``scaled``.
-
-        It uses numpy's product: scipy's BLAS has threads of its own, which would compete with those
-        of numpy's decomposition.
-        """
+        """Return the weighted second moment of the rows of ``scaled``."""
+        # numpy's product: threads of scipy's BLAS would compete with those of numpy's
         weighted = self._weighted(weights, scaled)
         return weighted.T @ weighted
 
@@ -270,10 +263,7 @@ class Curvature:
 
 
 def _quadratic_forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
-    """Return ``x' S x`` for every row x of ``rows``, where S is symmetric and given in strips.
-
-    ``inner`` maps a slice of columns of S to their entries, from the first row of the slice down.
-    """
+    """Return ``x' S x`` for every row x; ``inner`` gives lower parts of slices of S's columns."""
     values = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, rows.shape[1], _STRIP):
         part = slice(start, start + _STRIP)

@@ -268,12 +268,8 @@ def _conjugate_gradients(
     forcing: float,
     enough: float,
 ) -> tuple[Array, Array]:
-    """Return (δ, y) that solve ``(H + diag(extra)) δ + A y = right`` with ``A'δ = missing``.
-
-    H is ``curvature``, and A has the ``constraints`` as columns. The iteration is projected on the
-    constraints and preconditioned by the diagonal. It ends when the residual is ``forcing`` times
-    the first one, or at most ``enough`` in every entry.
-    """
+    """Solve ``(H + diag(extra)) δ + A y = right`` with ``A'δ = missing``, for H = ``curvature``."""
+    # Iterations are projected on the constraints (columns of A) and preconditioned by the diagonal.
     diagonal = curvature.diagonal() + extra
     eased = constraints / diagonal[:, None]
     middle = constraints.T @ eased

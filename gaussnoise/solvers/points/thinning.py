@@ -49,10 +49,7 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Return weights with the same ``weights @ moments`` that are positive on few points.
-
-    There are no more positive weights than columns of ``moments``.
-    """
+    """Return weights with the same ``weights @ moments``, at most one positive for each column."""
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
     free = orthogonal[:, triangle.shape[1] :].copy()  # directions that do not change the moments
     weights = weights.copy()

@@ -128,11 +128,7 @@ def best_design(
 
 
 def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
-    """Return the lower bound ``F = ‖W^{1/2} X' Λ^{1/2}‖_*``, the sum of singular values.
-
-    X are the points as rows, about their mean if centered, Λ and W the diagonal matrices of the
-    weights of points and of coordinates.
-    """
+    """Return the lower bound ``F = ‖W^{1/2} X' Λ^{1/2}‖_*`` of given points and weights."""
     moved = points - weights @ points if centered else points
     return float(
         np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum()

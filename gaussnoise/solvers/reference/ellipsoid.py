@@ -164,11 +164,7 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """Return the smallest ellipsoid that holds the part of the given one beyond a cut.
-
-    The given ellipsoid is ``middle + shape b`` with ‖b‖ <= 1; the part has ``ray'b <= −tau``. The
-    result is its middle and its shape.
-    """
+    """Return the least ellipsoid that holds the points ``middle + shape b`` with ray'b <= −tau."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

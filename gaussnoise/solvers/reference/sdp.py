@@ -65,10 +65,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
 
 
 def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
-    """Return whether to use one matrix block per point; refuse programmes that are too large.
-
-    N is the number of points, r their dimension.
-    """
+    """Return whether each point has a matrix of its own; refuse too many points N of rank r."""
     side = (r + 1) * (r + 2) // 2
     blocks = solver == "clarabel" and N >= side  # with fewer points, one matrix is smaller
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
@@ -97,11 +94,8 @@ def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
 def _solve(
     B: Array, Y: Array, p: float, centered: bool, tol: float, solver: Solver, blocks: bool
 ) -> tuple[Array, Array, Array, Array, int]:
-    """Return Q, the center v, multipliers λ and w up to scale, and the number of iterations.
-
-    Q is the covariance in the coordinates Y of the points (basis B); λ are weights of the points, w
-    weights of the coordinates. ``blocks`` says whether each point has a matrix of its own.
-    """
+    """Return Q, center, multipliers of points and of coordinates up to scale, and iterations."""
+    # Q is the covariance in the coordinates Y of the points, of which B is the basis
     cp = cvxpy_with(solver, 'method="sdp"')
     (N, r), d = Y.shape, len(B)
     Q, v, u = cp.Variable((r, r), symmetric=True), cp.Variable(r), cp.Variable(d)

@@ -98,17 +98,12 @@ def _check_sizes(*numbers: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """The measurements that each tick adds to the least-squares problem.
+    """The measurements that each tick adds to the least-squares problem."""
 
-    Attributes:
-        sums: sums of a row's coefficients from the k-th oldest unknown on, shape (n, b + 1, …).
-            They are its coefficients of the oldest unknown and of b differences.
-        oldest: a row's coefficient of the oldest unknown, shape (n, …).
-        weights: weights of the rows, shape (n, …).
-        priors: weights of the new unknowns themselves, shape (n, …).
-    """
-
+    # sums of a row's coefficients from the k-th oldest unknown on, (n, b + 1, …): these are its
+    # coefficients of the oldest unknown and of b differences
     sums: Array
+    # a row's coefficient of the oldest unknown; weights of the rows and of the new unknowns: (n, …)
     oldest: Array
     weights: Array
     priors: Array
@@ -118,25 +113,20 @@ class _Measured:
 
     @classmethod
     def stacked(cls, several: Sequence["_Measured"], s: Array) -> Self:
-        """Stack several problems along a new axis, and multiply their priors by every shift s.
-
-        The shifts are the last axis.
-        """
+        """Stack several problems along a new axis, and multiply their priors by every shift s."""
         sums, oldest, weights, priors = (
             np.stack([getattr(one, f.name) for one in several], axis=-1)[..., None]
             for f in fields(cls)
         )
+        # the shifts are the last axis
         return cls(sums, oldest, weights, priors * s)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A least-squares problem in both directions of time.
+    """A least-squares problem in both directions of time."""
 
-    Forwards, a row is added together with the newest unknown that it measures; backwards, together
-    with the oldest.
-    """
-
+    # forwards, a row comes with its newest unknown; backwards, with its oldest
     forwards: _Measured
     backwards: _Measured
 
@@ -161,14 +151,10 @@ def _partial_sums(coefficients: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A quadratic form ``Uᵀ D U``, D diagonal, U unit upper triangular; or an array of such forms.
-
-    Attributes:
-        pivots: the diagonal entries of D, arrays of one shape.
-        rows: the entries of U to the right of the diagonal.
-    """
+    """A quadratic form ``Uᵀ D U`` (D diagonal, U unit upper triangular), or an array of them."""
 
     pivots: list[Array]
+    # the entries of U to the right of the diagonal
     rows: list[list[Array]]
 
     def measured(self, coefficients: list[Array], weight: Array) -> "_Form":
@@ -199,10 +185,7 @@ class _Form:
         return total
 
     def variance(self, first: int, last: int) -> tuple[Array, Array]:
-        """Return the variance of the sum of unknowns first, …, last, and a proven upper bound.
-
-        The form is the inverse of the unknowns' covariance.
-        """
+        """Return the variance of the sum of unknowns first, …, last, and a proven upper bound."""
         size = len(self.pivots)
         loose = 2 * (size + 1) ** 2 * UNIT
         one = np.ones_like(self.pivots[0])
@@ -222,10 +205,7 @@ class _Form:
         return total, bound
 
     def share(self) -> Array:
-        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``, which multiplies rounding errors.
-
-        F is this form.
-        """
+        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``, the factor of rounding errors."""
         total = np.zeros_like(self.pivots[0])
         for r, square in enumerate(self.squares()):
             total += np.sqrt(square * self.variance(r, r)[1])
@@ -233,21 +213,15 @@ class _Form:
 
 
 class _Steps:
-    """The quadratic forms after consecutive ticks, in arrays that are reused.
+    """The quadratic forms after consecutive ticks, in arrays that are reused."""
 
-    Index t + 1 is for tick t, and index 0 for the form before the first of them.
-
-    Attributes:
-        pivots: shape (ticks + 1, b, *lanes).
-        rows: entries of U, of shapes (ticks + 1, b − 1 − j, *lanes).
-        left: the weight of a tick's rows that is left at the last unknown, shape (ticks, *lanes).
-    """
-
+    # index t + 1 is for tick t, and index 0 for the form before the first of them
     def __init__(self, ticks: int, b: int, known: Array) -> None:
         """Allocate arrays; unknowns before the first tick get the pivots ``known``, (*lanes,)."""
         lanes = known.shape
         self.pivots = np.zeros((ticks + 1, b, *lanes))
         self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]
+        # the weight of a tick's rows that is left at the last unknown
         self.left = np.zeros((ticks, *lanes))
         self.pivots[0] = known
 
@@ -257,10 +231,8 @@ class _Steps:
             array[0] = array[place]
 
     def advance(self, measured: _Measured) -> None:
-        """Compute the forms after all measured ticks, starting with the form at index 0.
-
-        Operations write into existing arrays: small arrays cost more to create than to compute.
-        """
+        """Compute the forms after all measured ticks, starting with the form at index 0."""
+        # existing arrays are written to: small arrays cost more to create than to compute
         b, lanes = self.pivots.shape[1], self.pivots.shape[2:]
         multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
         zero, oldest, slope, total, kept, weight, prior = (np.zeros(lanes) for _ in range(7))
@@ -307,10 +279,7 @@ class _Steps:
             np.minimum(prior, weight, out=self.left[t])
 
     def errors(self, measured: _Measured) -> Array:
-        """Return a bound on the error that each tick adds to its form, shape (ticks, *lanes).
-
-        An error ε means that the computed form is between e^-ε and e^ε times the exact one.
-        """
+        """Return a bound on the error that each tick adds to its form, shape (ticks, *lanes)."""
         size, b = len(measured.weights), self.pivots.shape[1]
         if not self.left[:size].min() > _LEAST:
             raise CovarianceError("expected weights and bands of more even sizes")
@@ -337,13 +306,11 @@ class _Steps:
                 entries = entries + first * (one + np.abs(slope) * other)
                 entries = entries + second * size_of * (kept * other + taken * one)
             changes = changes + entries * deviations[r]
+        # for an error ε, the computed form is between e^-ε and e^ε times the exact one
         return _largest_log_change(_ROTATION * (2 * b * lengths + 2 * changes))
 
     def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
-        """Return the forms after the given ticks in one lane (one recursion), for all q shifts.
-
-        Shape (K, b (b + 1)/2, q): the pivots of each form, then the rows.
-        """
+        """Return the forms after the given ticks in one lane: pivots, then rows, (K, …, q)."""
         return np.concatenate(
             [numbers[ticks + 1, :, lane] for numbers in (self.pivots, *self.rows)], axis=1
         )
@@ -358,11 +325,8 @@ def _add_row(
     rows: list[Array],
     work: tuple[Array, ...],
 ) -> None:
-    """Add a measured row to a quadratic form ``Uᵀ D U``: D is ``own``, U has ``own_rows``.
-
-    The new form is written to ``pivots`` and ``rows``. ``own_rows`` are shorter than ``rows`` if
-    the row's last unknown is new to the form. ``row`` and ``weight`` are overwritten.
-    """
+    """Add a measured row to the form with pivots ``own``; write to ``pivots`` and ``rows``."""
+    # row and weight are overwritten; own_rows are shorter than rows if the last unknown is new
     multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
     weighed, total, kept, taken, spare = work
     last = len(row) - 1
@@ -385,16 +349,10 @@ def _add_row(
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """For each of K windows of ticks, the quadratic form of b unknowns on one side of the middle.
-
-    A form sums up the measurements of all ticks on this side.
-
-    Attributes:
-        form: the forms; entries are arrays of shape (K, q), q the number of shifts.
-        errors: bounds on the logarithmic errors of these forms, shape (K, q).
-    """
+    """The quadratic forms of b unknowns on one side of the middle of K windows, with errors."""
 
     form: _Form
+    # bounds on the logarithmic errors of the forms, shape (K, q) for q shifts
     errors: Array
 
     @classmethod
@@ -412,11 +370,8 @@ def _middles(n: int, b: int) -> NDArray[np.intp]:
 
 
 def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
-    """Return the forms at the middles of all windows, for each recursion over the ticks.
-
-    ``directions`` are alternately recursions forwards and backwards in time. They are computed side
-    by side, for all shifts s.
-    """
+    """Return the forms at the middles of all windows, for each recursion over the ticks."""
+    # ``directions`` are alternately forwards and backwards, side by side, for all shifts s
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
     middles = _middles(n, b)
@@ -446,13 +401,8 @@ def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
 
 
 def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]:
-    """Return the diagonal of the inverse of a least-squares problem's matrix, and error bounds.
-
-    The diagonal has shape (n, q) for q shifts, the bounds on relative errors (q,). ``before`` and
-    ``after`` are the forms of the recursions forwards and backwards. For each window of 2b
-    unknowns, the oldest one and differences, it combines the forms of both halves and the b rows
-    that measure unknowns of both.
-    """
+    """Return the diagonal of the inverse matrix, (n, q), and bounds on relative errors, (q,)."""
+    # for each window of 2b unknowns: the forms of both halves, and the b rows that measure both
     n, b = len(problem.forwards.weights), problem.forwards.sums.shape[1] - 1
     middles = _middles(n, b)
     zero = np.zeros_like(before.errors)
@@ -489,9 +439,6 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
 
 
 def _largest_log_change(share: Array) -> Array:
-    """Return a bound on the change of log(vᵀ F v), for a form F and all vectors v.
-
-    The square root of vᵀ F v changes by at most the fraction ``share`` of itself.
-    """
+    """Return a bound on the change of log(vᵀ F v) if √(vᵀ F v) changes by a share of itself."""
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

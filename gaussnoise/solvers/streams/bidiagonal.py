@@ -67,10 +67,7 @@ def relative_error(n: int) -> float:
 
 
 def _steps_between(*numbers: Array) -> int:
-    """Return how many 2 × 2 matrices can be multiplied without over- or underflow.
-
-    Their entries are among ``numbers``, or one.
-    """
+    """Return how many 2 × 2 matrices of ``numbers`` and ones are multiplied without overflow."""
     sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry equal to one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
@@ -82,13 +79,9 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """Return y, shape (n, q), the pivots of an elimination less the shift, for q shifts s.
-
-    It is ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})``, where ``x_t = s + y_t``. Each
-    step is a Möbius map of x with a nonnegative matrix, so that √n blocks of ticks are computed
-    together: first the matrix of every block, then x at the beginning of each block, then x within
-    all blocks.
-    """
+    """Return the pivots of an elimination less the shift, shape (n, q), for q shifts s."""
+    # y_0 = a_0, then y_t = a_t x_{t−1}/(c_t + x_{t−1}) with x_t = s + y_t: a Möbius map of x with a
+    # nonnegative matrix, so that √n blocks of ticks are computed together.
     n, q = len(a), len(s)
     length = max(1, math.isqrt(n))
     blocks = -(-n // length)

@@ -68,10 +68,7 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return, for a = 0, …, k − 1, the total weight of beginnings of sets that end at each tick.
-
-    A beginning for a is followed by k − 1 − a further ticks.
-    """
+    """Return, for a < k, the weights of beginnings with k − 1 − a ticks to follow, by last tick."""
     found = [chain.start[0]]
     for start in chain.start[1:]:
         found.append(found[-1] @ chain.steps + start)
@@ -79,10 +76,7 @@ def _forward(chain: Chain) -> list[Array]:
 
 
 def _backward(chain: Chain) -> list[Array]:
-    """Return, for c = 0, …, k − 1, the total weight of continuations of a set by c more ticks.
-
-    Each item has an entry for every tick after which the set continues.
-    """
+    """Return, for each c < k, the weight of continuations by c more ticks after each tick."""
     found = [np.ones(len(chain.alike))]
     for _ in chain.start[1:]:
         found.append(chain.steps @ found[-1])
@@ -90,11 +84,8 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return, at (i, j), a sum over sets of ticks with tick i and, m ticks later in the set, j.
-
-    A term is the weight of a set's beginning up to i, times the weight of its end from j on. The
-    steps between i and j are left out. The result has shape (n, n).
-    """
+    """Return, at (i, j), a sum over sets with tick i and, m ticks later in the set, tick j."""
+    # a beginning up to i times an end from j on; the steps between them are left out
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 
 
@@ -150,17 +141,14 @@ class _Search:
         self.cuts = np.cumsum(lengths)[:-1]
 
     def first(self) -> Array:
-        """Return first values of the variables x of the search.
-
-        x has the logarithms of the chain's weights s and K, the entries of c, and the logits of the
-        weights of answers. All sets of k ticks are equally likely, and smaller sets are rare.
-        """
+        """Return first variables: all sets of k ticks equally likely, smaller sets rare."""
         n, sizes = len(self.A), np.arange(self.k, 0, -1)
         room = np.maximum(n - (sizes - 1) * (self.b - 1), sizes)
         counts = scipy.special.gammaln([room + 1, sizes + 1, room - sizes + 1])
         sets = counts[0] - counts[1] - counts[2]  # logarithm of the number of sets of each size
         step = -sets[0] / max(self.k - 1, 1)
         start = _RARE * (sizes < self.k) - sets - (sizes - 1) * step
+        # logarithms of s and K, entries of c, logits of the weights of answers
         return np.concatenate(
             [
                 np.repeat(start, n),
@@ -171,10 +159,7 @@ class _Search:
         )
 
     def _first_correlations(self, common: Array) -> Array:
-        """Return first entries of the matrix c, flattened; its first column is ``common``.
-
-        Vectors added at ticks i and j have the correlation ⟨c_i, c_j⟩, c_i the rows of c.
-        """
+        """Return first rows c_i, flattened, with correlations ⟨c_i, c_j⟩ of ticks i and j."""
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
@@ -213,20 +198,15 @@ class _Search:
         return Chain(np.exp(start.reshape(self.k, n)), K, c)
 
     def coordinate_weights(self, x: Array) -> Array:
-        """Return the weights w of answers for the search's variables x.
-
-        ``‖w‖_{s*} <= 1``, where 1/s* = 1 − 2/p.
-        """
+        """Return the weights w of answers for the variables x; ``‖w‖_{s*} <= 1``."""
         n = len(self.A)
         if not self.power:
             return np.ones(n)
+        # 1/s* = 1 − 2/p
         return scipy.special.softmax(np.split(x, self.cuts)[-1]) ** self.power
 
     def value(self, x: Array) -> tuple[float, Array]:
-        """Return minus the logarithm of the lower bound on the error, and its derivatives by x.
-
-        x are the variables of the chain (logarithms of s and K, and c) and of the answers' weights.
-        """
+        """Return minus the log of the lower bound on the error, and its derivatives by x."""
         n, k, chain, w = len(self.A), self.k, self.chain(x), self.coordinate_weights(x)
         forward, backward = _forward(chain), _backward(chain)
         powers = [np.eye(n)]
@@ -268,11 +248,8 @@ class _Search:
         forward: list[Array],
         backward: list[Array],
     ) -> tuple[Array, Array]:
-        """Return the derivatives of ``⟨weights, pairs⟩`` by K and by s, by reverse differentiation.
-
-        ``pairs`` are the probabilities that one person takes part at both of two ticks; K and s are
-        the weights ``steps`` and ``start`` of the chain.
-        """
+        """Return the derivatives of ⟨weights, pairs⟩ by the chain's ``steps`` and ``start``."""
+        # reverse differentiation; pairs are the probabilities to take part at both of two ticks
         k, K = self.k, chain.steps
         by_forward, by_backward = np.zeros_like(chain.start), np.zeros_like(chain.start)
         by_steps, by_power = np.zeros_like(K), np.zeros_like(K)

@@ -77,12 +77,9 @@ class _Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms:
-    """The dual objective F of weights of atoms and shares of coordinates.
+    """The dual objective F of weights of atoms and shares of coordinates."""
 
-    An atom is a possible contribution of one person: a set of ticks, a row of ``sets``, with the
-    correlation matrix Z of the vectors added at these ticks.
-    """
-
+    # an atom: a set of one person's ticks, and the correlations Z of the vectors added there
     A: Array
     sets: Indices
     Z: Array
@@ -135,10 +132,7 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the Hessian of F in relative changes of weights and shares, never formed.
-
-    It is known by its products with vectors.
-    """
+    """Minus the Hessian of F in relative changes, known by its products with vectors."""
 
     atoms: _Atoms
     now: _Evaluation
@@ -265,12 +259,9 @@ def exchange_optimum(
 def _uncovered_atoms(
     who: AbstractPatterns, coordinates: Array, beyond: float
 ) -> tuple[float, Indices, Array]:
-    """Return a bound on one person's squared change, and the atoms with largest changes.
-
-    An atom is a set of one person's ticks with the correlation matrix of the vectors added there;
-    only atoms whose squared change is above ``beyond`` are returned, as sets and matrices.
-    ``coordinates``, shape (r, n), have the change by one contribution at each tick as columns.
-    """
+    """Return a bound on one person's squared change, and the atoms that change most."""
+    # an atom: a set of one person's ticks, and the correlations of vectors added there; column t
+    # of coordinates is the change by one contribution at tick t
     X = coordinates.T @ coordinates
     magnitudes = np.abs(X)
     if who.lists_few:
@@ -303,8 +294,5 @@ def _uncovered_atoms(
 
 
 def _gain_of_one_tick(n: int, i: int) -> Array:
-    """Return gains to be added to others, with a huge gain for tick i.
-
-    They put tick i into every best set.
-    """
+    """Return gains that put tick i into every best set."""
     return np.where(np.arange(n) == i, 1e9, 0.0)

@@ -67,18 +67,12 @@ def _interpolation(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
 
 
 def _unpacked(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
-    """Return coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, shape (q,).
-
-    ``x`` are the variables of the search: these coefficients at some ticks, then the logits.
-    """
+    """Return the coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, from x."""
     return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
 
 def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
-    """Return d and v of a recursion whose strategy matrix has columns of norm one.
-
-    ``ratios`` are v / d, and ``later`` is the result of :func:`later_products`.
-    """
+    """Return d and v, for given v / d, so that the columns of the strategy have norm one."""
     d = 1 / np.sqrt(1 + np.einsum("tj,tjk,tk->t", ratios, later, ratios))
     return d, ratios * d[:, None]
 
@@ -86,11 +80,7 @@ def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
 def _value(
     x: Array, bands: Array, between: "scipy.sparse.csr_array", q: int, power: int
 ) -> tuple[float, Array]:
-    """Return the logarithm of the variances' mean or power-norm, and its derivatives by x.
-
-    It is the mean if ``power`` is 1. x are the variables of the search: the coefficients u and v /
-    d at some ticks, then the logits of θ.
-    """
+    """Return the log of the variances' mean (power 1) or power-norm, and derivatives by x."""
     pairs, logits = _unpacked(x, between, q)
     fading = scipy.special.expit(logits)
     u, ratios = pairs[:, :q], pairs[:, q:]

@@ -51,12 +51,8 @@ def inverse_root(low: float, high: float) -> InverseRoot:
 
 
 def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
-    """Return Jacobi's elliptic ``sc(u K')`` and ``dc(u K') nc(u K')`` for u < 1/2.
-
-    The modulus is ``(1 − ratio)^½``, and K' its quarter period. Theta functions of imaginary
-    argument, with the nome of ``ratio``, converge in a few terms. Library functions would take ``1
-    − ratio``, in which small ratios are lost to rounding.
-    """
+    """Return Jacobi's elliptic ``sc(u K')`` and ``dc(u K') nc(u K')`` for u < 1/2."""
+    # modulus (1 − ratio)^½; library functions take 1 − ratio, which loses small ratios to rounding
     periods = float(scipy.special.ellipkm1(ratio)) / float(scipy.special.ellipk(ratio))
     nome, v = math.exp(-math.pi * periods), math.pi / 2 * periods * u
     n = np.arange(1, _TERMS)[:, None]

@@ -105,19 +105,11 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Bounds on r(G Gᵀ) and r(Gᵀ G), where the rational function r approximates x^-½.
-
-    Both are sums of resolvents, since r is a sum of terms c/(x + s).
-
-    Attributes:
-        rows: upper bound on the diagonal for G Gᵀ, shape (n,).
-        columns: upper bound on the diagonal for Gᵀ G, shape (n,).
-        trace: lower bound on the trace, which is the same for both.
-        least: lower bound on the eigenvalues of G Gᵀ, from the resolvents' traces.
-    """
+    """Bounds on the diagonals of r(G Gᵀ) (rows) and r(Gᵀ G) (columns), for r(x) near x^-½."""
 
     rows: Array
     columns: Array
+    # lower bounds: on the trace of both, and on the eigenvalues of G Gᵀ
     trace: float
     least: float
 
@@ -136,10 +128,7 @@ def _summed(root: InverseRoot, resolvents: Iterator[tuple[int, Array, Array, flo
 
 
 def _largest(G: Array) -> float:
-    """Return an upper bound on the eigenvalues of G Gᵀ, where G has nonnegative bands.
-
-    It is the largest row sum times the largest column sum of G.
-    """
+    """Return the largest row sum times the largest column sum: above all eigenvalues of G Gᵀ."""
     columns = G[0].copy()
     for m in range(1, len(G)):
         columns[:-m] += G[m, m:]
@@ -147,10 +136,7 @@ def _largest(G: Array) -> float:
 
 
 def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
-    """Return a rational function r(x) ≈ x^-½, and bounds on r(G Gᵀ) and r(Gᵀ G).
-
-    G has one subdiagonal. Errors are small for any condition of G.
-    """
+    """Return r(x) ≈ x^-½ and bounds on r(G Gᵀ) and r(Gᵀ G), for G with one subdiagonal."""
     diagonal, below = G
     error = bidiagonal.relative_error(len(diagonal))
     _, trace, _ = next(bidiagonal.diagonals(diagonal, below, np.zeros(1)))
@@ -163,11 +149,8 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Return a rational function r(x) ≈ x^-½, and bounds on r(G Gᵀ) and r(Gᵀ G).
-
-    G has several subdiagonals. r must be precise down to the least eigenvalue of G Gᵀ, which is
-    guessed, then proven.
-    """
+    """Return r(x) ≈ x^-½ and bounds on r(G Gᵀ) and r(Gᵀ G), for G with several subdiagonals."""
+    # r must be precise down to the least eigenvalue of G Gᵀ, which is guessed, then proven
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
     for _ in range(_GUESSES):
@@ -184,10 +167,8 @@ def _by_rotations(
 
 
 def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
-    """Estimate the sum of squares of the entries of G⁻¹, by its products with vectors of signs.
-
-    ``G = R^-½ B C^-½`` has the ``bands`` of B and diagonal matrices R and C of weights.
-    """
+    """Estimate the sum of squares of the entries of G⁻¹, by its products with vectors of signs."""
+    # G = R^-½ B C^-½, with the bands of B and the diagonal matrices R and C of weights
     n = len(row_weights)
     below = np.zeros_like(bands)  # stored by columns, as LAPACK wants it
     for m, band in enumerate(bands):
@@ -244,11 +225,8 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
-    """Return the logarithms of first weights λ and, for p > 2, of first shares ω of answers.
-
-    λ are weights of contributions. They come from shorter streams, if A⁻¹ has the same coefficients
-    at every tick; otherwise all are equal.
-    """
+    """Return logarithms of first weights of ticks and, for p > 2, of first shares of answers."""
+    # from shorter streams, if A⁻¹ has the same coefficients at every tick; else all equal
     parts, n = 1 if p == 2 else 2, bands.shape[1]
     lengths = [n]
     while lengths[0] >= _SHORTER * _SHORTEST and _is_same_everywhere(bands):
@@ -268,10 +246,7 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
 
 
 def _is_same_everywhere(bands: Array) -> bool:
-    """Return whether A⁻¹ has the same coefficients at every tick, so in shorter streams, too.
-
-    ``bands`` are those of A⁻¹.
-    """
+    """Return whether A⁻¹, given by its bands, has the same coefficients at every tick."""
     return all((band[m:] == band[m]).all() for m, band in enumerate(bands))
 
 
@@ -306,12 +281,9 @@ def _report_nothing(steps: int, lower: float, upper: float) -> None:
 def _iterated(
     bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
 ) -> StreamOptimum:
-    """Return the best dual weights of a fixed-point iteration that starts at ``point``.
-
-    Each step multiplies the weights of contributions by leverages and, for p > 2, the shares of
-    answers by variances; Anderson's method accelerates it. ``point`` has the logarithms of weights
-    and shares; ``most`` is the largest number of steps.
-    """
+    """Return the best dual weights of a fixed-point iteration that starts at ``point``."""
+    # Each step multiplies weights by leverages and, for p > 2, shares of answers by variances;
+    # Anderson's method accelerates it. The point has logarithms of weights and shares.
     n = bands.shape[1]
     power = dual_power(p)
     trail: list[tuple[Array, Array]] = []  # points, and the iteration's step at each of them
@@ -360,10 +332,7 @@ def _iterated(
 
 
 def _log_change(shares: Array, loads: Array, barrier: float) -> Array:
-    """Return the change of the logarithms of shares in one step of the iteration.
-
-    The step multiplies ``shares`` by ``loads`` (leverages or variances, up to scale), adds the
-    barrier, which keeps shares from vanishing, and scales the sum to one.
-    """
+    """Return the change of the logarithms of shares when they are multiplied by ``loads``."""
     loads = loads / (shares @ loads)
+    # the barrier keeps shares from vanishing
     return np.log((loads + barrier / (len(shares) * shares)) / (1 + barrier))

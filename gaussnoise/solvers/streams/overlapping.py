@@ -65,11 +65,9 @@ def affordable(n: int, count: int, k: int) -> bool:
 
 
 class _Pairs:
-    """Symmetric matrices as vectors of their entries (i, j), i <= j, in a basis E_ij.
+    """Symmetric matrices as vectors of their entries (i, j), i <= j."""
 
-    E_ij is e_i e_j' + e_j e_i' for i < j, and e_i e_i' for i = j.
-    """
-
+    # the basis: e_i e_j' + e_j e_i' for i < j, and e_i e_i'
     def __init__(self, n: int) -> None:
         self.i, self.j = np.triu_indices(n)
         self.half = np.where(self.i == self.j, 0.5, 1.0)
@@ -119,11 +117,8 @@ class _Path:
         self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
 
     def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
-        """Return the point of the barrier method with X and y; None outside its domain.
-
-        X = A'M⁻¹A stands for the covariance M, and y bounds it on every set π of ticks: X_ππ ⪯
-        diag(y_π).
-        """
+        """Return the barrier method's point with X and y, or None outside its domain."""
+        # X = A'M⁻¹A for the covariance M, and y bounds it on every set π: X_ππ ⪯ diag(y_π)
         k = self.sets.shape[1]
         padded = np.zeros((self.n + 1, self.n + 1))
         padded[: self.n, : self.n] = X
@@ -154,11 +149,7 @@ class _Path:
         )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
-        """Return the shares ω of answers that maximise ``Σ u ω^a + eps Σ log ω``.
-
-        u are the variances of the answers, and a = 1 − 2/p. The first ``shares`` are improved by
-        Newton's method.
-        """
+        """Return the shares ω of answers that maximise ``Σ u ω^a + eps Σ log ω``, by Newton."""
         a = self.a
         for _ in range(_INNER_STEPS):
             slope = a * u * shares**a
@@ -176,10 +167,7 @@ class _Path:
         return shares
 
     def newton(self, now: _Point, tau: float) -> tuple[Array, Array, float]:
-        """Return the Newton step in X and y, the variables of :meth:`at`, and its decrement.
-
-        The decrement is squared.
-        """
+        """Return the Newton step in X and y of :meth:`at`, and its squared decrement."""
         A, m, own = self.A, len(self.outer.i), self.own
         P, k = self.sets.shape
         w = now.shares**self.a if self.p > 2 else np.ones(self.n)
@@ -219,15 +207,12 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """Return the Newton step in X, as a vector of its entries (i, j), i <= j.
-
-        For p > 2, the shares are unknowns of the system, too: eliminating them would make it
-        ill-conditioned.
-        """
+        """Return the Newton step in X, as a vector of its entries (i, j), i <= j."""
         if self.p == 2:
             return scipy.linalg.cho_solve(
                 scipy.linalg.cho_factor(H, check_finite=False), right, check_finite=False
             )
+        # for p > 2, shares are unknowns too: without them the system is ill-conditioned
         m, n = len(H), self.n
         wide = np.zeros((m + n + 1, m + n + 1))
         wide[:m, :m] = H
@@ -306,10 +291,7 @@ def overlapping_optimum(
 def _result_at(
     A: Array, sets: Indices, p: float, now: _Point, steps: int
 ) -> tuple[Overlapping, float]:
-    """Return the noise, its dual proof and the lower bound from one point of the barrier method.
-
-    The bound is good if the point is near a minimum of the sum of error and barrier.
-    """
+    """Return the noise, its dual proof and the lower bound from a point of the barrier method."""
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
     # padding is not a tick: its entries do not count

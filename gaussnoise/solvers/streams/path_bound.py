@@ -77,13 +77,9 @@ class PathBound:
         return float(bound / sharpness), by_form
 
     def _charges(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
-        """Return charges for all pairs of a person's ticks that are not successive; a function.
-
-        Half of a pair's contribution to the bound is charged to each of its ticks, as the largest
-        entry of X in the tick's row, or column, at the pair's least distance or more. The charges
-        have shape (k, n), by the index of the tick among the person's ticks, and by tick. The
-        function maps derivatives by the charges to derivatives by the entries of X.
-        """
+        """Return charges (k, n) for pairs of ticks that are not successive, and its derivative."""
+        # half of a pair's contribution is charged to each tick: the largest entry of X in its row
+        # or column at the pair's least distance or more; axes: place of the tick in its set, tick
         if self.k == 2:
             return np.zeros((2, len(sizes))), lambda _: np.zeros_like(sizes)
         found = [
@@ -102,11 +98,7 @@ class PathBound:
     def _largest(
         self, sizes: Array, far: NDArray[np.bool_], sharpness: float
     ) -> tuple[Array, Callable[[Array], Array]]:
-        """Return smoothed maxima of each row's entries at distances >= 2b, >= 3b, …; a function.
-
-        The distance of an entry is that from the diagonal. The maxima have shape (k − 2, n). The
-        function maps derivatives by these maxima to derivatives by ``sizes``.
-        """
+        """Return smoothed maxima of rows at distances >= 2b, >= 3b, …, and their derivative."""
         n = len(sizes)
         ticks, starts = np.arange(n), np.arange(n) + self.b * self.counts[:, None]
         inside = starts < n

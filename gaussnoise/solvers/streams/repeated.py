@@ -50,12 +50,9 @@ def repeated_recursion(
 
 
 def _bound(who: AbstractPatterns) -> Bound:
-    """Return a function (X, power, smoothing) that bounds the squared sensitivity of X = CᵀC.
-
-    C is the strategy matrix. If sets of one person's ticks are listed, the function returns the
-    bound's logarithm, and its derivatives by X. Otherwise it returns the bound B itself:
-    log(error²) + B is least at a scale where B is about one, so it serves as well.
-    """
+    """Return a function (X, power, smoothing) that bounds the squared sensitivity of X = CᵀC."""
+    # For listed sets the function returns log B and its derivatives, otherwise the bound B itself:
+    # log(error²) + B is least where B is about one, so it serves as well.
     if isinstance(who, Apart) and not who.lists_few:
         path = PathBound(who.n, who.most, who.b, signed=who.kind == "vectors")
         return lambda X, power, _: path.bound(X, _SHARPER * power)
@@ -90,10 +87,7 @@ def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]
 def _value(
     x: Array, A: Array, bound: Bound, p: float, q: int, power: int, blur: float
 ) -> tuple[float, Array]:
-    """Return log(squared error) plus the result of ``bound``, and the derivatives by x.
-
-    x are the coefficients of a recursion: log d, u, v and the logits of θ.
-    """
+    """Return log(squared error) plus the result of ``bound``, and the derivatives by x."""
     n = len(A)
     d, u, v, fading = _coefficients(x, n, q)
     lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)

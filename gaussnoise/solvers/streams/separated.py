@@ -95,16 +95,13 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Return a first point, with equal weights of all patterns and of all answers.
-
-        Of two second moments Λ, that with the larger dual objective F is taken. One is diagonal.
-        The other has the correlations of A's columns, and is exact for a single set.
-        """
+        """Return a first point, with equal weights of all patterns and of all answers."""
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)
         cosines = (self.A.T @ self.A) / lengths[:, None] / lengths
         sizes = np.sqrt(self.members.sum(axis=0) / P)
         alike = (cosines * sizes[:, None] * sizes)[self.pairs]
+        # two second moments are tried: a diagonal one, and one that is exact for a single set
         tried = [
             self.at(np.full(P, 1 / P), inner, np.full(n, 1 / n))
             for inner in (np.zeros(len(alike)), 0.999 * alike)
@@ -115,11 +112,8 @@ class _Search:
         return max(values, key=lambda now: now.value)
 
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
-        """Return the point with these variables, or None if Λ is not positive definite.
-
-        ``weights`` of patterns give the diagonal of the second moment Λ, ``inner`` its entries
-        between ticks of one pattern, and ``shares`` the weights of answers.
-        """
+        """Return the point with these variables, or None if Λ is not positive definite."""
+        # weights of patterns give the diagonal of Λ, inner its entries between ticks of one pattern
         n = len(self.A)
         L = np.zeros((n, n))
         L[self.pairs] = inner
@@ -158,11 +152,7 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives of F plus barrier: by log weights, correlations and log shares.
-
-        F is the dual objective; weights are those of patterns, shares those of answers, and ``mu``
-        is the weight of the barrier.
-        """
+        """Return derivatives of F plus barrier: by log weights, correlations and log shares."""
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu
@@ -177,11 +167,7 @@ class _Search:
         return sizes[self.pairs[0]] * sizes[self.pairs[1]]
 
     def newton(self, now: _Point, mu: float, enough: float) -> tuple[Array, Array, Array]:
-        """Return a Newton step of the weights, correlations and shares, by conjugate gradients.
-
-        Steps of weights (of patterns) and of shares (of answers) are relative. ``mu`` is the weight
-        of the barrier.
-        """
+        """Return a Newton step of the weights, correlations and shares, by conjugate gradients."""
         P, m = len(now.weights), len(now.inner)
         n, scales, rows, roots = len(self.A), self._scales(now), now.rows, now.roots
         # −d² tr S^½ = Σ_ab E_ab²/(2 s_a s_b (s_a + s_b)) for a change E of S in its axes, with
@@ -245,11 +231,7 @@ class _Search:
 
 
 def _projected(product, diagonal: Array, gradient: Array, groups: Array, enough: float) -> Array:
-    """Return δ with H δ = gradient among δ orthogonal to the columns of ``groups``.
-
-    ``product`` multiplies a vector by H. Conjugate gradients are preconditioned by the ``diagonal``
-    of H.
-    """
+    """Return δ with H δ = gradient, orthogonal to ``groups``; ``product`` multiplies by H."""
     eased = groups / diagonal[:, None]
     middle = groups.T @ eased
 

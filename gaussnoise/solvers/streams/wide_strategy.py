@@ -54,14 +54,11 @@ class _Wide:
         return C
 
     def value(self, x: Array, power: float, sharpness: float) -> tuple[float, Array]:
-        """Return log(squared error) plus a bound on the squared sensitivity, and derivatives.
-
-        Derivatives are by x, the entries of the strategy matrix. The sum is least at a scale where
-        the bound is about one.
-        """
+        """Return log(squared error) plus a bound on the squared sensitivity, and derivatives."""
         C = self.strategy(x)
         mixing, inverses = self.band.mixing(C)
         error, by_variance = mean_power(np.square(mixing).sum(axis=1), power, len(C))
         bound, by_form = self.path.bound(C.T @ C, sharpness)
         slope = self.band.slope(C, mixing, inverses, by_variance) + 2 * C @ by_form
+        # the sum is least at a scale where the bound is about one
         return error + bound, slope[self.band.places]

@@ -128,19 +128,14 @@ def table_noise(
 def _worst_patterns(
     workload: Workload, shares: Array, known: Patterns, most: float
 ) -> tuple[Patterns, Array, float]:
-    """Return the patterns that change the measurements most, their squared changes, and a bound.
-
-    A pattern is the number of attributes of each class in which a record and its replacement
-    differ. The bound is on the squared change of every pattern. ``shares`` are 1/variance of each
-    type of measurement. If patterns are too many to check all, some with a squared change above
-    ``most`` are returned, found by a search from the ``known`` patterns.
-    """
+    """Return the patterns that change the measurements most, their squared changes, and a bound."""
     if is_enumerable(workload.moving):
         moved = workload.patterns_moved(shares)
         order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)
         order = order[:_NEW_PATTERNS]
         worst = np.column_stack(np.unravel_index(order, moved.shape))
         return worst, moved.ravel()[order], float(moved.max())
+    # too many patterns to check: some above ``most`` are found by a search from the known ones
     moved = workload.moved(known) @ (shares * workload.residual_counts)
     starts = known[np.argsort(-moved)[:_STARTS]]
     worst, moved, bound = workload.search(shares, starts, most)
@@ -149,10 +144,7 @@ def _worst_patterns(
 
 
 def _first_patterns(workload: Workload) -> Patterns:
-    """Return the patterns with which the solver begins: one attribute differs, all, or all but one.
-
-    Rows have the number of attributes of each class in which a record and its replacement differ.
-    """
+    """Return the first patterns: one attribute differs, all attributes, or all but one."""
     most = np.array(pattern_shape(workload.moving), dtype=np.intp) - 1
     most[[k for k in workload.public if k < len(most)]] = 0
     single = np.eye(len(most), dtype=np.intp)[most > 0]

@@ -57,18 +57,12 @@ def alike(
     ends = np.cumsum(np.bincount(rows[:, :-1].ravel(), minlength=len(kinds) + 1))
 
     def rest(i: int) -> Rows:
-        """Return one row for each subset with attribute i: its other attributes, then its value.
-
-        Rows are sorted.
-        """
+        """Return, for each subset with attribute i, its other attributes and value, sorted."""
         having = rows[places[ends[i - 1] if i else 0 : ends[i]]]
         return having[having != i].reshape(len(having), rows.shape[1] - 1)
 
     def exchangeable(i: int, mine: Rows, j: int, other: Rows) -> bool:
-        """Return whether swapping i and j leaves the values of all subsets unchanged.
-
-        ``mine`` are the rows ``rest(i)``, ``other`` the rows ``rest(j)``.
-        """
+        """Return whether swapping i and j leaves the values of all subsets unchanged."""
         without_j, without_i = (mine != j).all(axis=1), (other != i).all(axis=1)
         return np.array_equal(mine[without_j], other[without_i])
 

@@ -174,12 +174,8 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
 def _best_strategy(
     workload: Workload, p: float, k: int, gram: Array, bits: int
 ) -> tuple[float, Workload]:
-    """Return the least error found by varying the strategy of class k, and the workload with it.
-
-    The strategy, the matrix measured of one attribute, is varied by two numbers: the penalty on
-    totals, and the weight of column lengths relative to column differences. ``gram`` is the Gram
-    matrix of the queries of the class.
-    """
+    """Return the least error found by varying the strategy of class k, and the workload with it."""
+    # two numbers vary: the penalty on totals, and the weight of column lengths against differences
     start: Array | None = None
     tried: list[tuple[float, Workload]] = []
 
@@ -203,10 +199,7 @@ def _best_strategy(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the p-norm error of noise that is scaled to the largest change by a replaced record.
-
-    If there are too many patterns of differing attributes to check, a search estimates the change.
-    """
+    """Return the p-norm error of noise that is scaled to the largest change by a replacement."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):
@@ -220,13 +213,8 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _derivatives(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """Return the derivatives of the dual objective F by the variances g and s of every class.
-
-    A class of attributes has the measured contrasts B and the measured total; g is the variance of
-    the answers from unit noise on B, and s from unit noise on the total. A class maps to a pair:
-    dF/dg for each of its bases, up to a common factor, and the ratio of the derivatives by s and by
-    g. ``tables`` is the optimal noise.
-    """
+    """Return, for every class, dF/dg for its bases and the ratio of dF/ds to dF/dg."""
+    # g and s: variances of the answers from unit noise on the class's contrasts and on its total
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
@@ -278,11 +266,7 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
 
 
 def _strategy(X: Array, bits: int) -> SolvedStrategy:
-    """Return integer contrasts that, together with the total, have about the Gram matrix X.
-
-    X, shape (n, n), is that of the columns of the optimal strategy, up to scale. The contrasts are
-    rounded to ``bits`` bits, and their columns have nearly equal lengths.
-    """
+    """Return integer contrasts that, together with the total, have about the Gram matrix X."""
     n = len(X)
     X = X / np.diag(X).max()
     X[np.diag_indices(n)] = 1.0  # the longest column sets the sensitivity: others may be as long
@@ -315,28 +299,22 @@ def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
 
 
 def _contrasts(X: Array) -> Array:
-    """Return the contrasts B with unit columns, (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``.
-
-    X, shape (n, n), is the Gram matrix of a strategy, with ones on the diagonal, and ``τ =
-    1'X⁻¹1``.
-    """
+    """Return the contrasts B with unit columns, (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``."""
+    # τ = 1'X⁻¹1
     tau = float(np.linalg.inv(X).sum())
     values, axes = np.linalg.eigh((X - 1 / tau) / (1 - 1 / tau))
     return np.sqrt(np.maximum(values[1:], 0.0))[:, None] * axes[:, 1:].T
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """Return integers near the columns of B scaled to length 2^bits; no column is longer than that.
-
-    Rounding changes a column's length. Many slightly longer or shorter versions of each column are
-    rounded, and the longest result that is not too long is kept.
-    """
+    """Return integers near the columns of B scaled to length 2^bits; no column is longer."""
     most = 4**bits
     unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
     best = np.trunc(unit)  # never longer than the unrounded column
     lengths = np.square(best).sum(axis=0)
     stretches = 1 + np.linspace(-2, 2, _TRIES) * 2.0**-bits
     at_once, columns = max(_ENTRIES // unit.size, 1), np.arange(unit.shape[1])
+    # many slightly longer or shorter columns are rounded; the longest allowed result is kept
     for first in range(0, _TRIES, at_once):
         tried = np.rint(unit * stretches[first : first + at_once, None, None])
         squares = np.square(tried).sum(axis=1)
@@ -349,10 +327,7 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 
 def _bits(workload: Workload, solved: Sequence[int]) -> int:
-    """Return the bits for integer contrasts whose products over a table, with noise, fit 64 bits.
-
-    ``solved`` are the classes of attributes that are measured by such contrasts.
-    """
+    """Return the bits for contrasts whose products over a table, with noise, fit 64 bits."""
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
     most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)
@@ -367,10 +342,7 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
 def _check_bases(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Refuse query matrices whose entries are too small or large, or that merge categories.
-
-    Such a matrix does not distinguish two categories.
-    """
+    """Refuse query matrices of too small or large entries, or that merge two categories."""
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__

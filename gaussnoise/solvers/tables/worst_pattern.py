@@ -135,21 +135,15 @@ def searched_move(
 
 
 def _least_product(factors: Sequence[float]) -> float:
-    """Return the smaller of the least factor and the product of all: a bound for every subset.
-
-    No product of some of the factors, which are in [−1, 1], is smaller.
-    """
+    """Return a lower bound on the product of any of the factors, which are in [−1, 1]."""
     return min(min(factors, default=1.0), math.prod(factors))
 
 
 class _Sum:
-    """The sum f(j) that the search minimises; j_k attributes of each class k are unequal.
+    """The sum f(j) that the search minimises; j_k attributes of each class k are unequal."""
 
-    ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, over the measured types T. The type T has t
-    attributes of class k, and m_k is the class's size. p_{k,t}(j), the coefficient of z^t in ``(1 +
-    ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial in j; ρ_k is the factor of class k.
-    """
-
+    # f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k) over the measured types T, t attributes of class k.
+    # p_{k,t}(j), a polynomial in j, is the coefficient of z^t in (1 + ρ_k z)^j (1 + z)^{m_k − j}.
     def __init__(
         self, orbits: Orbits, shares: Mapping[Type, float], unequal: Sequence[float]
     ) -> None:
@@ -181,10 +175,7 @@ class _Sum:
         ]
 
     def value(self, pattern: Indices) -> float:
-        """Return the sum over all measured types at one pattern.
-
-        A pattern is the number of differing attributes of each class.
-        """
+        """Return the sum over all measured types at one pattern."""
         at = self._values[np.arange(self.count), pattern]
         return sum(
             float(shares @ at[classes, counts].prod(axis=1))
@@ -192,10 +183,7 @@ class _Sum:
         )
 
     def along(self, pattern: Indices, k: int, size: int) -> Array:
-        """Return the sums for 0, …, ``size`` differing attributes of class k.
-
-        All other classes differ as in ``pattern``.
-        """
+        """Return the sums for 0, …, ``size`` differing attributes of class k."""
         at = self._values[np.arange(self.count), pattern]
         rest = np.zeros(self.degree + 1)
         for classes, counts, shares in self.groups:
@@ -220,12 +208,7 @@ class _Sum:
         return _Monomials(table, self.count)
 
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
-        """Return coefficients in y of ``f(high − (high − low) y)``, and a size for rounding errors.
-
-        f is the sum that the search minimises; y in [0, 1] stands for the patterns from ``low`` to
-        ``high``. The coefficients are in the order of :attr:`monomials`. The size is the sum of all
-        absolute terms, to which rounding errors are relative.
-        """
+        """Return the coefficients in y of ``f(high − (high − low) y)``, and a size of rounding."""
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
         local = np.zeros((self.count, self.degree + 1, self.degree + 1))
@@ -242,6 +225,7 @@ class _Sum:
                 parts = shares * local[classes, counts, powers].prod(axis=1)
                 coefficients += np.bincount(next(places), parts, len(coefficients))
                 size += float(np.abs(parts).sum())
+        # the size is the sum of all absolute terms, to which rounding errors are relative
         return coefficients, size
 
 
@@ -254,20 +238,14 @@ def _powers(counts: Indices) -> list[Indices]:
 
 
 def _padded(rows: Indices, terms: _Sum) -> Indices:
-    """Return the rows of classes filled up to the sum's degree, and sorted.
-
-    Rows are filled with the number of classes, which stands for no class.
-    """
+    """Return the rows of classes filled up to the sum's degree with ``count``, and sorted."""
     full = np.full((len(rows), terms.degree), terms.count, dtype=np.intp)
     full[:, : rows.shape[1]] = rows
     return np.sort(full, axis=1)
 
 
 def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
-    """Return the distinct rows, and for each given row the index of its distinct row.
-
-    Each row is a sorted list of classes, from 0 to ``count``.
-    """
+    """Return the distinct rows, and for each given row the index of its distinct row."""
     width = rows.shape[1]
     if (count + 1) ** width < 2**63:
         codes = rows @ (count + 1) ** np.arange(width)
@@ -278,25 +256,16 @@ def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
 
 
 class _Monomials:
-    """Monomials in one variable y_k per class, and bounds on sums of them for y in a unit box.
+    """Monomials in one variable y_k per class, and bounds on sums of them for y in a unit box."""
 
-    Attributes:
-        table: shape (n, degree): the classes of each product, sorted, padded with ``count``.
-        count: number of classes.
-    """
-
+    # table, (n, degree): the classes of each product, sorted, padded with ``count``
     def __init__(self, table: Indices, count: int) -> None:
         self.table, self.count = table, count
         self.degree = table.shape[1]
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """The entries of the second derivatives of all monomials.
-
-        Four arrays have one item for each entry: the index of the monomial, the row and the column
-        (the classes of the two variables by which it is derived), and the index of the rest, the
-        product of the other variables. The last item is the number of distinct rests.
-        """
+        """Entries of second derivatives: monomial, row, column, rest, and number of rests."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -305,16 +274,13 @@ class _Monomials:
                 (rows, self.table[rows, a], self.table[rows, b], self.table[rows][:, rest])
             )
         rows, first, second, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
+        # the rest is the index of the product of the other variables
         left, places = _distinct(rest, self.count)
         return rows, first, second, places, len(left)
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """The distinct monomials that remain when one factor is taken away, and their origins.
-
-        Four arrays have one item for each factor of each monomial: the index of the monomial, the
-        class of the factor, the index of the remaining monomial, and 1/degree of the monomial.
-        """
+        """The distinct monomials without one factor, and for each factor where it was."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):
@@ -322,13 +288,11 @@ class _Monomials:
             parts.append((rows, self.table[rows, a], np.delete(self.table[rows], a, axis=1)))
         rows, taken, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
         left, places = _distinct(rest, self.count)
+        # monomial, class of the factor, remaining monomial, and 1/degree of the monomial
         return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
 
     def work(self, free: int) -> float:
-        """Return how many numbers one bound by a convex minorant reads, for ``free`` classes.
-
-        It is infinity if memory is too small.
-        """
+        """Return how many numbers a bound reads for ``free`` classes; infinity if too many."""
         if len(self.table) * self.degree * (self.degree - 1) > _MOST_ENTRIES:
             return math.inf
         matrices = self._second[-1] if self.degree > 1 else 0
@@ -344,22 +308,8 @@ class _Monomials:
     def bound(
         self, coefficients: Array, low: Array, free: Indices, widths: Array, enough: float
     ) -> tuple[float, Array, Array, float]:
-        """Return a lower bound on a sum of monomials for low <= y <= 1 on free classes.
-
-        There is one variable y_k for each class of attributes; it is 0 on classes that are not
-        free.
-
-        Args:
-            coefficients: coefficients of the monomials.
-            low: the least y of each class: zero, or 1/width of the class.
-            free: classes that vary.
-            widths: widths of all classes: y is a multiple of 1/width.
-            enough: a bound of this size is enough.
-
-        Returns:
-            The bound, the point where a convex minorant is least, scores by which the class to
-            split is chosen, and the work spent.
-        """
+        """Return a lower bound for low <= y <= 1, its point, scores to split by, and its work."""
+        # y_k is 0 on classes that are not free; a bound of at least ``enough`` needs no improvement
         value, y, doubts = self._convex(coefficients, low, free)
         work = self.work(len(free))
         if value >= enough or not 0 < self.split_work(len(free)) <= _MOST_SPLIT:
@@ -383,13 +333,9 @@ class _Monomials:
         return max(value, math.fsum(splits)), y, doubts, work
 
     def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
-        """Return a lower bound on the sum q: a tangent of a convex function nowhere above q.
-
-        Also returned are the point y of the tangent, and how far the convex function is below q
-        there, by class. The second derivative of q is a polynomial in y, 0 <= y <= 1, with matrices
-        M as coefficients. If d = Σ d_M, with ``M + diag(d_M) ⪰ 0`` for all M, the function ``q(y) −
-        ½ Σ d_k y_k (1 − y_k)`` is convex.
-        """
+        """Return a lower bound on the sum q, its point y, and by class how far it is below q."""
+        # q(y) − ½ Σ d_k y_k (1 − y_k) is convex and nowhere above q if d = Σ d_M with
+        # M + diag(d_M) ⪰ 0 for all matrices M, the coefficients of the second derivative of q
         bend = np.zeros(self.count)
         if len(free) and self.degree > 1:
             bend[free] = self._bend(coefficients, free)
@@ -430,11 +376,7 @@ class _Monomials:
         return tangent * size, y, bend * y * (1 - y) / 2
 
     def _bend(self, coefficients: Array, free: Indices) -> Array:
-        """Return d >= 0 for the free classes so that the sum plus ``½ Σ d_k y_k²`` is convex.
-
-        The second derivative of the sum is a polynomial whose coefficients are matrices M. d is the
-        sum of vectors d_M for which ``M + diag(d_M)`` is positive semidefinite.
-        """
+        """Return d >= 0 for the free classes so that the sum plus ``½ Σ d_k y_k²`` is convex."""
         rows, first, second, places, count = self._second
         position = np.full(self.count, -1)
         position[free] = np.arange(len(free))
@@ -442,14 +384,12 @@ class _Monomials:
         matrices = np.zeros((count, len(free), len(free)))
         where = places[own], position[first[own]], position[second[own]]
         np.add.at(matrices, where, coefficients[rows[own]])
+        # the sum of vectors d_M with M + diag(d_M) ⪰ 0, for the second derivative's coefficients M
         return _diagonals(matrices[matrices.any(axis=(1, 2))]).sum(axis=0)
 
 
 def _diagonals(matrices: Array) -> Array:
-    """Return for each matrix M a vector d >= 0 such that ``M + diag(d)`` is positive semidefinite.
-
-    d is small if M is nearly a product aa'. Shapes are (n, k, k) and (n, k).
-    """
+    """Return for each M a vector d >= 0 such that ``M + diag(d)`` is positive semidefinite."""
     count = matrices.shape[1]
     own = np.einsum("nii->ni", matrices)
     squares = np.maximum(own, 0.0)  # squares of the entries of a, fitted to off-diagonal row sums
@@ -458,6 +398,7 @@ def _diagonals(matrices: Array) -> Array:
         rows = np.maximum(sums + squares, 0.0)
         totals = rows.sum(axis=1, keepdims=True)
         squares = np.divide(rows**2, totals, out=np.zeros_like(rows), where=totals > 0)
+    # d is small if M is nearly a product aa'
     choices = []
     for start in (np.zeros_like(own), np.maximum(squares - own, 0.0)):
         least = np.linalg.eigvalsh(matrices + start[:, :, None] * np.eye(count))[:, 0]
@@ -470,13 +411,7 @@ def _diagonals(matrices: Array) -> Array:
 
 
 class _Search:
-    """A branch-and-bound search for the pattern of differing attributes with the least sum.
-
-    A box is a range of patterns; the box with the lowest bound is split next.
-
-    Attributes:
-        known: a mapping from patterns at which descents ended to their sums.
-    """
+    """A branch-and-bound search for the pattern of differing attributes with the least sum."""
 
     def __init__(self, terms: _Sum, sizes: Indices, enough: float | None) -> None:
         self._terms, self._sizes, self._enough = terms, sizes, enough
@@ -501,19 +436,13 @@ class _Search:
         return -math.inf if self.best < self._enough else self._enough
 
     def descend(self, starts: Indices | None) -> None:
-        """Lower the sum step by step from ``starts``, and from all or no attributes differing.
-
-        The patterns found are recorded in ``known``.
-        """
+        """Lower the sum from ``starts``, and from all or no attributes; record the patterns."""
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
             self._descend_from(np.minimum(start, self._sizes))
 
     def _descend_from(self, pattern: Indices) -> None:
-        """Lower the sum from ``pattern`` until nothing changes; record the patterns in ``known``.
-
-        Each step changes the number of differing attributes in one class or in two.
-        """
+        """Lower the sum until no change of one or two classes helps, and record the patterns."""
         value = self._terms.value(pattern)
         while True:
             pattern, value = self._one_by_one(pattern, value)
@@ -541,10 +470,7 @@ class _Search:
         return pattern, value
 
     def _steps(self, pattern: Indices) -> list[Indices]:
-        """Return patterns near the given pattern, with two classes changed.
-
-        One class is changed by ±1, and a second class by the change that lowers the sum most.
-        """
+        """Return patterns with one class changed by ±1, and a second class by the best change."""
         steps = []
         for k in self._moving:
             for moved in (pattern[k] - 1, pattern[k] + 1):
@@ -564,10 +490,7 @@ class _Search:
         return steps
 
     def bound(self, most: float) -> float:
-        """Return a proven lower bound on the sums of all patterns.
-
-        It is as close to the least known sum as ``most`` work allows.
-        """
+        """Return a proven lower bound on all sums, as near as ``most`` work allows."""
         boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
         spent, made = 0.0, 0
 
