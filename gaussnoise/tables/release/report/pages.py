@@ -1,7 +1,7 @@
 """The page of a release, and the page of a plan, from the templates of this folder."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -168,7 +168,8 @@ def tables_facts(
     # next to means of the population, means of the rows are for specialists
     alone = [entry for entry in entries if entry.title in places]
     full = [entry for entry in entries if entry not in alone][:_MOST_IN_FULL]
-    findings = {entry.anchor: _findings(entry.parts) for entry in full}
+    others = {a.name: a.other for a in plan.schema.attributes if a.other is not None}
+    findings = {entry.anchor: _findings(entry.parts, others) for entry in full}
     said = [(one.anchor, one.title, one.finding) for one in population]
     said += [(entry.anchor, entry.title, findings[entry.anchor]) for entry in full]
     return {
@@ -214,12 +215,13 @@ def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def _findings(parts: Sequence[Numbers]) -> str:
-    """Return the findings of an entry as text, given its tables.
+def _findings(parts: Sequence[Numbers], others: Mapping[str, str]) -> str:
+    """Return the findings of an entry as text, given its tables, and catch-alls by attribute.
 
     They are sentences about the first table, and about all tables of means.
     """
-    said = [(own, finding_of(own)) for own in parts if own is parts[0] or own.kind == "mean"]
+    about = [own for own in parts if own is parts[0] or own.kind == "mean"]
+    said = [(own, finding_of(own, others)) for own in about]
     return " ".join(f"{own.title}: {text}" if own.heading else text for own, text in said if text)
 
 
@@ -298,6 +300,7 @@ def _page(
         ],
         surest=percent_text(facts.surest(rho)),
         is_weak=facts.surest(rho) > _WEAK,
+        guessed=percent_text(facts.guessed(rho)),
         risk=risk_of(
             plan,
             "one row" if facts.unit == "one row" else "one person",
