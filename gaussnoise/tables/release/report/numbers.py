@@ -544,8 +544,8 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     """Return the tables of counts with totals, and the shares of all rows and of each group."""
     own, shape = counts.table.attributes, counts.table.estimate.shape
     if len(own) == 1 and math.prod(shape) > 1:
-        shares = proportions(release, own[0])
-        return [replace(counts, margin=release.__getitem__, beside=shares)]
+        beside = proportions(release, own[0])
+        return [replace(counts, margin=release.__getitem__, beside=beside)]
     if not counts.is_crossed or math.prod(shape) == 1:
         return [counts]
     across = int(shape[0] >= shape[1])

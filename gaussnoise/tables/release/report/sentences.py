@@ -58,7 +58,7 @@ def highest(
     compared = clear if is_mean else known
 
     def said(k: int) -> str:
-        return range_text(*(float(part[k]) for part in (estimate, low, high, sd)), JOINTLY)
+        return range_text(*(float(part[k]) for part in (estimate, low, high, sd)), kind=JOINTLY)
 
     named = np.flatnonzero(clear)
     top = int(named[np.argmax(estimate[named])])
