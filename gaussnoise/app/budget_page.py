@@ -23,6 +23,7 @@ from ..tables.planning.facts import (
 from ..tables.planning.noun import noun_of
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
+from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
@@ -164,7 +165,7 @@ class _Panel:
     def show(self, planned: Plan) -> None:
         """Show a plan: the accuracy of tables, the risk for one person, and an example figure."""
         facts, z = facts_of(planned), quantile(LEVEL)
-        rows = zip(planned.entries, planned.queries, planned.deviations, strict=True)
+        rows = zip(titles_of(planned), planned.queries, planned.deviations, strict=True)
         self.table.rows = [
             {"name": name, "answers": int(answers), "half": f"{z * deviation:.3g}"}
             for name, answers, deviation in rows

@@ -10,6 +10,8 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.app import budget_page
 from gaussnoise.app.budget_page import best, made_up, means_of
+from gaussnoise.tables.release.report.numbers import titles_of
+from gaussnoise.tables.release.report.pages import plan_page
 
 RNG = np.random.default_rng(0)
 SCHEMA = gn.Schema([gn.Attribute("age", list(range(12)))])
@@ -81,3 +83,11 @@ def test_the_distance_from_the_best_is_said_in_plain_words():
 def test_no_page_draws_by_hand():
     sources = Path(budget_page.__file__).parent.glob("*.py")
     assert [p.name for p in sources if re.search("<svg|<path|<rect", p.read_text("utf-8"))] == []
+
+
+def test_means_are_named_so_and_not_by_the_sums_that_they_are_made_of():
+    pay = gn.Attribute("pay", clip=[0, 100])
+    workload = [("age", "pay"), ("age",), {"age": "prefix"}]
+    planned = gn.plan(gn.Schema([SCHEMA.attributes[0], pay]), workload, gn.zCDP(0.5))
+    assert titles_of(planned) == ["Mean of pay by age", "age", planned.entries[2]]
+    assert "count and sum" not in plan_page(planned)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal, NamedTuple, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
 from .render import Cell, digits_of, number, shown
+
+if TYPE_CHECKING:
+    from ...planning.plan import Plan
 
 MOST_ROWS = 60  # most rows of a table that is written completely
 _MOST_FOLDED = 500  # most rows of a table that is written completely, but folded
@@ -383,30 +386,39 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return the entries of a release's workload that are small enough to be computed."""
     plan, files, found = release.plan, files_of(release), []
     names, sizes = plan.schema.names, plan.schema.sizes
-    said = [shown(attribute.heading) for attribute in plan.schema.attributes]
+    titles = titles_of(plan)
     for k, (name, term) in enumerate(zip(plan.entries, plan.domain.terms, strict=True)):
         size = int(plan.queries[k])
         if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
             continue
         is_cells, summed = all(base.is_identity for _, base in term), summed_in(term)
-        title, notes = name, list[str]()
-        if is_cells:
-            title = marginal_name(tuple(said[i] for i, _ in term))
-        elif summed is not None:
-            title = mean_title(said[summed], [said[i] for i, _ in term if i != summed])
+        title, notes = titles[k], list[str]()
+        if summed is not None:
             over = persons_text(plan, names[summed])
             notes += [f"Means{over}."] * bool(over)
-        elif several := summed_numbers(term):
-            means_of = " and ".join(said[i] for i in several)
-            groups = [said[i] for i, _ in term if i not in several]
-            by = f" by {marginal_name(tuple(groups))}" if groups else ""
-            title = f"Means of {means_of}{by}"
         numbers = summed_numbers(term) if summed is None else [summed]
         notes += [text for i in numbers if (text := _clipped_text(plan.schema.attributes[i]))]
         anchor = f"table-{k + 1}"
         read = partial(_tables_of, release, term, anchor, files.get(name))
         found.append(Entry(name, title, anchor, size, is_cells, notes, read))
     return found
+
+
+def titles_of(plan: "Plan") -> list[str]:
+    """Return the title of each entry for readers: "Mean of …" where its name says count and sum."""
+    said = [shown(attribute.heading) for attribute in plan.schema.attributes]
+    titles = list(plan.entries)
+    for k, term in enumerate(plan.domain.terms):
+        numbers = summed_numbers(term) if (own := summed_in(term)) is None else [own]
+        groups = [said[i] for i, _ in term if i not in numbers]
+        if all(base.is_identity for _, base in term):
+            titles[k] = marginal_name(tuple(groups))
+        elif own is not None:
+            titles[k] = mean_title(said[own], groups)
+        elif numbers:
+            by = f" by {marginal_name(tuple(groups))}" if groups else ""
+            titles[k] = f"Means of {' and '.join(said[i] for i in numbers)}{by}"
+    return titles
 
 
 def _clipped_text(number: Attribute) -> str:

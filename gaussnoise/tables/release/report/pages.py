@@ -39,7 +39,7 @@ from .errors import (
     typical_error,
 )
 from .findings import finding_of
-from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of
+from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of, titles_of
 from .over_time import OverTime
 from .population import sections_of
 from .render import counted, digits_of, rendered
@@ -377,11 +377,11 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
     """Return facts about the half-widths of intervals, beside those under independent noise."""
     ours = half_widths(plan)
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
-    order = np.argsort(ours, kind="stable")
+    titles, order = titles_of(plan), np.argsort(ours, kind="stable")
     drawn = order[:: max(1, -(-len(order) // _MOST_COMPARED))]
     what = f"Half-widths of {level_text(LEVEL)} intervals, in {noun_of(plan)}"
     picture = comparison_chart(
-        [plan.entries[k] for k in drawn],
+        [titles[k] for k in drawn],
         ours[drawn],
         theirs[drawn],
         "accuracy",
@@ -390,7 +390,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         "with the best split of the same budget.",
     )
     rows = []
-    for k, name in enumerate(plan.entries[:_MOST_LISTED]):
+    for k, name in enumerate(titles[:_MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
         if "" not in errors[k] and ours[k] > 0:  # one statistic, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"
