@@ -24,9 +24,11 @@ from ..tables.planning.facts import (
 from ..tables.planning.noun import noun_of
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
+from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
+from ..text import no_less
 from .number_field import NumberField
 from .parts import TYPED, frame, go, handled, head, more, output, refusal, words
 from .project import LEDGER
@@ -185,15 +187,16 @@ class _Panel:
         facts, z, rows = facts_of(planned), quantile(LEVEL), self.total.valid
         expected = [] if rows is None else expected_cells(planned, int(rows))
         means = {table.name: mean_text(table) for table in expected}
-        shown = zip(planned.entries, planned.queries, planned.deviations, strict=True)
+        names = zip(titles_of(planned), planned.entries, strict=True)
+        shown = zip(names, planned.queries, planned.deviations, strict=True)
         self.table.rows = [
             {
                 "name": name,
                 "answers": int(answers),
                 "half": f"{z * deviation:.3g}",
-                "mean": means.get(name, ""),
+                "mean": means.get(entry, ""),
             }
-            for name, answers, deviation in shown
+            for (name, entry), answers, deviation in shown
         ]
         self.table.update()
         self.small.text = small_text(expected) or _UNKNOWN * (rows is None)
@@ -271,7 +274,10 @@ def _other_budgets(facts: Facts) -> str:
 def means_of(planned: Plan, total: float) -> list[str]:
     """Return one line of text for each mean that the plan can answer, with its 95 % half-width.
 
-    The half-width is for groups of equal size, which together have ``total`` rows.
+    The half-width is for groups of equal size, which together have ``total`` rows; no mean of a
+    group with such a released count has a larger one. For a mean m within the ends, its interval
+    (Fieller's) holds only values of m for which ``sum − m·count`` is at most z standard deviations
+    from zero; these are at most those at one of the ends, as the variance is convex in m.
     """
     lines, attributes, noun = list[str](), planned.schema.attributes, noun_of(planned)
     for term in () if planned.domain.is_cells else planned.domain.terms:
@@ -282,18 +288,18 @@ def means_of(planned: Plan, total: float) -> list[str]:
         groups = {attributes[k].name: other for k, other in term if k != i}
         name = attributes[i].name
         low, high = attributes[i].interval
-        # of the sum less the mean times the count; it is largest for a mean at one of the ends
         less = [{"kind": "moments", "degrees": [1], "about": end} for end in (low, high)]
-        squares = [planned.answer_deviations(groups | {name: own}) ** 2 for own in less]
-        rows = total * squares[0].shape[-1] / squares[0].size
-        half = quantile(LEVEL) * math.sqrt(max(square.mean() for square in squares)) / rows
+        # other statistics of the number, such as the count of its catch-all, come after its sum
+        deviations = [planned.answer_deviations(groups | {name: own})[..., 0] for own in less]
+        rows = max(total // deviations[0].size, 1)
+        half = quantile(LEVEL) * max(own.max() for own in deviations) / rows
         given = f" given {marginal_name(tuple(groups))}" if groups else ""
-        shown = f"{float(f'{half:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
+        shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
         unit = f" {attributes[i].measured_in}" * (attributes[i].measured_in is not None)
         ends = f"ends: {low:,.15g} and {high:,.15g}"
         lines.append(
-            f"Mean of {name}{given}: at most about ± {shown}{unit} in a group of {rows:,.0f} "
-            f"{noun} ({ends})"
+            f"Mean of {name}{given}: at most ± {shown}{unit} in a group of {rows:,.0f} "
+            f"{noun} with a number ({ends})"
         )
     return lines
 

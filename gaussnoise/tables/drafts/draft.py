@@ -5,7 +5,7 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import narwhals as nw
@@ -43,6 +43,7 @@ _MOST_INTEGERS = 20
 _SKEWED = 20.0  # numbers are skewed if the largest is at least this many times the median
 _FEW_OF, _MOST_RARE = 1000, 5  # share of rows of rare categories, and how many a comment names
 _MOST_GROUPS = 3  # groups of joined values in a comment, at most
+_NOT_STATED = "other or not stated"  # the name of a catch-all that has missing values too
 
 
 class Draft(NamedTuple):
@@ -211,7 +212,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             f"column {name!r}: expected 1 to {MOST_CATEGORIES} distinct values, got more; hint: "
             "leave out identifiers and free text"
         )
-    free = ("other" + "_" * k for k in range(len(column.words) + 1))
+    free = (_other(column, codes) + "_" * k for k in range(len(column.words) + 1))
     other = next(o for o in free if o not in column.words.rows) if catch_all or codes else None
     reason = f"{len(values)} distinct {said}: categories{catch_all}"
     if codes:
@@ -241,6 +242,11 @@ def _rare(column: Seen, values: Sequence[Category]) -> str:
         f"; in fewer than 1 of {_FEW_OF} rows: {', '.join(rare[:_MOST_RARE] + more)}: perhaps "
         "errors, and a rare value may point to a person"
     )
+
+
+def _other(column: Seen, codes: Collection[object] = ()) -> str:
+    """Return the name of a catch-all; codes for no answer count in it as missing values do."""
+    return _NOT_STATED if column.missing or codes else "other"
 
 
 def _catch_all(column: Seen) -> str:
@@ -288,13 +294,13 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     code = ", ".join(map(str, column.suspects))
     if code:
         what = "a code" if len(column.suspects) == 1 else "codes"
-        added = f"the line missing = [{code}]" + ', and other = "other"' * (not catch_all)
+        added = f"the line missing = [{code}]" + f', and other = "{_NOT_STATED}"' * (not catch_all)
         code = f"; {code} may be {what} for no answer, and no edge is made for it"
         code += f": if so, add {added}"
     edges = [-math.inf, *inner, math.inf]
     names = whole_names(edges) if column.is_integer else None
     return (
-        Attribute(name, edges=edges, names=names, other="other" if catch_all else None),
+        Attribute(name, edges=edges, names=names, other=_other(column) if catch_all else None),
         f"{kind}, {shape}{catch_all}{code}{clip}",
     )
 
@@ -307,7 +313,7 @@ def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     shown = ", ".join(f"{month // 12:04}-{month % 12 + 1:02}" for month in apart)
     code = f"; {shown} may stand for no date, and counts in a catch-all" if apart else ""
     return (
-        Attribute(name, edges=edges, other="other" if catch_all or apart else None),
+        Attribute(name, edges=edges, other=_other(column, apart) if catch_all or apart else None),
         f"dates: bins of {step}, the shortest steps of the calendar that make {most} bins or so at "
         f"most; the first and the last are read off the data{catch_all}{code}",
     )

@@ -69,6 +69,17 @@ class Facts:
         """
         return surest(rho, SHOWN_DELTA, self.integers, self.steps)
 
+    def guessed(self, rho: float) -> float:
+        """Return an upper bound on the probability that a reader's guess is right.
+
+        The guess is whether one row (or person) is in the data, which is as likely as not before.
+        A test between two Gaussians √(2ρ) apart is right with probability at most Φ(√(ρ/2)), and
+        half the distance of the drawn noise from a Gaussian is added for each of the two.
+        """
+        far = lattice_distance(int(self.integers), self.steps)
+        right = float(scipy.special.ndtr(math.sqrt(rho / 2))) * SAFE_SIDE + far
+        return min(1.0, right) if rho > 0 else 0.5
+
 
 @final
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.app import budget_page
 from gaussnoise.app.budget_page import best, made_up, means_of
+from gaussnoise.tables.release.report.numbers import titles_of
+from gaussnoise.tables.release.report.pages import plan_page
 
 RNG = np.random.default_rng(0)
 SCHEMA = gn.Schema([gn.Attribute("age", list(range(12)))])
@@ -56,6 +58,23 @@ def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows()
     assert means_of(gn.plan(SCHEMA, ["age"], gn.zCDP(0.5)), 12_000) == []
 
 
+@pytest.mark.parametrize("value", [100.0, 3000.0, 5900.0])
+@pytest.mark.parametrize("other", [None, "unknown"])
+def test_no_mean_of_a_group_of_such_a_count_has_a_wider_interval(value, other):
+    names = [gn.Attribute("town", ["A", "B"]), gn.Attribute("pay", clip=[0, 6000], other=other)]
+    planned = gn.plan(gn.Schema(names), [("town", "pay")], gn.zCDP(0.5))
+    (said, _), rows = means_of(planned, 1161), 580  # 1161 in two towns, rounded down
+    most = float(re.search(rf"at most ± ([\d.]+) in a group of {rows} rows", said)[1])
+    table = pa.table({"town": ["A", "B"] * rows, "pay": [value] * (2 * rows)})
+    widest = 0.0
+    for _ in range(50):
+        means = planned.simulate(table, RNG).means("pay", "town")
+        low, high = means.confidence_interval()  # too far from the ends to be cut there
+        widest = max(widest, ((high - low) / 2 * means.counts / rows).max())
+    assert widest <= most
+    assert value == 3000 or widest > 0.96 * most  # it is reached near the ends
+
+
 def test_the_distance_from_the_best_is_said_in_plain_words():
     assert "This is the best possible" in best(gn.plan(SCHEMA, ["age"], gn.zCDP(0.1)).gap)
     assert "at most 0.9 % larger than the least" in best(0.0081)  # rounded up
@@ -64,3 +83,11 @@ def test_the_distance_from_the_best_is_said_in_plain_words():
 def test_no_page_draws_by_hand():
     sources = Path(budget_page.__file__).parent.glob("*.py")
     assert [p.name for p in sources if re.search("<svg|<path|<rect", p.read_text("utf-8"))] == []
+
+
+def test_means_are_named_so_and_not_by_the_sums_that_they_are_made_of():
+    pay = gn.Attribute("pay", clip=[0, 100])
+    workload = [("age", "pay"), ("age",), {"age": "prefix"}]
+    planned = gn.plan(gn.Schema([SCHEMA.attributes[0], pay]), workload, gn.zCDP(0.5))
+    assert titles_of(planned) == ["Mean of pay by age", "age", planned.entries[2]]
+    assert "count and sum" not in plan_page(planned)

@@ -113,7 +113,9 @@ def test_codes_with_leading_zeros_stay_text_and_blanks_do_not_matter(tmp_path, f
 
 def test_declared_text_stays_text():
     for table in (pa.table({"v": ["1", "2", "N/A"]}), pl.DataFrame({"v": ["1", "2", "N/A"]})):
-        assert of(table)[0] == gn.Attribute("v", ["1", "2"], missing=["N/A"], other="other")
+        assert of(table)[0] == gn.Attribute(
+            "v", ["1", "2"], missing=["N/A"], other="other or not stated"
+        )
 
 
 def test_what_a_catch_all_is_drafted_for_is_counted_there(tmp_path):
@@ -152,21 +154,21 @@ def test_intervals_periods_and_mixed_categories_are_drafted_as_their_text():
         }
     )
     found = {a.name: a for a in draft(frame).attributes}
-    assert found["cut"] == gn.Attribute("cut", ["(0, 5]", "(5, 10]"], other="other")
+    assert found["cut"] == gn.Attribute("cut", ["(0, 5]", "(5, 10]"], other="other or not stated")
     assert found["interval"].categories == ("(0, 1]", "(1, 2]", "(2, 3]", "(3, 4]")
     assert found["period"].categories == ("2020-01", "2020-02", "2020-03", "2020-04")
     assert found["year"].categories == ("2020", "2021")
     assert found["mixed"] == gn.Attribute("mixed", ["1", "2", "refused"])
-    assert found["codes"] == gn.Attribute("codes", [1, 2], other="other")
-    assert found["flags"] == gn.Attribute("flags", [False, True], other="other")
-    assert found["anything"] == gn.Attribute("anything", [1, 2], other="other")
+    assert found["codes"] == gn.Attribute("codes", [1, 2], other="other or not stated")
+    assert found["flags"] == gn.Attribute("flags", [False, True], other="other or not stated")
+    assert found["anything"] == gn.Attribute("anything", [1, 2], other="other or not stated")
     assert found["days"].edges == (datetime.date(2020, 2, 1), datetime.date(2020, 2, 29))
     assert list(found) == list(frame.columns)
 
 
 def test_text_that_is_none_in_utf_8_is_no_category():
     frame = pd.DataFrame({"v": pd.Series(["a", "\ud800", "é"], dtype=object)})
-    assert of(frame)[0] == gn.Attribute("v", ["a", "é"], other="other")
+    assert of(frame)[0] == gn.Attribute("v", ["a", "é"], other="other or not stated")
 
 
 def test_values_that_pandas_compares_as_one_are_one_category():
@@ -213,7 +215,7 @@ def test_texts_that_mean_no_answer_are_codes_and_others_stay_categories(untyped)
     attribute, reason = of(table)
     assert attribute.categories == ("-", "F", "M", "none", "unknown")
     assert attribute.missing == ("N/A", "n/a", "not stated")
-    assert (attribute.other, attribute.spellings) == ("other", (("F", ("f",)),))
+    assert (attribute.other, attribute.spellings) == ("other or not stated", (("F", ("f",)),))
     assert 'codes for no answer, which count in the catch-all: "N/A", "n/a", "not stated"' in reason
     schema = gn.Schema.loads(draft(table).to_toml()).confirmed()
     assert schema.attributes[0] == attribute
@@ -241,7 +243,9 @@ def test_rare_categories_are_pointed_out(untyped):
 def test_a_catch_all_of_a_draft_is_no_spelling(tmp_path):
     attribute, _ = of(as_file(["Other", "Other", "other", ""], tmp_path))
     assert attribute.spellings == (("Other", ("other",)),)
-    assert attribute.other == "other_"
+    assert attribute.other == "other or not stated"
+    taken = ["Other or not stated", "other or not stated", ""]
+    assert of(as_file(taken, tmp_path))[0].other == "other or not stated_"
 
 
 def test_a_drafted_column_with_spellings_counts_all_its_rows(untyped):
@@ -447,7 +451,7 @@ def test_dates_beyond_the_calendar_of_text_are_not_looked_at():
     far = pa.array([0, 2**62, -(2**62)], pa.timestamp("s"))
     attribute, _ = of(pa.table({"v": far}))
     assert attribute.edges == (datetime.date(1970, 1, 1), datetime.date(1970, 1, 31))
-    assert attribute.other == "other"
+    assert attribute.other == "other or not stated"
 
 
 def test_a_draft_as_a_document_says_what_it_is(tmp_path, monkeypatch, capsys):
@@ -462,7 +466,7 @@ def test_a_draft_as_a_document_says_what_it_is(tmp_path, monkeypatch, capsys):
 
 def test_numbers_beyond_every_double_decide_nothing_about_others(tmp_path):
     attribute, reason = of(as_file(["true", "1e400", "false"], tmp_path))
-    assert attribute == gn.Attribute("v", [False, True], other="other")
+    assert attribute == gn.Attribute("v", [False, True], other="other or not stated")
     assert "a catch-all for missing values" in reason
     attribute, _ = of(as_file(["a", "1e400", "nan"], tmp_path))
     assert attribute == gn.Attribute("v", ["1e400", "a", "nan"])
@@ -646,7 +650,7 @@ def test_edges_are_drafted_without_months_that_often_stand_for_no_date(tmp_path,
     attribute, reason = drafted([*days, *more])
     assert (attribute.edges == plain.edges) is bool(apart)
     assert (f"{apart} may stand for no date, and counts in a catch-all" in reason) is bool(apart)
-    assert attribute.other == ("other" if apart else None)
+    assert attribute.other == ("other or not stated" if apart else None)
     assert drafted(["9999-12-31"] * 3)[0].edges[0] == datetime.date(9999, 12, 1)
 
 
@@ -680,5 +684,6 @@ def test_edges_are_drafted_without_suspected_codes(tmp_path, kind, numbers, code
     suspected = [int(code) for code in codes.split(", ")] if codes else []
     plain, _ = drafted([value for value in numbers if value not in suspected])
     assert attribute.edges == plain.edges
-    assert (f'add the line missing = [{codes}], and other = "other"' in reason) is bool(codes)
+    added = f'add the line missing = [{codes}], and other = "other or not stated"'
+    assert (added in reason) is bool(codes)
     assert ("may be" in reason) is bool(codes)

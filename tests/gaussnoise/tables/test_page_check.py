@@ -118,11 +118,17 @@ def test_honest_pages_agree(browser, page, tmp_path):
     pages = [page[0], *(saved(tmp_path / f"{k}", **own)[0] for k, own in enumerate(others))]
     for text in pages:
         assert "they agree" in verdict(browser, text, tmp_path / "page.html")
-        lines = browser.run("[...document.querySelectorAll('#checks li')].map((x) => x.innerText)")
+        lines = browser.run(
+            "[...document.querySelectorAll('#checks li')].map((x) => x.textContent)"
+        )
         (of_page,) = [line for line in lines if re.match(r"Checked: \d+ numbers on this", line)]
         marked = browser.run("document.querySelectorAll('[data-of]').length")
         assert int(of_page.split()[1]) > marked > 1
         assert lines[-1].startswith("Not checked")
+        (folded,) = browser.run(
+            "[...document.querySelectorAll('#checks details')].map((x) => x.open)"
+        )
+        assert folded is False
 
 
 OTHERS = ("stream", "combination", "changes")

@@ -28,6 +28,7 @@ from gaussnoise.tables.release.cells import CellList
 from gaussnoise.tables.release.changes import shown_changes
 from gaussnoise.tables.release.marks import marks_of
 from gaussnoise.tables.release.report import errors
+from gaussnoise.tables.release.report import numbers as numbers_file
 from gaussnoise.tables.release.report.changes import changes_page
 from gaussnoise.tables.release.report.combined import combined_page
 from gaussnoise.tables.release.report.findings import finding_of
@@ -321,6 +322,7 @@ def numbers_of(release):
         ("county", ()),
         (("sex", "age"), ()),
         (("sex", "age"), "age"),
+        (("sex", "age"), "sex"),
     ):
         shares = release.proportions(names, given=given)  # written in per cent
         known += [100 * shares.estimate, *(100 * end for end in shares.confidence_interval())]
@@ -359,13 +361,19 @@ def test_answers_are_those_of_the_release():
     assert set(np.concatenate([table.estimate, low, high]).tolist()) <= values
 
 
-def test_long_tables_show_their_ends(release):
-    page, table = Page(release_page(release)), release["county"]
-    assert "… 101 more …" in page.words
+def test_long_tables_show_their_ends_and_fold_all_unless_they_are_too_long(release, monkeypatch):
+    table = release["county"]
     order = np.argsort(-table.estimate)
-    values = {value for value, _ in page.numbers}
-    assert set(table.estimate[order[:10]]) | set(table.estimate[order[-10:]]) <= values
-    assert not set(table.estimate[order[10:-10]]) & values
+    for most in (121, 120):
+        monkeypatch.setattr(numbers_file, "_MOST_FOLDED", most)
+        page = Page(release_page(release))
+        assert "… 101 more …" in page.words
+        values = {value for value, _ in page.numbers}
+        assert set(table.estimate[order[:10]]) | set(table.estimate[order[-10:]]) <= values
+        is_folded = "All 121 numbers with their intervals" in page.words
+        assert is_folded is (most == 121)
+        middle = set(table.estimate[order[10:-10]])
+        assert middle <= values if is_folded else not middle & values
 
 
 def test_largest_groups_have_intervals_that_hold_together(release):
@@ -921,7 +929,7 @@ def finding(counts, workload=("sex",), rho=1.0):
     # of one seed: one interval in twenty misses, and the finding is then another
     plan = gn.plan(schema, list(workload), gn.zCDP(rho))
     release = plan.simulate(rows, np.random.default_rng(0))
-    return finding_of(entries_of(release)[0].parts[0])
+    return finding_of(entries_of(release)[0].parts[0], {})
 
 
 def test_findings_say_what_intervals_support():
@@ -944,9 +952,89 @@ def test_findings_say_what_intervals_support():
     assert re.fullmatch(r"Rows: \d+ \(\d+ to \d+\)\.", finding({"a": 100}, workload=[()]))
 
 
+def sexes(counts, rho=1.0):
+    """Return a release of counts by an attribute whose catch-all has the rows of "?"."""
+    labels = [name for name in counts if name != "?"]
+    schema = gn.Schema([gn.Attribute("sex", labels, other="other")])
+    rows = pa.table({"sex": [name for name, count in counts.items() for _ in range(count)]})
+    return gn.plan(schema, ["sex"], gn.zCDP(rho)).simulate(rows, np.random.default_rng(0))
+
+
+def test_findings_do_not_compare_catch_alls():
+    def said(release, others):
+        return finding_of(entries_of(release)[0].parts[0], others)
+
+    others = {"sex": "other"}
+    three = sexes({"a": 300, "b": 500, "c": 20, "?": 900})
+    assert said(three, {}).startswith("other has the most rows")
+    found = said(three, others)
+    assert re.match(r"Of the groups with listed values, b has the most rows, (49|50)\d", found)
+    assert found in Page(release_page(three)).words
+    two = sexes({"a": 300, "b": 500, "?": 900})
+    assert re.match(r"a has \d+ fewer rows than b", said(two, others))
+    # one listed value has nothing else to be compared with
+    one = sexes({"a": 300, "?": 900})
+    assert re.match(r"a has \d+ fewer rows than other", said(one, others))
+    assert said(sexes({"a": 50, "b": 50, "c": 50, "?": 50}, 1e-5), others) == (
+        "No difference between the groups with listed values that the noise allows to see."
+    )
+
+
+def test_the_largest_groups_whose_means_are_compared_are_no_catch_alls():
+    labels, pay = ["a", "b", "c"], gn.Attribute("pay", clip=[0, 100])
+    schema = gn.Schema([gn.Attribute("sex", labels, other="other"), pay])
+    names, rows, paid_to = [*labels, "?"], [900, 800, 300, 2000], [30.0, 60.0, 50.0, 90.0]
+    table = pa.table({"sex": np.repeat(names, rows), "pay": np.repeat(paid_to, rows)})
+    release = gn.plan(schema, [("sex", "pay")], gn.zCDP(1)).simulate(
+        table, np.random.default_rng(0)
+    )
+    said = finding_of(entries_of(release)[0].parts[0], {"sex": "other"})
+    assert "b is highest" in said
+    assert "Of the two largest groups, a is" in said
+    assert " than b" in said
+    assert "other is" not in said
+
+
+def test_ranges_that_hold_together_are_marked():
+    said = finding({"a": 100, "b": 950, "c": 300})
+    assert re.match(r"b has the most rows, 9\d\d \(\d+ to \d+ jointly\);", said)
+    assert "jointly" not in finding({"F": 400, "M": 900})
+
+
+def test_an_estimate_that_noise_hides_says_that_it_may_be_0():
+    sure, hidden = Cell(("a",), 900.0, 890.0, 910.0, 5.0), Cell(("a",), 2.0, -8.0, 12.0, 5.0, "**")
+    assert (sure.caution, hidden.caution) == ("", "may be 0")
+    assert Cell(("a",), -1.0, -1.99, -0.01, 0.51, "**").caution == "may be 0"  # as shown, to 0
+    assert Cell(("a",), 0.5, 0.01, 0.99, 0.25, "**").caution == "may be 0"
+    assert Cell(("a",), 5.1, 0.8, 9.4, 2.6, "**").caution == "not usable"
+    assert Cell(("a",), math.nan, -math.inf, math.inf, 5.0, "**").caution == ""
+
+
+def test_the_file_of_an_entry_has_its_numbers(tmp_path):
+    release = paid([("sex",), ("sex", "income")]).save(tmp_path / "out")
+    release = gn.TableRelease.load(tmp_path / "out")
+    files = numbers_file.files_of(release)
+    assert len(files) == 2
+    for entry in entries_of(release):
+        text = (tmp_path / "out" / files[entry.name]).read_text(encoding="utf-8")
+        for numbers in entry.every:
+            if numbers.kind in ("cells", "mean", "behind"):
+                assert all(repr(float(x)) in text for x in np.ravel(numbers.table.estimate))
+
+
+def test_the_chance_of_a_right_guess_is_that_of_two_gaussians():
+    facts = facts_of(survey(privacy=gn.zCDP(0.5)))
+    assert facts.guessed(0.5) == pytest.approx(0.6914625, abs=1e-6)  # Phi(1/2)
+    assert 0.6914624612740131 < facts.guessed(0.5)
+    assert facts.guessed(0.0) == 0.5
+    assert facts.guessed(1e6) == 1.0
+    assert "is right in at most 69.2 % of cases" in Page(
+        plan_page(survey(privacy=gn.zCDP(0.5)))).words  # fmt: skip
+
+
 def test_findings_of_means_give_the_gap_and_its_interval():
     release = paid([("sex", "income"), ("sex", "region", "income"), ("income",)])
-    pair, several, single = (finding_of(entry.parts[0]) for entry in entries_of(release))
+    pair, several, single = (finding_of(entry.parts[0], {}) for entry in entries_of(release))
     gap = release.means("income", given="sex").difference("sex", "F", "M")
     low, high = (number(-float(end), 0) for end in gap.confidence_interval())
     assert pair.startswith("F is 1")
@@ -966,7 +1054,7 @@ def four_sexes(rows, pay, rho):
 def test_the_two_largest_of_several_groups_are_compared():
     plan, table = four_sexes([3000, 2900, 40, 200], [30, 60, 50, 90], 1)
     release = plan.release(table)
-    said = finding_of(entries_of(release)[0].parts[0])
+    said = finding_of(entries_of(release)[0].parts[0], {})
     gap = release.means("pay", "sex").difference("sex", "F", "M")
     digits = digits_of(float(gap.standard_deviation))
     ends = [number(-float(end), digits) for end in gap.confidence_interval(0.95 ** (1 / 6))]
@@ -981,7 +1069,7 @@ def test_two_of_several_groups_are_said_to_differ_no_more_often_than_they_may_be
     plan, table = four_sexes([300, 300, 300, 300], [50, 50, 50, 50], 0.01)
     rng, wrong = np.random.default_rng(4), 0
     for _ in range(200):
-        said = finding_of(entries_of(plan.simulate(table, rng))[0].parts[0])
+        said = finding_of(entries_of(plan.simulate(table, rng))[0].parts[0], {})
         wrong += "two largest" in said
     assert wrong <= 10  # of 200: 5 %
 
@@ -997,7 +1085,7 @@ def test_a_group_that_is_all_noise_does_not_hide_what_is_known_of_others():
         table = pa.table(rows | {"pay": [70.0] * 3000 + [30.0] * 3000 + [50.0] * isle})
         release = plan.simulate(table, rng)
         pay = release.means("pay", given="region")
-        said = finding_of(entries_of(release)[0].parts[0])
+        said = finding_of(entries_of(release)[0].parts[0], {})
         if marks_of(pay.estimate, pay.standard_deviation)[2] == "**":
             lifted += pay.estimate[2] > pay.estimate[0]
             assert re.match(r"North is highest, [67]\d.*; no other can be as high\. Too few", said)
@@ -1019,7 +1107,7 @@ def test_findings_are_right_as_often_as_they_say():
     plan = gn.plan(gn.Schema([gn.Attribute("a", ["x", "y", "z"])]), 1, gn.zCDP(0.01))
     rows, wrong = pa.table({"a": ["x"] * 100 + ["y"] * 103 + ["z"] * 60}), 0
     for _ in range(300):
-        said = finding_of(entries_of(plan.simulate(rows, rng))[0].parts[0])
+        said = finding_of(entries_of(plan.simulate(rows, rng))[0].parts[0], {})
         wrong += "has the most rows" in said and "no other" in said and not said.startswith("y")
     assert wrong <= 0.05 * 300
 
@@ -1032,6 +1120,7 @@ def test_tables_have_totals_shares_and_marks():
     assert {float(total.estimate), *rows.estimate.tolist()} <= values
     assert page.words.count("Total") >= 3
     assert "Per cent of each age" in page.words
+    assert "Per cent of each sex" in page.words
     assert "Per cent of all rows" in page.words
     assert page.words.count("A mark beside an estimate says") == 1
     marks = marks_of(made["county"].estimate, made["county"].standard_deviation)
@@ -1072,7 +1161,7 @@ def test_two_attributes_are_colours_with_names_and_numbers():
     seen = [number(x, 0) for x in numbers.table.estimate[low > 0].tolist()]
     assert len(seen) > 10
     assert all(text in texts.split() for text in seen)
-    assert "grey where the true number may be 0" in numbers.pictures[0].caption
+    assert "grey where the number may be 0" in numbers.pictures[0].caption
 
 
 def test_a_count_that_noise_carried_far_below_zero_is_grey():
@@ -1081,7 +1170,7 @@ def test_a_count_that_noise_carried_far_below_zero_is_grey():
     estimate[0, 0] = -60.5  # more than five standard deviations
     assert estimate[0, 0] < -5 * numbers.table.standard_deviation[0, 0]
     (texts,) = drawn_in(replace(numbers, table=replace(numbers.table, estimate=estimate)))
-    assert "60" not in texts
+    assert not re.search("[-−]6[01]", texts)
 
 
 def test_two_attributes_are_one_grid_with_totals_where_it_is_not_too_wide():

@@ -292,7 +292,7 @@ def test_draft(build):
         )
     )
     text, flag, few, number = drafted.attributes
-    assert (text.categories, text.other) == (("a", "b"), "other")
+    assert (text.categories, text.other) == (("a", "b"), "other or not stated")
     assert flag.categories == (False, True)
     assert (few.categories, few.other) == ((1, 2, 3), None)
     assert number.edges == (-math.inf, 1, 2, 3, 4, 5, 6, 7, math.inf)
@@ -306,7 +306,7 @@ def test_draft_bins_many_integers(build):
 
 def test_draft_gives_columns_with_nulls_a_catch_all(build):
     (attribute,) = gn.Schema.draft(build({"income": [0.0, 8.0, None]})).attributes
-    assert attribute.other == "other"
+    assert attribute.other == "other or not stated"
 
 
 def said(error):
@@ -324,7 +324,7 @@ def test_drafts_of_files_and_frames_agree_on_integers_with_gaps(tmp_path):
     drafts = [draft(table) for table in (rooms, rooms.to_pandas(), str(tmp_path / "t.csv"))]
     assert all(found.to_toml() == drafts[0].to_toml() for found in drafts)
     few, number = drafts[0].attributes
-    assert few == gn.Attribute("rooms", [1, 2, 7], other="other")
+    assert few == gn.Attribute("rooms", [1, 2, 7], other="other or not stated")
     assert number.edges is not None  # a half is no integer
     whole = draft(pa.table({"n": [1.0, 2.0]}))  # without gaps it is a column of numbers
     assert whole.attributes[0].edges is not None
@@ -489,7 +489,7 @@ def test_draft_takes_missing_values_of_other_programs_for_nulls(tmp_path, missin
     path = tmp_path / "t.csv"
     path.write_text(f"n,x\n1.0,a\n{missing},b\n2.0,a\n", encoding="utf-8")
     drafted = gn.Schema.draft(path)
-    assert drafted.attributes[0] == gn.Attribute("n", [1, 2], other="other")
+    assert drafted.attributes[0] == gn.Attribute("n", [1, 2], other="other or not stated")
     estimate = gn.plan(drafted.confirmed(), [("n",)], gn.zCDP(1e6)).release(path)["n"].estimate
     assert estimate.round().tolist() == [1, 1, 1]
 

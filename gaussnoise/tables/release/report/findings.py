@@ -1,8 +1,10 @@
 """The finding of a table: one sentence that its intervals support."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....text import capital
 from ...schema.schema import Category
@@ -13,25 +15,42 @@ from .numbers import Numbers
 from .render import shown
 from .sentences import MOST_NAME, NONE, SAME, gap_text, highest, labels_text, range_text
 
+NONE_LISTED = SAME.format(between="between the groups with listed values")
 
-def finding_of(numbers: Numbers) -> str | None:
+
+def finding_of(numbers: Numbers, others: Mapping[str, str]) -> str | None:
     """Return a sentence about a table, true with the confidence level of intervals; or None.
 
     It is about one number, the difference of two, or the largest of several. Intervals of several
     are simultaneous, since the largest is selected by its estimate. For means of several groups of
     one attribute, a second sentence compares the two groups with the largest counts.
+
+    ``others`` is {attribute: its catch-all category}. Groups of such a category are not compared,
+    unless fewer than two groups would remain.
     """
     table = numbers.table
     if numbers.kind not in ("cells", "mean") and table.estimate.size > 1:
         return None
     if table.estimate.size == 1:
         return _single(numbers)
-    if table.estimate.shape == (2,):
-        return _pair(numbers)
-    said, pair = _several(numbers), _largest_pair(numbers)
+    listed = _listed(table, others)
+    if table.estimate.ndim == 1 and listed.sum() == 2:
+        return _pair(numbers, listed)
+    said, pair = _several(numbers, listed), _largest_pair(numbers, listed)
+    if not listed.all():
+        said = NONE_LISTED if said == NONE else f"Of the groups with listed values, {said}"
     if pair is None:
         return said
-    return pair if said == NONE else f"{said} {pair}"
+    return pair if said in (NONE, NONE_LISTED) else f"{said} {pair}"
+
+
+def _listed(table: AbstractEstimates, others: Mapping[str, str]) -> NDArray[np.bool_]:
+    """Return, for each number, whether no catch-all is in its group; all if two have none."""
+    listed = np.ones(table.estimate.shape, bool)
+    for axis, (name, labels) in enumerate(zip(table.attributes, table.labels, strict=True)):
+        own = np.array([str(label) != others.get(name) for label in labels])
+        listed &= np.expand_dims(own, [k for k in range(listed.ndim) if k != axis])
+    return listed if listed.sum() > 1 else np.ones_like(listed)
 
 
 def _single(numbers: Numbers) -> str | None:
@@ -49,9 +68,9 @@ def _single(numbers: Numbers) -> str | None:
     return f"{what}: {said}."
 
 
-def _pair(numbers: Numbers) -> str:
-    """Return a sentence about the difference of a table's two numbers, with its interval."""
-    one, other = numbers.table.labels[0]
+def _pair(numbers: Numbers, listed: NDArray[np.bool_]) -> str:
+    """Return a sentence about the difference of a table's two listed numbers, with its interval."""
+    one, other = (numbers.table.labels[0][k] for k in np.flatnonzero(listed).tolist())
     said = _gap(numbers, one, other, LEVEL)
     if said is None:
         first, second = (shown(label, MOST_NAME) for label in (one, other))
@@ -72,7 +91,7 @@ def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str 
     return gap_text(first, second, estimate, (low, high), sd, noun)
 
 
-def _largest_pair(numbers: Numbers) -> str | None:
+def _largest_pair(numbers: Numbers, listed: NDArray[np.bool_]) -> str | None:
     """Return a sentence comparing the means of the two groups with the largest released counts.
 
     The pair is selected by the counts, so that the interval is one of the simultaneous intervals
@@ -82,17 +101,18 @@ def _largest_pair(numbers: Numbers) -> str | None:
     if not isinstance(table, MeanTable) or table.estimate.ndim != 1:
         return None
     labels = table.labels[0]
-    one, other = (labels[k] for k in sorted(np.argsort(-table.counts, kind="stable")[:2].tolist()))
+    counts = np.where(listed, table.counts, -math.inf)
+    one, other = (labels[k] for k in sorted(np.argsort(-counts, kind="stable")[:2].tolist()))
     said = _gap(numbers, one, other, LEVEL ** (1 / math.comb(len(labels), 2)))
     return None if said is None else f"Of the two largest groups, {said}"
 
 
-def _several(numbers: Numbers) -> str:
+def _several(numbers: Numbers, listed: NDArray[np.bool_]) -> str:
     """Return a sentence on which group has the largest number, as far as the noise allows."""
     table = numbers.table
-    low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
-    estimate, deviation = np.ravel(table.estimate), np.ravel(table.standard_deviation)
-    names = [_name(table, k) for k in range(estimate.size)]
+    low, high = (end[listed] for end in table.confidence_interval(simultaneous=True))
+    estimate, deviation = table.estimate[listed], table.standard_deviation[listed]
+    names = [_name(table, k) for k in np.flatnonzero(listed).tolist()]
     is_mean = numbers.kind == "mean"
     return highest(numbers.noun, is_mean, names, estimate, (low, high), deviation)
 

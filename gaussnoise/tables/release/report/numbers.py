@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal, NamedTuple, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from ...planning.facts import marginal_name, persons_text
 from ...schema.numbers import interval_text
 from ...schema.schema import Attribute, Category
 from ..comparison import ComparisonTable
+from ..files import answer_files
+from ..formats import format_name
 from ..marks import LOW_RELIABILITY, marks_of
 from ..noisy import AbstractRelease
 from ..shares import proportions
@@ -28,7 +30,11 @@ from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
 from .render import Cell, digits_of, number, shown
 
+if TYPE_CHECKING:
+    from ...planning.plan import Plan
+
 MOST_ROWS = 60  # most rows of a table that is written completely
+_MOST_FOLDED = 500  # most rows of a table that is written completely, but folded
 _ENDS = 10  # rows of largest and of smallest numbers, for a longer table
 MOST_LINES = 30  # most lines with names in a picture
 _MOST_COLOURED = 1500  # most cells of a picture in colours
@@ -188,11 +194,8 @@ class Numbers:
         shape = table.estimate.shape
         panel = int(np.argmin(shape)) if len(shape) == 3 else None
         low, high = table.confidence_interval()
-        chance = round(2 / (1 - LEVEL))
-        digits = 0
-        grey = (
-            f"where the true number may be 0; of those that are, about 1 in {chance} has a colour"
-        )
+        chance, digits = round(2 / (1 - LEVEL)), 0
+        grey = f"where the number may be 0 (about 1 in {chance} of true zeros is coloured)"
         may_be_zero = (low <= 0) & ((high >= 0) | (table.limits[0] >= 0))
         hidden = may_be_zero | np.isnan(table.estimate)
         if self.kind == "mean":
@@ -259,11 +262,24 @@ class Numbers:
             )
         if not self.hidden:
             return caption
-        where = f" All are in {self.file}." if self.file else ""
+        places = (["under this table"] if self.is_folded else []) + [
+            f"in the file {file}" for file in [self.file] if file
+        ]
+        where = f" All are {' and '.join(places)}." if places else ""
         return (
             f"{caption}: the {_ENDS} largest and the {_ENDS} smallest of "
             f"{self.table.estimate.size:,}.{where}"
         )
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether all cells of a long table follow it, folded, in their order."""
+        return bool(self.hidden) and self.table.estimate.size <= _MOST_FOLDED
+
+    @property
+    def all_cells(self) -> list[Cell]:
+        """All cells of the table, in their order."""
+        return self._unmarked(cells_of(self.table, range(self.table.estimate.size)))
 
     @property
     def cells(self) -> list[Cell]:
@@ -310,7 +326,7 @@ class Numbers:
         down, across = table.attributes[1 - axis], table.attributes[axis]
         cells = np.array(range(table.estimate.size)).reshape(table.estimate.shape)
         order = cells.T if axis == 0 else cells
-        all_cells = self._unmarked(cells_of(table, range(table.estimate.size)))
+        all_cells = self.all_cells
         rows = [
             (name, [all_cells[k] for k in own.tolist()])
             for name, own in zip(table.labels[1 - axis], order, strict=True)
@@ -370,30 +386,39 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return the entries of a release's workload that are small enough to be computed."""
     plan, files, found = release.plan, files_of(release), []
     names, sizes = plan.schema.names, plan.schema.sizes
-    said = [shown(attribute.heading) for attribute in plan.schema.attributes]
+    titles = titles_of(plan)
     for k, (name, term) in enumerate(zip(plan.entries, plan.domain.terms, strict=True)):
         size = int(plan.queries[k])
         if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
             continue
         is_cells, summed = all(base.is_identity for _, base in term), summed_in(term)
-        title, notes = name, list[str]()
-        if is_cells:
-            title = marginal_name(tuple(said[i] for i, _ in term))
-        elif summed is not None:
-            title = mean_title(said[summed], [said[i] for i, _ in term if i != summed])
+        title, notes = titles[k], list[str]()
+        if summed is not None:
             over = persons_text(plan, names[summed])
             notes += [f"Means{over}."] * bool(over)
-        elif several := summed_numbers(term):
-            means_of = " and ".join(said[i] for i in several)
-            groups = [said[i] for i, _ in term if i not in several]
-            by = f" by {marginal_name(tuple(groups))}" if groups else ""
-            title = f"Means of {means_of}{by}"
         numbers = summed_numbers(term) if summed is None else [summed]
         notes += [text for i in numbers if (text := _clipped_text(plan.schema.attributes[i]))]
         anchor = f"table-{k + 1}"
         read = partial(_tables_of, release, term, anchor, files.get(name))
         found.append(Entry(name, title, anchor, size, is_cells, notes, read))
     return found
+
+
+def titles_of(plan: "Plan") -> list[str]:
+    """Return the title of each entry for readers: "Mean of …" where its name says count and sum."""
+    said = [shown(attribute.heading) for attribute in plan.schema.attributes]
+    titles = list(plan.entries)
+    for k, term in enumerate(plan.domain.terms):
+        numbers = summed_numbers(term) if (own := summed_in(term)) is None else [own]
+        groups = [said[i] for i, _ in term if i not in numbers]
+        if all(base.is_identity for _, base in term):
+            titles[k] = marginal_name(tuple(groups))
+        elif own is not None:
+            titles[k] = mean_title(said[own], groups)
+        elif numbers:
+            by = f" by {marginal_name(tuple(groups))}" if groups else ""
+            titles[k] = f"Means of {' and '.join(said[i] for i in numbers)}{by}"
+    return titles
 
 
 def _clipped_text(number: Attribute) -> str:
@@ -418,17 +443,22 @@ def mean_title(own: str, groups: Sequence[str]) -> str:
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
-    """Return {name of an entry: file with its numbers in the release's folder}."""
+    """Return {name of an entry: file with its numbers in the release's folder}.
+
+    Counts of cells are in a table; sums, means and other answers are in a file of answers.
+    """
     tables, plan = release.tables, release.plan
-    if not isinstance(tables, StoredTables):
+    if not isinstance(tables, StoredTables) or not tables.places:
         return {}
     places = tables.places
-    terms = zip(plan.entries, plan.domain.terms, strict=True)
-    return {
-        name: places[S].file
-        for name, term in terms
-        if (S := tuple(sorted({i for i, _ in term}))) in places
-    }
+    format = format_name(next(iter(places.values())).file)
+    answers = answer_files(release, format, MOST_READ)
+    files = {k: file for k, file in answers.items() if (tables.folder / file).is_file()}
+    for k, term in enumerate(plan.domain.terms):
+        S = tuple(sorted({i for i, _ in term}))
+        if all(base.is_identity for _, base in term) and S in places:
+            files[k] = places[S].file
+    return {plan.entries[k]: file for k, file in files.items()}
 
 
 def _tables_of(
@@ -526,13 +556,15 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     """Return the tables of counts with totals, and the shares of all rows and of each group."""
     own, shape = counts.table.attributes, counts.table.estimate.shape
     if len(own) == 1 and math.prod(shape) > 1:
-        shares = proportions(release, own[0])
-        return [replace(counts, margin=release.__getitem__, beside=shares)]
+        beside = proportions(release, own[0])
+        return [replace(counts, margin=release.__getitem__, beside=beside)]
     if not counts.is_crossed or math.prod(shape) == 1:
         return [counts]
-    given = own[int(shape[0] < shape[1])]
-    head = release.plan.schema.heading(given)
-    shares = {f"Per cent of each {shown(head, _MOST_NAME)}": proportions(release, own, given=given)}
+    across = int(shape[0] >= shape[1])
+    shares: dict[str, ProportionTable] = {}
+    for given in (own[1 - across], own[across]):  # groups in rows, then those in columns
+        head = shown(release.plan.schema.heading(given), _MOST_NAME)
+        shares[f"Per cent of each {head}"] = proportions(release, own, given=given)
     if math.prod(shape) <= MOST_ROWS:  # shares of many cells are small, and of little use
         shares[f"Per cent of all {counts.noun}"] = proportions(release, own)
     return [

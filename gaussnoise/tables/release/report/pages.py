@@ -1,7 +1,7 @@
 """The page of a release, and the page of a plan, from the templates of this folder."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from .errors import (
     typical_error,
 )
 from .findings import finding_of
-from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of
+from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of, titles_of
 from .over_time import OverTime
 from .population import sections_of
 from .render import counted, digits_of, rendered
@@ -168,7 +168,8 @@ def tables_facts(
     # next to means of the population, means of the rows are for specialists
     alone = [entry for entry in entries if entry.title in places]
     full = [entry for entry in entries if entry not in alone][:_MOST_IN_FULL]
-    findings = {entry.anchor: _findings(entry.parts) for entry in full}
+    others = {a.name: a.other for a in plan.schema.attributes if a.other is not None}
+    findings = {entry.anchor: _findings(entry.parts, others) for entry in full}
     said = [(one.anchor, one.title, one.finding) for one in population]
     said += [(entry.anchor, entry.title, findings[entry.anchor]) for entry in full]
     return {
@@ -214,12 +215,13 @@ def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def _findings(parts: Sequence[Numbers]) -> str:
-    """Return the findings of an entry as text, given its tables.
+def _findings(parts: Sequence[Numbers], others: Mapping[str, str]) -> str:
+    """Return the findings of an entry as text, given its tables, and catch-alls by attribute.
 
     They are sentences about the first table, and about all tables of means.
     """
-    said = [(own, finding_of(own)) for own in parts if own is parts[0] or own.kind == "mean"]
+    about = [own for own in parts if own is parts[0] or own.kind == "mean"]
+    said = [(own, finding_of(own, others)) for own in about]
     return " ".join(f"{own.title}: {text}" if own.heading else text for own, text in said if text)
 
 
@@ -298,6 +300,7 @@ def _page(
         ],
         surest=percent_text(facts.surest(rho)),
         is_weak=facts.surest(rho) > _WEAK,
+        guessed=percent_text(facts.guessed(rho)),
         risk=risk_of(
             plan,
             "one row" if facts.unit == "one row" else "one person",
@@ -374,11 +377,11 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
     """Return facts about the half-widths of intervals, beside those under independent noise."""
     ours = half_widths(plan)
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
-    order = np.argsort(ours, kind="stable")
+    titles, order = titles_of(plan), np.argsort(ours, kind="stable")
     drawn = order[:: max(1, -(-len(order) // _MOST_COMPARED))]
     what = f"Half-widths of {level_text(LEVEL)} intervals, in {noun_of(plan)}"
     picture = comparison_chart(
-        [plan.entries[k] for k in drawn],
+        [titles[k] for k in drawn],
         ours[drawn],
         theirs[drawn],
         "accuracy",
@@ -387,7 +390,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         "with the best split of the same budget.",
     )
     rows = []
-    for k, name in enumerate(plan.entries[:_MOST_LISTED]):
+    for k, name in enumerate(titles[:_MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
         if "" not in errors[k] and ours[k] > 0:  # one statistic, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"

@@ -10,6 +10,7 @@ import numpy as np
 from ....text import NO_LIMIT, NO_NUMBER, capital, has_interval, no_less, number_of
 from ...planning.facts import limit_text
 from ...schema.schema import Category
+from ..marks import MARKS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,6 +34,14 @@ class Cell(NamedTuple):
     def digits(self) -> int:
         """The number of decimals to write, so that none is smaller than the noise."""
         return digits_of(self.deviation)
+
+    @property
+    def caution(self) -> str:
+        """Words beside an interval if the number is too unreliable to be used; else ""."""
+        if self.mark != MARKS[-1] or not self.has_interval:
+            return ""
+        low, high = (round(end, self.digits) for end in (self.low, self.high))  # as they are shown
+        return "may be 0" if low <= 0 <= high else "not usable"
 
     @property
     def has_interval(self) -> bool:

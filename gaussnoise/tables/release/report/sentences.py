@@ -11,6 +11,7 @@ from .render import digits_of, number, shown
 
 SAME = "No difference {between} that the noise allows to see."
 NONE = SAME.format(between="between the groups")
+JOINTLY = "jointly"  # the kind of simultaneous intervals
 MOST_NAME = 60  # most characters of a label in a sentence
 _MOST_LEFT = 3  # most names, in a sentence, of groups with too few rows
 
@@ -42,7 +43,8 @@ def highest(
 ) -> str:
     """Return a sentence on the group that has the largest number.
 
-    ``interval`` has simultaneous intervals, ``sd`` the standard deviations of the noise.
+    ``interval`` has simultaneous intervals, which are marked so: readers find others, for each
+    number by itself, in the tables. ``sd`` has the standard deviations of the noise.
 
     Groups with the last mark of reliability are not named if others have better marks. If the
     numbers are means, such groups are not compared: few rows or none are behind their means.
@@ -56,7 +58,7 @@ def highest(
     compared = clear if is_mean else known
 
     def said(k: int) -> str:
-        return range_text(*(float(part[k]) for part in (estimate, low, high, sd)))
+        return range_text(*(float(part[k]) for part in (estimate, low, high, sd)), kind=JOINTLY)
 
     named = np.flatnonzero(clear)
     top = int(named[np.argmax(estimate[named])])
@@ -89,12 +91,16 @@ def _left_out(names: Sequence[str], noun: str) -> str:
     return f" Too few {noun} to be compared: {listed}."
 
 
-def range_text(estimate: float, low: float, high: float, deviation: float) -> str:
-    """Return an estimate and its interval as text, with the decimals that noise does not hide."""
+def range_text(estimate: float, low: float, high: float, deviation: float, kind: str = "") -> str:
+    """Return an estimate and its interval as text, with the decimals that noise does not hide.
+
+    ``kind`` is a word for the kind of interval, such as "jointly".
+    """
     digits = digits_of(deviation)
     if low == high:
         return f"{number(estimate, digits)} (exactly)"
-    return f"{number(estimate, digits)} ({number(low, digits)} to {number(high, digits)})"
+    ends = f"{number(low, digits)} to {number(high, digits)}"
+    return f"{number(estimate, digits)} ({ends}{' ' * bool(kind)}{kind})"
 
 
 def labels_text(labels: Iterable[object]) -> str:

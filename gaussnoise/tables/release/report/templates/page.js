@@ -206,12 +206,20 @@
     link.href = "#browser";
     link.textContent = "All checks";
     verdict.append(link);
-    const isChecked = (line) => line.startsWith("checked"), ordered = [true, false].flatMap((own) => lines.filter((x) => isChecked(x) === own));
-    list.replaceChildren(...ordered.map((line) => {
-      const item = document.createElement("li");
-      item.textContent = line.replace(/^(\w+):? +/, (_, own) => `${NAMES[own]}: `);
-      return item;
-    }));
+    const items = (own) => {
+      const inside = document.createElement("ul");
+      inside.append(...own.map((line) => {
+        const item = document.createElement("li");
+        item.textContent = line.replace(/^(\w+):? +/, (_, word) => `${NAMES[word]}: `);
+        return item;
+      }));
+      return inside;
+    };
+    const isLeft = (line) => line.startsWith("unchecked"), left = lines.filter(isLeft);
+    const folded = document.createElement("details"), title = document.createElement("summary");
+    title.textContent = `For those who check: ${left.length} lines on what is left unchecked`;
+    folded.append(title, items(left));
+    list.replaceChildren(items(lines.filter((line) => !isLeft(line))), ...(left.length ? [folded] : []));
   }
 
   // Work for a few milliseconds at a time, so that the page scrolls meanwhile.
