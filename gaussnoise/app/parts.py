@@ -21,6 +21,7 @@ from ..errors import GaussNoiseError
 from ..layout import fitted
 from ..privacy.ledger_results import NOT_SAID
 from .jobs import Job
+from .project import Project
 from .state import State
 from .wording import in_page
 
@@ -197,6 +198,18 @@ def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
     # the framework passes as many arguments as the handler's signature has
     run.__signature__ = inspect.signature(handler)  # pyright: ignore[reportAttributeAccessIssue]
     return run
+
+
+def choice_of_file(project: Project, value: str | None, label: str) -> ui.select:
+    """Draw the choice of a file of the project, whose list is new each time it is opened."""
+    file = ui.select(project.tables(), value=value, label=label).classes("w-full")
+
+    def look() -> None:
+        names = project.tables()
+        file.set_options(names, value=file.value if file.value in names else None)
+
+    file.on("popup-show", look)
+    return file
 
 
 def go(page: str) -> None:

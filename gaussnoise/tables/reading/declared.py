@@ -79,7 +79,8 @@ def _declared_names(table: object) -> Sequence[str] | None:
     """Return the names of a table's columns, or None if its rows may influence them."""
     if is_csv(table):
         files = table_files(table)
-        return office_names(files) if is_office(files[0]) else csv_names(files, dialect_of(table))
+        own = dialect_of(table)
+        return office_names(files, own.skip) if is_office(files[0]) else csv_names(files, own)
     frame = open_table(table)
     try:
         return guarded(TASK, lambda: column_names(frame), engine=frame.implementation)
