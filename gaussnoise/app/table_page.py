@@ -97,7 +97,8 @@ def _file(state: State, schema: Schema | None) -> None:
         start = first[0] if first else None
         file = choice_of_file(project, start, "File with one row for each record")
         marks: dict[str, ui.input] = {}
-        with ui.expansion(f"{WRITTEN} (leave it empty: it is found from the file)"):
+        about = f"{WRITTEN} (leave it empty: it is found from the file)"
+        with ui.expansion(about, value=bool(typed_now)):
             for name, label in DIALECT.items():
                 value = typed_now.get(name, "") if tried else own.get(name, "")
                 marks[name] = ui.input(label, value=value).classes("w-full")

@@ -212,7 +212,9 @@ def _odd_record(path: str, dialect: Dialect) -> str | None:
                 return None
     except Exception:  # noqa: BLE001 (a damaged file)
         return None
-    way = f"write as many; if the column names are in that line, {hint(skip=line - 1)}"
+    way = "write as many"
+    if len(record) > size:
+        way += f"; if the column names are in that line, {hint(skip=line - 1)}"
     return (
         f"table: expected {number_of(size, 'field')} in every record, as there are column names, "
         f"got {len(record)} in line {line}; hint: {way}"

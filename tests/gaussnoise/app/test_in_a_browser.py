@@ -243,7 +243,7 @@ def test_a_file_with_a_title_is_read_and_what_was_typed_stays(started, tab, tmp_
     expect(said).to_contain_text("in line 2", timeout=60_000)
     expect(said).to_contain_text("1 in the field Lines before the column names under How the file")
     connected(tab)
-    tab.get_by_text("How the file is written (").click()
+    expect(tab.get_by_label("Delimiter")).to_be_visible()
     expect(tab.get_by_label("Delimiter")).to_have_value(";")
     expect(tab.get_by_label("Dates")).to_have_value("dd.MM.yyyy")
     tab.get_by_label("Lines before the column names").fill("1")
