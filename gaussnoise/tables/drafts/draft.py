@@ -5,7 +5,7 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import narwhals as nw
@@ -107,10 +107,10 @@ def draft(table: object) -> Draft:
         return _draft(table)
 
 
-def _draft(table: object) -> Draft:
-    """Return the draft of a table in a stated dialect."""
-    dates = date_columns(table)
-    numbers = decimal_columns(table)
+def _draft(table: object, as_text: Collection[str] = ()) -> Draft:
+    """Return the draft of a table in a stated dialect, with the columns ``as_text`` as written."""
+    dates = [name for name in date_columns(table) if name not in as_text]
+    numbers = [name for name in decimal_columns(table) if name not in as_text]
     frame = open_table(table, numbers, dates)
     types = guarded(
         "read the table's columns",
@@ -139,6 +139,10 @@ def _draft(table: object) -> Draft:
 
     hint = FORM if is_csv(table) else ""
     rows = guarded("read the table's values", read, hint, engine=frame.implementation)
+    # the categories of text are what releases compare with: the text as the file has it
+    texts = [name for name in (*numbers, *dates) if _is_text(columns.get(name))]
+    if texts:
+        return _draft(table, [*as_text, *texts])
     for name, column in columns.items():
         role = role_of(name, column)
         try:
@@ -164,6 +168,11 @@ def _draft(table: object) -> Draft:
     for name, why in drafted.left_out.items() if len(types) == 1 and is_csv(table) else ():
         drafted.left_out[name] = f"{why.partition('; hint: ')[0]}; hint: {_ONE_COLUMN}"
     return drafted._replace(rows=rows)
+
+
+def _is_text(column: Seen | None) -> bool:
+    """Return whether a column can be an attribute whose categories are texts."""
+    return column is not None and column.kind == "texts" and not column.words.many
 
 
 def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:

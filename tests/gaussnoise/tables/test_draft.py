@@ -744,3 +744,28 @@ def test_a_record_of_too_many_fields_is_named_by_its_line(tmp_path, stated, text
             call()
         assert "withheld" not in str(caught.value)
         assert "CANARY" not in str(caught.value)
+
+
+def test_categories_of_text_are_as_the_file_has_them(tmp_path):
+    """Also in columns in which most texts are numbers or dates: a release compares text."""
+    texts = [f"{text};u{k}" for k in range(12) for text in ("k.A.", "n.v.", "1.")]
+    numbers = [f"{k % 3},5;{k % 28 + 1:02}.01.2023" for k in range(60)]
+    more = "".join(f"{k},5;x\n" for k in range(300))
+    (tmp_path / "t.csv").write_text("a;b\n" + "\n".join(numbers + texts), encoding="utf-8")
+    stated = gn.Dialect(";", ",", date_format="dd.MM.yyyy")
+    found = draft(stated.table(tmp_path / "t.csv"))
+    assert set(found.attributes[0].categories) == {"0,5", "1,5", "2,5", "k.A.", "n.v.", "1."}
+    assert "01.01.2023" in found.attributes[1].categories
+    plan = gn.plan(found.schema.confirmed(), 1, gn.zCDP(1))
+    assert plan.check(tmp_path / "t.csv").left_out == 0
+    (tmp_path / "t.csv").write_text("a;b\n" + more, encoding="utf-8")
+    assert draft(stated.table(tmp_path / "t.csv")).attributes[0].edges is not None
+
+
+def test_lines_that_are_skipped_are_counted_in_the_number_of_a_line(tmp_path):
+    (tmp_path / "t.csv").write_text("sep=;\nT\na;b\n1;2\n1;2;3\n", encoding="utf-8")
+    with pytest.raises(DataError, match="got 3 in line 5"):
+        gn.Schema.draft(gn.Dialect(";", skip=2).table(tmp_path / "t.csv"))
+    (tmp_path / "t.csv").write_text("sep=;\na;b\n1;2\n1;2;3\n", encoding="utf-8")
+    with pytest.raises(DataError, match="got 3 in line 4"):
+        gn.Schema.draft(gn.Dialect(";").table(tmp_path / "t.csv"))
