@@ -469,6 +469,7 @@ def test_lines_before_the_names_are_stated_in_files_and_in_the_shell(tmp_path, m
         assert run(words.split()) == 0, capsys.readouterr().err
     assert gn.TableRelease.load("out").plan.schema.file.skip == 3
     assert run("release t.csv -s schema.toml --skip 2 --rho 1 -o no".split()) != 0
+    assert "column names, skip = 2 in the schema's [file], --skip 2" in capsys.readouterr().err
     means = "mean t.csv -c Lohn --rho 1e6 --delimiter ; --decimal , --encoding cp1252 --skip 3"
     assert run(means.split()) == 0
 

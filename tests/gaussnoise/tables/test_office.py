@@ -14,6 +14,7 @@ import gaussnoise as gn
 from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading import office
+from gaussnoise.tables.reading.declared import check_columns
 
 pyreadstat = pytest.importorskip("pyreadstat")
 openpyxl = pytest.importorskip("openpyxl")
@@ -197,6 +198,7 @@ def test_rows_before_the_column_names_are_skipped(tmp_path):
     table = gn.Dialect(skip=2).table(tmp_path / "t.xlsx")
     assert counted(table, attributes[:1]) == [1, 1]
     schema = gn.Schema(attributes, file=gn.Dialect(skip=2))
+    check_columns(table, ["a", "b"])
     release = gn.plan(schema, 1, gn.zCDP(1e8)).release(tmp_path / "t.xlsx")
     assert release["b"].estimate.round().tolist() == [2, 0]
     with pytest.raises(DataError, match=r"first row; hint: .* skip = 2 in the schema"):
