@@ -86,9 +86,8 @@ class Plain:
         if dialect.skip:
             self.start = _end_of_lines(path, dialect.skip)
         bare = path == name_of(path) or path.lower().endswith(".gz")
-        usual = self.start in (0, len(_MARK))
         self.is_text = bare and self.characters is None
-        self.is_usual = self.is_text and usual
+        self.is_usual = self.is_text and not self.before
 
     def open(self) -> Any:
         """Return a stream of the text in UTF-8, without a byte order mark."""

@@ -474,6 +474,15 @@ def test_lines_before_the_names_are_stated_in_files_and_in_the_shell(tmp_path, m
     assert run(means.split()) == 0
 
 
+@pytest.mark.parametrize("length", range(9))
+def test_lines_of_every_length_are_skipped(tmp_path, length):
+    """As many bytes as a byte order mark has are no mark."""
+    for text in ("T" * length + "\n", "\n" * max(length, 1)):
+        (tmp_path / "t.csv").write_text(text + "a\nx\n\ny\n", encoding="utf-8")
+        table = gn.Dialect(skip=text.count("\n")).table(tmp_path / "t.csv")
+        assert counted(table, [gn.Attribute("a", ["x", "y"], other="o")]) == [1, 1, 1]
+
+
 SNIFFED = {  # what stands before the names: how many lines are skipped
     "Title\n": 1,
     "Title, with a comma\n\n": 2,
