@@ -214,6 +214,18 @@ def handled(handler: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
     return run
 
 
+def choice_of_file(project: Project, value: str | None, label: str) -> ui.select:
+    """Draw the choice of a file of the project, whose list is new each time it is opened."""
+    file = ui.select(project.tables(), value=value, label=label).classes("w-full")
+
+    def look() -> None:
+        names = project.tables()
+        file.set_options(names, value=file.value if file.value in names else None)
+
+    file.on("popup-show", look)
+    return file
+
+
 def go(page: str) -> None:
     """Open a page in the browser; if it is open already, load it again."""
     ui.navigate.to(page)

@@ -195,7 +195,7 @@ class Project:
         """Set options in the ``[release]`` table; the value None removes an option."""
         self._state("release", lambda path: load_options(path, "release"), options)
 
-    def state_file(self, stated: Mapping[str, str | None]) -> None:
+    def state_file(self, stated: Mapping[str, str | int]) -> None:
         """Replace the ``[file]`` table, which says how data files are written.
 
         Values in ``stated`` that are empty are left out.

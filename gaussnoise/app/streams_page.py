@@ -22,6 +22,7 @@ from .parts import (
     CHECK,
     Command,
     answer,
+    choice_of_file,
     frame,
     go,
     handled,
@@ -222,8 +223,7 @@ def _add(state: State, name: str, number: int, said: str) -> None:
     first = None  # a wrong file cannot be taken back, so none is proposed
     if job is not None and (job.status or job.words[1] == "check"):  # to add it, or to retry
         first = next((file for file in files if Path(file) == Path(job.words[3])), None)
-    file = ui.select(files, value=first, label=f"File with the rows of {said}")
-    file.classes("w-full")
+    file = choice_of_file(project, first, f"File with the rows of {said}")
     command = Command()
 
     def show() -> None:

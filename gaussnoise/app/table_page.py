@@ -5,7 +5,8 @@ import functools
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from nicegui import run, ui
 
@@ -37,6 +38,7 @@ from .parts import (
     AT_CHECK,
     answer,
     check_rows,
+    choice_of_file,
     frame,
     go,
     handled,
@@ -95,6 +97,12 @@ def _file(state: State, schema: Schema | None) -> None:
         if chosen:
             said = f" ({written(own)})" if own else ""
             ui.label(f"Chosen: {', '.join(chosen)}{said}")
+            if schema and schema.file.skipped:
+                ui.label(f"{schema.file.skipped}.")
+        job = state.jobs.last
+        job = job if job is not None and job.words[0] == "schema" else None
+        own = {name: str(value) for name, value in own.items()}
+        tried, typed_now = _tried(job)
         if not names:
             ui.label(
                 f"There is no table in {project.folder} yet: put a CSV, Parquet or Excel file "
@@ -102,13 +110,15 @@ def _file(state: State, schema: Schema | None) -> None:
             )
             ui.button("Look again", on_click=lambda: go("/"))
             return
-        start = chosen[0] if chosen and chosen[0] in names else names[0] if not names[1:] else None
-        file = ui.select(names, value=start, label="File with one row for each record")
-        file.classes("w-full")
+        first = [name for name in (tried, *chosen[:1], *names[: not names[1:]]) if name in names]
+        start = first[0] if first else None
+        file = choice_of_file(project, start, "File with one row for each record")
         marks: dict[str, ui.input] = {}
-        with ui.expansion(f"{WRITTEN} (leave it empty: it is found from the file)"):
+        about = f"{WRITTEN} (leave it empty: it is found from the file)"
+        with ui.expansion(about, value=bool(typed_now)):
             for name, label in DIALECT.items():
-                marks[name] = ui.input(label, value=own.get(name, "")).classes("w-full")
+                value = typed_now.get(name, "") if tried else own.get(name, "")
+                marks[name] = ui.input(label, value=value).classes("w-full")
 
         def draft() -> None:
             if not file.value:
@@ -141,17 +151,15 @@ def _file(state: State, schema: Schema | None) -> None:
                     changed = {x: said for x, said in given.items() if said != own.get(x, "")}
                     # dates stay as stated: rows do not always distinguish day and month
                     known = {x: said for x, said in own.items() if x == "date_format"} | changed
-                    known = {x: {"tab": "\t"}.get(mark, mark) for x, mark in known.items() if mark}
                     if is_csv(path) and not is_office(str(path)):
-                        found = await run.io_bound(sniffed, path, Dialect(**known))
+                        found = await run.io_bound(sniffed, path, _dialect(known))
                         if found is not None:  # None when the server stops
                             project.state_file(found.stated)
                     project.state(table=file.value)
                     go("/")
 
                 ui.button("Only choose this file", on_click=handled(take)).props("outline")
-        job = state.jobs.last
-        if job is not None and job.words[0] == "schema":
+        if job is not None:
             if job.status:
                 outcome(job)
             elif (said := _READ.search(job.said)) is not None:
@@ -180,6 +188,23 @@ def _elsewhere(state: State, schema: Schema | None) -> None:
             go("/")
 
         ui.button("Take these columns", on_click=handled(take)).props("outline")
+
+
+def _tried(job: Job | None) -> tuple[str, dict[str, str]]:
+    """Return the file that ``job`` reads or could not read, and the fields that were typed."""
+    if job is None or job.status == 0:
+        return "", {}
+    options = job.words[3 : job.words.index("--")]
+    names = (word.removeprefix("--").replace("-", "_") for word in options[::2])
+    return job.words[-1], dict(zip(names, options[1::2], strict=True))
+
+
+def _dialect(typed: Mapping[str, str]) -> Dialect:
+    """Return the dialect that the fields state; empty ones state nothing."""
+    known: dict[str, Any] = {x: {"tab": "\t"}.get(mark, mark) for x, mark in typed.items() if mark}
+    if "skip" in known and known["skip"].strip().isdecimal():
+        known["skip"] = int(known["skip"])
+    return Dialect(**known)
 
 
 _READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)

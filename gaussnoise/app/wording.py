@@ -11,11 +11,12 @@ DIALECT = {
     "encoding": "Encoding: utf-8, cp1252 …",
     "quote": "Quote around fields",
     "date_format": "Dates: dd.MM.yyyy, M/d/yyyy …",
+    "skip": "Lines before the column names",
 }
 WRITTEN = "How the file is written"  # the title above these fields
 _WHO = re.compile(r"(app|check|plan|release|schema|ledger|stream|start|tick|open): ")
 _STATED = re.compile(
-    r"(\w+) = (\".*?\"|'.*?') in the schema's \[file\], --[\w-]+ .*?, or Dialect\([^()]*\)"
+    r"(\w+) = (\".*?\"|'.*?'|\d+) in the schema's \[file\], --[\w-]+ .*?, or Dialect\([^()]*\)"
 )
 _IN_PAGE = {
     r"^(error: \w+|warning): ": "",
@@ -53,17 +54,18 @@ def _label(name: str) -> str:
 
 def _field(found: re.Match[str]) -> str:
     name, value = found.groups()
-    return f"{value[1:-1]!r} in the field {_label(name)} under {WRITTEN}, on the page Table"
+    shown = value if value.isdigit() else repr(value[1:-1])
+    return f"{shown} in the field {_label(name)} under {WRITTEN}, on the page Table"
 
 
-def written(stated: Mapping[str, str]) -> str:
+def written(stated: Mapping[str, str | int]) -> str:
     """Return a text on how a file is written, with the labels of the page's fields.
 
     >>> written({"delimiter": ";", "date_format": "dd.MM.yyyy"})
     'Delimiter “;”, Dates “dd.MM.yyyy”'
     """
     marks = {"\t": "tab", " ": "blank", "": "none"}
-    return ", ".join(f"{_label(name)} “{marks.get(x, x)}”" for name, x in stated.items())
+    return ", ".join(f"{_label(name)} “{marks.get(str(x), x)}”" for name, x in stated.items())
 
 
 def in_words(reason: str) -> str:

@@ -31,6 +31,7 @@ from .options import (
     Quote,
     Rho,
     SchemaFile,
+    Skip,
     Source,
     StatedNeighbors,
     StatedNorm,
@@ -62,6 +63,7 @@ class FileOptions(OptionGroup):
     thousands: Thousands = None
     encoding: Encoding = None
     quote: Quote = None
+    skip: Skip = None
 
     def dialect(self, base: Dialect) -> Dialect:
         """Return how a file is written: the given options, and ``base`` for options not given."""

@@ -26,7 +26,7 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         "--delimiter",
-        help="Of CSV, between fields: ';' or tab. This and the next five options come before the "
+        help="Of CSV, between fields: ';' or tab. This and the next six options come before the "
         # without the backslash, rich would take the bracket for markup
         "schema's \\[file] table, where there is one.",
     ),
@@ -47,6 +47,10 @@ Quote = Annotated[
 DateFormat = Annotated[
     str | None,
     typer.Option("--date-format", help="Of CSV, how dates are written: dd.MM.yyyy, M/d/yyyy, …"),
+]
+Skip = Annotated[
+    int | None,
+    typer.Option("--skip", help="Lines before the column names, of every file; rows of a sheet."),
 ]
 SchemaFile = Annotated[
     Path,

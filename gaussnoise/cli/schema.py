@@ -51,6 +51,8 @@ def draft_schema(
         columns = len(drafted.attributes) + len(drafted.left_out)
         of = f"of {number_of(columns, 'column')} and {number_of(drafted.rows, 'row')}"
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')} {of}")
+        if drafted.file.skipped:
+            say(drafted.file.skipped)
         if drafted.left_out:
             say(f"left out, for reasons that stand there: {', '.join(map(str, drafted.left_out))}")
     say(

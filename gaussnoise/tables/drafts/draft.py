@@ -5,13 +5,14 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import narwhals as nw
 
 from ...errors import DataError
-from ..reading.csv import FORM
+from ..reading.as_read import columns_as_read
+from ..reading.csv import FORM, naming_lines
 from ..reading.declared import is_untyped
 from ..reading.files import dialect_of, is_csv, written_in
 from ..reading.frames import (
@@ -46,6 +47,12 @@ _MOST_GROUPS = 3  # groups of joined values in a comment, at most
 _NOT_STATED = "other or not stated"  # the name of a catch-all that has missing values too
 
 
+_ONE_COLUMN = (
+    "the file has one column only; if it should have more, state what is between them, like "
+    f"{hint(delimiter=';')}, or the lines before the column names, like {hint(skip=2)}"
+)
+
+
 class Draft(NamedTuple):
     """The decision about every column of a table: an attribute, or the reason for none.
 
@@ -72,7 +79,8 @@ class Draft(NamedTuple):
 
     def to_toml(self) -> str:
         """Return the drafted schema as a schema file, with a comment for every column."""
-        file = stated_toml(file=self.file.stated)
+        said = self.file.skipped and f"# {self.file.skipped}\n"
+        file = [said + table for table in stated_toml(file=self.file.stated)]
         blocks = ["draft = true\n", *file, *map(self._block, self.attributes)]
         for name, reason in self.left_out.items():
             lines = [f"left out: {reason}"]
@@ -97,8 +105,14 @@ def draft(table: object) -> Draft:
     See :meth:`Schema.draft`.
     """
     table = table if isinstance(table, Files) else written_in(table, sniffed(table))
-    dates = date_columns(table)
-    numbers = decimal_columns(table)
+    with naming_lines(table):
+        return _draft(table)
+
+
+def _draft(table: object, as_text: Collection[str] = ()) -> Draft:
+    """Return the draft of a table in a stated dialect, with the columns ``as_text`` as written."""
+    dates = [name for name in date_columns(table) if name not in as_text]
+    numbers = [name for name in decimal_columns(table) if name not in as_text]
     frame = open_table(table, numbers, dates)
     types = guarded(
         "read the table's columns",
@@ -127,10 +141,17 @@ def draft(table: object) -> Draft:
 
     hint = FORM if is_csv(table) else ""
     rows = guarded("read the table's values", read, hint, engine=frame.implementation)
+    # the categories of text are what releases compare with: the text as the file has it
+    texts = [name for name in (*numbers, *dates) if _is_text(columns.get(name))]
+    if texts:
+        return _draft(table, [*as_text, *texts])
     for name, column in columns.items():
         role = role_of(name, column)
         try:
-            attribute, reason = _attribute(name, column)
+            as_written = str
+            if name in numbers:
+                as_written = columns_as_read(drafted.file, [name], [])[name].written
+            attribute, reason = _attribute(name, column, as_written)
             if name in dates and is_dated(attribute.edges):
                 reason += f"; read as {drafted.file.date_format}, as most of the values are"
             if name in numbers and (mark := drafted.file.thousands) is not None:
@@ -146,7 +167,14 @@ def draft(table: object) -> Draft:
             drafted.attributes.append(attribute)
         else:
             drafted.left_out[name], drafted.instead[name] = role, attribute
+    for name, why in drafted.left_out.items() if len(types) == 1 and is_csv(table) else ():
+        drafted.left_out[name] = f"{why.partition('; hint: ')[0]}; hint: {_ONE_COLUMN}"
     return drafted._replace(rows=rows)
+
+
+def _is_text(column: Seen | None) -> bool:
+    """Return whether a column can be an attribute whose categories are texts."""
+    return column is not None and column.kind == "texts" and not column.words.many
 
 
 def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
@@ -165,11 +193,14 @@ def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str
     return f"expected {wanted}, got {type_name(dtype)}; hint: {hint}"
 
 
-def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
-    """Return the drafted attribute of a column, and the reason for its categories or bins."""
+def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tuple[Attribute, str]:
+    """Return the drafted attribute of a column, and the reason for its categories or bins.
+
+    ``as_written`` returns a text of the column as the file has it.
+    """
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
-    catch_all, spelt, codes = _catch_all(column), (), []
+    catch_all, spelt, codes = _catch_all(column, as_written), (), []
     if column.kind == "dates":
         return _dates(name, column, catch_all)
     if column.kind == "truths":
@@ -249,12 +280,13 @@ def _other(column: Seen, codes: Collection[object] = ()) -> str:
     return _NOT_STATED if column.missing or codes else "other"
 
 
-def _catch_all(column: Seen) -> str:
+def _catch_all(column: Seen, as_written: Callable[[str], str]) -> str:
     """Return a remark on why the attribute needs a catch-all category; "" if it needs none."""
+    # as_written returns a text as the file has it
     parts = ["missing values"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
         what = f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}"
-        parts.append(f"{what}: {_listed(texts)}")
+        parts.append(f"{what}: {_listed(list(map(as_written, texts)))}")
     return f"; a catch-all for {' and '.join(parts)}" if parts else ""
 
 

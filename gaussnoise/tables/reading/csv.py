@@ -11,6 +11,7 @@ for a quote (MySQL), UTF-16, and files without column names. Text is not
 changed: ``NA``, ``\N`` and ``NULL`` are text.
 """
 
+import contextlib
 import csv
 import glob
 import io
@@ -20,11 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import DataError
+from ...text import number_of
 from ..schema.dialect import USUAL, Dialect, hint
+from .files import dialect_of, is_csv, table_files
 from .lines import BLOCK, IS_USABLE, Lines
+from .office import is_office
 from .plain import Plain, name_of, served
 
 if TYPE_CHECKING:
+    from _csv import Reader as _Reader
+
     import duckdb
 
 FORM = (
@@ -54,7 +60,8 @@ def open_csv(
     longest = max(one.longest for one in checked)
     usual = all(file.is_usual for file in files)
     pairs = zip(files, checked, strict=True)
-    plain = IS_USABLE and usual and all(_of_lines(file, one, len(names)) for file, one in pairs)
+    plain = IS_USABLE and all(_of_lines(file, one, len(names)) for file, one in pairs)
+    lines = Lines(files, names) if plain else None
     lengths = [one.length for one in checked]
     if _misread(names, delimiter, marked=any(file.start for file in files)):
         usual = False
@@ -80,7 +87,7 @@ def open_csv(
         parallel=usual and not several_lines,
         **limit,
     )
-    return relation, Lines(files, names) if plain else None
+    return relation, lines
 
 
 def _misread(names: Sequence[str], delimiter: str, *, marked: bool) -> bool:
@@ -116,6 +123,7 @@ def _of_lines(file: Plain, checked: "_Checked", columns: int) -> bool:
         and records > 0
         and checked.longest <= BLOCK
         and not checked.several_lines
+        and file.is_text
         and file.path == name_of(file.path)
     )
 
@@ -152,7 +160,7 @@ def _text(file: Any) -> io.TextIOWrapper:
     return io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
 
 
-def _records(plain: Plain, lines: Iterable[str]) -> Iterator[list[str]]:
+def _records(plain: Plain, lines: Iterable[str]) -> "_Reader":
     quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
     quote = plain.quote or None
     return csv.reader(
@@ -170,6 +178,43 @@ def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
             "hint: the same columns in the same order"
         )
     return headers[0]
+
+
+@contextlib.contextmanager
+def naming_lines(table: object) -> Iterator[None]:
+    """Within it, an error about files of CSV names the first record of too many or few fields."""
+    try:
+        yield
+    except DataError:
+        files = table_files(table) if is_csv(table) else []
+        found = (_odd_record(path, dialect_of(table)) for path in files if not is_office(path))
+        if said := next(filter(None, found), None):
+            raise DataError(said) from None
+        raise
+
+
+def _odd_record(path: str, dialect: Dialect) -> str | None:
+    """Return words on the first record with more or fewer fields than column names, or None."""
+    try:
+        plain = Plain(path, dialect)
+        with plain.open() as file, _text(file) as text:
+            records = _records(plain, text)
+            size, last = len(next(records)), records.line_num
+            for record in records:
+                line, last = plain.before + last + 1, records.line_num
+                if record and len(record) != size:
+                    break
+            else:
+                return None
+    except Exception:  # noqa: BLE001 (a damaged file)
+        return None
+    way = "write as many"
+    if len(record) > size:
+        way += f"; if the column names are in that line, {hint(skip=line - 1)}"
+    return (
+        f"table: expected {number_of(size, 'field')} in every record, as there are column names, "
+        f"got {len(record)} in line {line}; hint: {way}"
+    )
 
 
 def check_quotes(path: str, dialect: Dialect) -> None:
@@ -214,12 +259,14 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
     if len(names) > 1 and names[-1] == "":
         raise DataError(
             "table: expected a name for every column, got none after the last delimiter of the "
-            "first line; hint: write no delimiter after the last field"
+            "first line; hint: write no delimiter after the last field; for lines before the "
+            f"column names, {hint(skip=2)}"
         )
     if not names or "" in names:
         raise DataError(
             "table: expected a first line of column names, none empty; "
-            "hint: write no row names (pandas: index=False, R: row.names = FALSE)"
+            "hint: write no row names (pandas: index=False, R: row.names = FALSE); for lines "
+            f"before the column names, {hint(skip=2)}"
         )
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:  # the name is not quoted, as it is data if there are no column names

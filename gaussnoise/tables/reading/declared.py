@@ -10,6 +10,7 @@ import narwhals as nw
 
 from ...errors import DataError
 from ...text import near
+from ..schema.dialect import hint as way
 from .csv import csv_names
 from .files import dialect_of, is_csv, is_path, table_files
 from .frames import Frame, check_opens, guarded, open_table
@@ -50,6 +51,8 @@ def check_present(table: object, wanted: Sequence[str], names: Sequence[str]) ->
         hint = "; hint: names as the file's first line has them"
         if missing[0].strip().casefold() in known:
             hint += f": there, {missing[0]!r} has other capitals or blanks"
+        elif missing == wanted:
+            hint += f"; for lines before the column names, {way(skip=2)}"
     if is_path(table) and len(files := table_files(table)) == 1:
         place = f" in {files[0]}"
     are = "is" if len(missing) == 1 else "are"
@@ -79,7 +82,8 @@ def _declared_names(table: object) -> Sequence[str] | None:
     """Return the names of a table's columns, or None if its rows may influence them."""
     if is_csv(table):
         files = table_files(table)
-        return office_names(files) if is_office(files[0]) else csv_names(files, dialect_of(table))
+        own = dialect_of(table)
+        return office_names(files, own.skip) if is_office(files[0]) else csv_names(files, own)
     frame = open_table(table)
     try:
         return guarded(TASK, lambda: column_names(frame), engine=frame.implementation)

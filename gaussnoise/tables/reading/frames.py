@@ -299,7 +299,7 @@ def _open_files(
     if is_parquet(files[0]):
         return _open_parquet(files, partition_columns(table, files)), None
     if is_office(files[0]):
-        return open_office(files, _connect(), numbers), None
+        return open_office(files, _connect(), numbers, dialect_of(table).skip), None
     text, lines = open_csv(files, _connect(), dialect_of(table))
     if lines is not None and _is_reader_thread():
         _opened.add(lines)

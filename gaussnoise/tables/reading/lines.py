@@ -1,5 +1,6 @@
 """CSV files in which each record is one line: arrow reads them faster than duckdb."""
 
+import contextlib
 import importlib.metadata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, final
@@ -54,7 +55,8 @@ class Lines:
                 quote_char=file.quote or False,
                 double_quote=bool(file.quote),
             )
-            with csv.open_csv(file.path, read, parse, convert) as blocks:
+            own = contextlib.nullcontext(file.path) if file.is_usual else file.begin()
+            with own as source, csv.open_csv(source, read, parse, convert) as blocks:
                 for block in blocks:
                     if self._interrupted:
                         raise KeyboardInterrupt

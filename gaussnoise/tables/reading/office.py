@@ -8,6 +8,7 @@ column as a number (edges, clip, integer categories).
 import datetime
 import functools
 import importlib
+import itertools
 import math
 import re
 import zipfile
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...errors import DataError
+from ..schema.dialect import hint
 from .values import INEXACT
 
 if TYPE_CHECKING:
@@ -51,7 +53,10 @@ def check_reader(path: str) -> None:
 
 
 def open_office(
-    paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", numbers: Sequence[str] = ()
+    paths: Sequence[str],
+    connection: "duckdb.DuckDBPyConnection",
+    numbers: Sequence[str] = (),
+    skip: int = 0,
 ) -> "duckdb.DuckDBPyRelation":
     """Return a duckdb relation of text columns, in this machine's memory.
 
@@ -59,6 +64,7 @@ def open_office(
         paths: the files.
         connection: a connection of duckdb.
         numbers: columns in which labels do not replace values.
+        skip: the number of rows before the names of the columns, in workbooks.
 
     Raises:
         DataError: no reader is installed, no first row of distinct names, several sheets, or files
@@ -69,7 +75,7 @@ def open_office(
     tables = []
     for path in paths:
         check_reader(path)
-        names, rows = _read(path, numbers)
+        names, rows = _read(path, numbers, skip)
         schema = pa.schema([(name, pa.string()) for name in names])
         batches = [
             pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=schema)
@@ -80,7 +86,7 @@ def open_office(
     return connection.from_arrow(pa.concat_tables(tables))
 
 
-def office_names(paths: Sequence[str]) -> list[str] | None:
+def office_names(paths: Sequence[str], skip: int = 0) -> list[str] | None:
     """Return the names of the columns; None if other cells could determine them.
 
     Raises:
@@ -93,7 +99,7 @@ def office_names(paths: Sequence[str]) -> list[str] | None:
     except Exception:  # noqa: BLE001 (a damaged or huge file: reading it raises the error)
         return None
     try:
-        found = [_read(path, ())[0] for path in paths]
+        found = [_read(path, (), skip)[0] for path in paths]
     except DataError:
         raise
     except Exception:  # noqa: BLE001 (a damaged file)
@@ -102,10 +108,11 @@ def office_names(paths: Sequence[str]) -> list[str] | None:
     return found[0]
 
 
-def _read(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
+def _read(path: str, numbers: Sequence[str], skip: int) -> tuple[list[str], Columns]:
     """Return the names of a file's columns, and batches of their text."""
-    # in columns of numbers, labels do not replace values
-    names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
+    # of a workbook, skip rows before the names are left out; labels do not replace numbers
+    is_sheet = not path.lower().endswith(STATISTICS)
+    names, rows = _sheet(path, skip) if is_sheet else _statistics(path, numbers)
     _check_names(names)
     return names, rows
 
@@ -115,8 +122,8 @@ def _check_same_columns(names: Sequence[Sequence[str]]) -> None:
         raise DataError("table: expected the same columns in the same order in every file")
 
 
-def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
-    """Return the names (first row) and the text of the columns of a workbook with one sheet."""
+def _sheet(path: str, skip: int) -> tuple[list[str], Columns]:
+    """Return the names, behind ``skip`` rows, and the text of the columns of a workbook's sheet."""
     from python_calamine import CalamineWorkbook
 
     _check_extent(path)
@@ -126,7 +133,7 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
             f"table: expected a workbook of one sheet, got {len(book.sheet_names)}; hint: save a "
             "copy of the sheet alone"
         )
-    rows = book.get_sheet_by_index(0).iter_rows()
+    rows = itertools.islice(book.get_sheet_by_index(0).iter_rows(), skip, None)
     header = [cell_text(value) for value in next(iter(rows), [])]
     # columns without a name are left out
     named = [k for k, name in enumerate(header) if name is not None]
@@ -273,7 +280,10 @@ def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
 
 def _check_names(names: Sequence[str]) -> None:
     if not names:
-        raise DataError("table: expected column names in the first row; hint: begin in cell A1")
+        raise DataError(
+            "table: expected column names in the first row; hint: begin in cell A1; for rows "
+            f"before the column names, {hint(skip=2)}"
+        )
     if len({name.lower() for name in names}) < len(names):
         raise DataError(
             "table: expected column names that differ in more than upper and lower case; hint: "

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import DataError
+from ...text import number_of
 from ..schema.dialect import Dialect, hint
 from .files import PACKED
 
@@ -40,18 +41,22 @@ def name_of(path: str) -> str:
 
 
 class Plain:
-    """The text of a CSV file, without a byte order mark and without a first line ``sep=;``.
+    """The text of a CSV file from its column names on.
+
+    A byte order mark, a first line ``sep=;`` and the lines that the dialect skips are not in it.
 
     Attributes:
         path: the path of the file.
         delimiter: the character between fields.
         quote: the character around fields, or "".
+        before: the number of lines before the text.
+        is_text: whether the bytes of the file, from ``start`` on, are the text.
         is_usual: whether duckdb can read the file without conversion.
         first: bytes in UTF-8 that stand before those of the file.
 
     Raises:
-        DataError: UTF-16; a mark or ``sep=`` that contradicts the dialect; an archive of several
-            files.
+        DataError: UTF-16; a mark or ``sep=`` that contradicts the dialect; fewer lines than the
+            dialect skips; an archive of several files.
     """
 
     def __init__(self, path: str, dialect: Dialect) -> None:
@@ -77,9 +82,12 @@ class Plain:
                     f"{said}; hint: {hint(delimiter=said)}"
                 )
             self.start = line.end()
+        self.before = max(dialect.skip, int(line is not None))
+        if dialect.skip:
+            self.start = _end_of_lines(path, dialect.skip)
         bare = path == name_of(path) or path.lower().endswith(".gz")
-        usual = self.start in (0, len(_MARK))
-        self.is_usual = bare and usual and self.characters is None
+        self.is_text = bare and self.characters is None
+        self.is_usual = self.is_text and not self.before
 
     def open(self) -> Any:
         """Return a stream of the text in UTF-8, without a byte order mark."""
@@ -88,7 +96,8 @@ class Plain:
     def instead(self, first: bytes, skipped: int) -> Self:
         """Return the text with other bytes instead of its first ones, as its own encoding has."""
         other = copy.copy(self)
-        other.first, other.start, other.is_usual = first, self.start + skipped, False
+        other.first, other.start = first, self.start + skipped
+        other.is_text = other.is_usual = False
         return other
 
     def begin(self) -> Any:
@@ -142,6 +151,19 @@ class _Text(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+def _end_of_lines(path: str, count: int) -> int:
+    """Return how many bytes the first lines of a file have; in them, quotes mean nothing."""
+    # one character a byte: only line ends matter
+    with unpacked(path) as file, io.TextIOWrapper(file, encoding="latin-1", newline="") as text:
+        lengths = [len(line) for line in itertools.islice(text, count)]
+    if len(lengths) < count:
+        raise DataError(
+            f"table: expected column names after {number_of(count, 'line')}, as skip = {count} "
+            "states, got a file with fewer lines; hint: skip is the same for all files of a table"
+        )
+    return sum(lengths)
 
 
 def unpacked(path: str) -> Any:

@@ -18,7 +18,7 @@ from ..schema.date_format import LIKE_DATES, as_iso_in_sql, likely_formats
 from ..schema.dates import ISO
 from ..schema.dialect import GROUP_MARKS, USUAL, Dialect, Files
 from .as_read import columns_as_read
-from .csv import check_quotes, text_number
+from .csv import check_quotes, naming_lines, text_number
 from .files import dialect_of, is_csv, table_files
 from .frames import Relation, guarded, literal, open_table, sql
 from .office import is_office
@@ -26,6 +26,7 @@ from .plain import name_of, unpacked
 
 _SAMPLE = 2**20
 _MOST_RECORDS = 200
+_MOST_SKIPPED = 100  # most lines that may stand before the column names
 # numbers with a mark that separates no thousands: it is not before exactly three digits, or 0 is
 # before it
 _COMMA, _POINT = (
@@ -78,7 +79,8 @@ def _date_format(table: Files, stated: Dialect) -> str:
             texts.update({text or "": n for text, n in counted.limit(_MOST_DATES).fetchall()})
         return texts
 
-    formats = likely_formats(guarded("look for dates", found))
+    with naming_lines(table):
+        formats = likely_formats(guarded("look for dates", found))
     # often day and month could be swapped, so that several formats fit best
     return formats[0] if len(formats) == 1 else stated.date_format
 
@@ -99,11 +101,16 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
     # in a longer file, the last line of the sample may be incomplete
     lines = list(io.StringIO(sample, newline=""))[: None if len(sample) < _SAMPLE else -1]
     first = lines[0].strip('\r\n"') if lines else ""
-    delimiter, quote = stated.delimiter, stated.quote or '"'
+    delimiter, quote, skip = stated.delimiter, stated.quote or '"', stated.skip
     if first[:4].lower() == "sep=" and len(first) == 5:
-        delimiter, lines = first[4], lines[1:]
+        delimiter, skip = first[4], max(skip, 1)
+    lines = lines[skip:]
     if delimiter is None:
         delimiter = max(",;\t|", key=lambda mark: _agreement(lines, mark, quote))
+    if not stated.skip and (before := _lines_before(lines, delimiter, quote)):
+        lines, skip = lines[before:], skip + before
+    else:
+        skip = stated.skip
     _, *records = _records(lines, delimiter, quote, most=None) or [[]]
     shapes = Counter(field.translate(_SHAPE) for record in records for field in record)
     numbers = {shape: rows for shape, rows in shapes.items() if _MARKED.fullmatch(shape)}
@@ -120,6 +127,7 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
         encoding=encoding,
         quote=stated.quote,
         thousands=thousands,
+        skip=skip,
     )
     return found, any(line.startswith('"') or f'{delimiter}"' in line for line in lines)
 
@@ -171,11 +179,43 @@ def _records(
         return []
 
 
-def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, int]:
-    """Return whether all records have the same number of fields, and the largest number."""
-    # the delimiter for which this pair is largest is the probable one
+def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, bool, bool, int]:
+    """Return a measure of how well a delimiter fits, which is largest for the probable one."""
+    # all records have several fields, the same number of them; so have those after lines before
+    # the column names; all have the same number; the largest number
     lengths = Counter(map(len, _records(lines, delimiter, quote)))
-    return len(lengths) == 1, max(lengths, default=0)
+    same, most = len(lengths) == 1, max(lengths, default=0)
+    several = same and most > 1
+    return several, several or _lines_before(lines, delimiter, quote) > 0, same, most
+
+
+def _lines_before(lines: Sequence[str], delimiter: str, quote: str) -> int:
+    """Return how many lines stand before that of column names, 0 if that is in doubt.
+
+    Each has another number of fields than all records below, which have the same number, and each
+    of these a name with a letter. A line with one field less, right above the names, may hold the
+    names itself, of all columns but that of row names.
+    """
+    before: list[int] = []
+    for skip, line in enumerate(lines[:_MOST_SKIPPED]):
+        records = _records(lines[skip:], delimiter, quote) if line.strip("\r\n") else []
+        (size, *others) = {len(record) for record in records} or {0}
+        if len(records) > 1 and size > 1 and not others:
+            in_doubt = size in before or (before or [0])[-1] == size - 1
+            return 0 if in_doubt or not _like_names(records[0]) else skip
+        before.append(len(next(iter(_records([line], delimiter, quote)), [])))
+    return 0
+
+
+def _like_names(fields: Sequence[str]) -> bool:
+    """Return whether fields may be column names: they differ, and each has a letter.
+
+    They have no other delimiter, except commas, which names have too.
+    """
+    names = {field.strip().lower() for field in fields}
+    return len(names) == len(fields) and all(
+        re.search(r"[^\W\d_]", name) and not re.search(r"[;|\t]", name) for name in names
+    )
 
 
 def decimal_columns(table: object) -> list[str]:

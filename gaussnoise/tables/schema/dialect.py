@@ -48,9 +48,12 @@ class Dialect:
             in CSVW): ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F. With "." and a
             decimal comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34`` is none. None
             for no mark: then ``1.234,5`` is no number.
+        skip: the number of lines before the column names, in every file: a title, empty lines.
+            They are skipped, and nothing in them counts. In workbooks, the number of such rows.
 
     Raises:
-        ParameterError: an unsupported delimiter, mark, encoding, quote or date format.
+        ParameterError: an unsupported delimiter, mark, encoding, quote or date format, or a number
+            of lines that is none.
 
     >>> german = gn.Dialect(delimiter=";", decimal=",", encoding="cp1252")
     >>> schema = gn.Schema([gn.Attribute("pay", edges=[0, 1000.5, 5000])], file=german)
@@ -65,13 +68,15 @@ class Dialect:
     quote: str | None = None
     date_format: str = ISO_FORMAT
     thousands: str | None = None
+    skip: int = 0
 
     def __post_init__(self) -> None:
         strange = next(
             (
                 field.name
                 for field in fields(self)
-                if not isinstance(value := getattr(self, field.name), str)
+                if field.name != "skip"
+                and not isinstance(value := getattr(self, field.name), str)
                 and (value is not None or field.default is not None)
             ),
             None,
@@ -104,6 +109,11 @@ class Dialect:
                 f"{', '.join(map(repr, GROUP_MARKS))}, and not the decimal mark, got "
                 f"{self.thousands!r:.50}"
             )
+        if type(self.skip) is not int or self.skip < 0:
+            raise ParameterError(
+                "dialect: expected skip to be a whole number of lines before the column names, 0 "
+                f"or more, got {self.skip!r:.50}"
+            )
         check_date_format(self.date_format)
         object.__setattr__(self, "encoding", _encoding(self.encoding))
 
@@ -118,9 +128,16 @@ class Dialect:
         return Files(files, self)
 
     @property
-    def stated(self) -> dict[str, str]:
+    def stated(self) -> dict[str, str | int]:
         """The parts of the dialect that are not the default, {name of the part: value}."""
         return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) != f.default}
+
+    @property
+    def skipped(self) -> str:
+        """A sentence about the lines that are skipped, "" if there are none."""
+        few = self.skip == 1
+        lines = "line is no table: it is" if few else f"{self.skip} lines are no table: they are"
+        return f"The first {lines} skipped" if self.skip else ""
 
     @property
     def grouped(self) -> str | None:
@@ -161,7 +178,7 @@ class Files:
     dialect: Dialect
 
 
-def hint(**wanted: str) -> str:
+def hint(**wanted: str | int) -> str:
     """Return a hint for errors: how to state one part of a dialect, like ``decimal=","``.
 
     It shows the way in a schema, in the shell and in Python.
@@ -169,6 +186,8 @@ def hint(**wanted: str) -> str:
     ((name, value),) = wanted.items()
     shown = "tab" if value == "\t" else f"'{value}'" if value != "'" else f'"{value}"'
     toml = '"\\t"' if value == "\t" else f"'{value}'" if value == '"' else f'"{value}"'
+    if isinstance(value, int):
+        shown = toml = str(value)
     option = name.replace("_", "-")
     python = f"Dialect({name}={value!r})"
     return f"{name} = {toml} in the schema's [file], --{option} {shown}, or {python}"

@@ -799,6 +799,7 @@ def _structure() -> Any:
         quote: str | None = None
         date_format: str | None = None
         thousands: str | None = None
+        skip: int | None = None
 
     class Said(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         title: str | None = None
@@ -898,7 +899,7 @@ _KEYS = {
     "about": "title, source, period, publisher, contact or unit",
     "attributes": "categories, spellings, edges, names, clip, unit, other, missing, base, groups, "
     "title or measured_in",
-    "file": "delimiter, decimal, thousands, encoding, quote or date_format",
+    "file": "delimiter, decimal, thousands, encoding, quote, date_format or skip",
     "plan": "table, rho, epsilon, delta, per_record, neighbors, public, p, rows_per_person, "
     "person, per_person, weight or expected_rows",
     "release": "format, id, purpose or requested_by",
@@ -917,6 +918,8 @@ def _unknown_key(where: Sequence[str]) -> str:
     hint = near(key, re.split(", | or ", _KEYS[table])) or _BASE * (table == "workload")
     if table == "workload" and key.startswith("moment"):
         hint = '; hint: of = ["sex", "income+age:moments"]'
+    if table == "file" and re.match(r"skip|head", key):
+        hint = "; hint: skip = 2 for two lines before the column names"
     if table == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", key):
         hint = f"; hint: {_CODES}"
     if table == "attributes" and key.startswith("label"):
@@ -935,6 +938,7 @@ _EXPECTED = {
     "about.unit": 'expected text, like "households"',
     **dict.fromkeys(["delimiter", "decimal", "encoding", "quote", "date_format"], "expected text"),
     "thousands": "expected text",
+    "skip": "expected an integer, the number of lines before the column names",
     "plan": "expected a [plan] table with " + _KEYS["plan"],
     "table": "expected the path of a file, or a list of paths",
     **dict.fromkeys(["rho", "epsilon", "delta"], "expected a number, like 0.1"),

@@ -223,6 +223,41 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     assert tab.evaluate("document.cookie") == ""
 
 
+def test_a_file_with_a_title_is_read_and_what_was_typed_stays(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    body = "sex;pay\n" + "F;1,5\nM;2,5\n" * 50
+    (folder / "first.csv").write_text("Register\n" + body, encoding="utf-8")
+    server = started()
+    tab.goto(server.address)
+    connected(tab)
+    (folder / "second.csv").write_text("Register\n\n" + body, encoding="utf-8")
+    tab.get_by_label("File with one row").click()
+    expect(tab.get_by_role("option", name="second.csv")).to_be_visible()  # which is new
+    tab.get_by_role("option", name="first.csv").click()
+    tab.get_by_text("How the file is written").click()
+    tab.get_by_label("Delimiter").fill(";")
+    tab.get_by_label("Dates").fill("dd.MM.yyyy")
+    tab.get_by_role("button", name="Read the file").click()
+    said = tab.get_by_role("alert")
+    expect(said).to_contain_text("in line 2", timeout=60_000)
+    expect(said).to_contain_text("1 in the field Lines before the column names under How the file")
+    connected(tab)
+    expect(tab.get_by_label("Delimiter")).to_be_visible()
+    expect(tab.get_by_label("Delimiter")).to_have_value(";")
+    expect(tab.get_by_label("Dates")).to_have_value("dd.MM.yyyy")
+    tab.get_by_label("Lines before the column names").fill("1")
+    tab.get_by_role("button", name="Read the file").click()
+    expect(tab.get_by_text("2 of 2 columns")).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text("The first line is no table: it is skipped.")).to_be_visible()
+    assert "skip = 1" in (folder / SCHEMA).read_text(encoding="utf-8")
+    connected(tab)
+    tab.get_by_label("File with one row").click()
+    tab.get_by_role("option", name="second.csv").click()
+    with tab.expect_navigation():
+        tab.get_by_role("button", name="Only choose this file").click()
+    expect(tab.get_by_text("The first 2 lines are no table: they are skipped.")).to_be_visible()
+
+
 def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     folder = tmp_path / "project"
     (folder / SCHEMA).write_text(READY.replace("rho = 0.25\n", ""), encoding="utf-8")

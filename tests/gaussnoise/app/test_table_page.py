@@ -41,6 +41,11 @@ def test_messages_are_sentences_about_the_page():
     assert in_page("note: a\nerror: OutputError: tick: b") == "note: a\ntick: b"
     again = "error: StreamError: tick: a; hint: --tick 1 reads that tick again; --same-file counts"
     assert in_page(again) == "A"
+    said = in_page(f"error: DataError: table: too few; hint: {hint(skip=12)}")
+    assert said == (
+        "table: too few; hint: 12 in the field Lines before the column names under How the file is "
+        "written, on the page Table"
+    )
     for name, label in DIALECT.items():
         assert re.split("[,:]", label)[0] in in_page(hint(**{name: '"'})), name
 

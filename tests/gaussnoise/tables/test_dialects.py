@@ -1,9 +1,11 @@
 """Tests of files in other dialects: in every function they count as the same usual table."""
 
+import dataclasses
 import lzma
 import re
 import zipfile
 
+import duckdb
 import numpy as np
 import pytest
 from cases import packed
@@ -11,9 +13,13 @@ from cases import packed
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import DataError, ParameterError, SchemaError
+from gaussnoise.tables.counting.check import check_rows
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.recount import recount
-from gaussnoise.tables.reading.sniff import sniffed
+from gaussnoise.tables.reading.csv import csv_names, open_csv
+from gaussnoise.tables.reading.frames import guarded
+from gaussnoise.tables.reading.lines import IS_USABLE
+from gaussnoise.tables.reading.sniff import _of_text, sniffed
 
 GERMAN = gn.Dialect(";", ",", encoding="cp1252")
 PLACES = ["Köln", "Œuf; Straße", 'zu "Haus"', "1,5"]
@@ -201,6 +207,9 @@ def test_a_schema_keeps_its_dialect():
     [
         ('delimiter = ";;"', "schema:1: file: dialect: expected delimiter to be one ASCII"),
         ("delimiter = 3", "schema:2: file.delimiter: expected text"),
+        ('skip = "2"', "schema:2: file.skip: expected an integer, the number of lines"),
+        ("skiprows = 2", "schema:2: file.skiprows: unknown key; .* hint: skip = 2 for two lines"),
+        ("header = 2", "schema:2: file.header: unknown key; .* hint: skip = 2 for two lines"),
         ('separator = ";"', "schema:2: file.separator: unknown key; expected delimiter, decimal"),
         ('encoding = "utf-16"', "schema:1: file: dialect: expected encoding.*save the file as"),
     ],
@@ -226,6 +235,7 @@ def test_schema_files_name_the_line(line, told):
         {"thousands": "_"},
         {"thousands": ""},
         {"decimal": None},
+        *({"skip": wrong} for wrong in (-1, True, "2", 2.0, None)),
         {"quote": "«"},
         *({"encoding": name} for name in ("utf-16", "utf-7", "cp932", "gbk", "rot13", "hex", "?")),
         {"encoding": "unicode_escape"},
@@ -378,3 +388,142 @@ def test_a_byte_order_mark_beside_a_file_that_is_unpacked_hides_no_bytes(tmp_pat
         files = [tmp_path / "1.csv", other]
         found = dict(count_marginals(files, attributes, [(0, 1)], "refuse"))[(0, 1)]
         assert found.tolist() == [[2, 0, 0], [0, 2, 0]]
+
+
+TITLE = ('Register; "extract" of 1 September', "", "Köln;1,5;3")  # the last is like a record
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.xz", "t.csv.zst", "t.zip"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(("dialect", "mark"), [(GERMAN, ""), (gn.Dialect(";", ","), "\ufeff")])
+def test_lines_before_the_column_names_count_nowhere(tmp_path, usual, name, end, dialect, mark):
+    """By every reader, the table is the same as without these lines."""
+    text = mark + end.join([*TITLE, ""]) + lines([HEADER, *ROWS], ";", end=end)
+    packed(tmp_path / name, text.encode(dialect.encoding))
+    table = dataclasses.replace(dialect, skip=len(TITLE)).table(tmp_path / name)
+    assert counted(table) == counted(usual)
+    ask = (ATTRIBUTES, [(0, 1, 2)], "drop", None, None, 1, [])
+    both = [recount(own, *ask).counts[0, 1, 2].tolist() for own in (table, usual)]
+    assert both[0] == both[1] == counted(usual)
+    packed(tmp_path / f"other{name}", lines([HEADER, *ROWS], ";").encode(dialect.encoding))
+    same = dialect.table(tmp_path / f"other{name}")
+    assert str(check_rows(table, ATTRIBUTES)) == str(check_rows(same, ATTRIBUTES))
+
+
+@pytest.mark.parametrize("skip", [0, 1, 3])
+@pytest.mark.parametrize("first", ['"a;1"', "a", '"a\n1"'])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_each_of_several_files_has_its_own_lines_before_the_names(tmp_path, skip, first, mark):
+    """Names with a delimiter or a line end, after which readers of other programs lose a record."""
+    for k in range(3):
+        lines = [f'{k} "title"'] * (skip - 1) + ["", f"{first};b", "1;x", "2;y", ""][not skip :]
+        (tmp_path / f"{k}.csv").write_text(mark + "\n".join(lines), encoding="utf-8")
+    table = gn.Dialect(";", skip=skip).table(str(tmp_path / "*.csv"))
+    name = first.strip('"')
+    attributes = [gn.Attribute(name, [1, 2]), gn.Attribute("b", ["x", "y"])]
+    assert counted(table, attributes) == [[3, 0], [0, 3]]
+    assert csv_names([str(tmp_path / "0.csv")], table.dialect) in ([name, "b"], None)
+    assert guarded("read", lambda: open_csv([str(tmp_path / "0.csv")], duckdb.connect(),
+        table.dialect)[1] is not None) == (IS_USABLE and "\n" not in first)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"one\ntwo", "expected column names after 3 lines, as skip = 3 states, got a file with f"),
+        (b"one\ntwo\n\n", "expected a first line of column names"),
+        (b"one\ntwo\n\na\n", None),
+        (b"sep=,\ntwo\n\na\n", None),  # which is one of the lines
+        (b"sep=;\ntwo\n\na\n", "got a first line sep=;"),
+        ("one\ntwo\n\na\n".encode("utf-16"), "got UTF-16"),
+    ],
+)
+def test_files_without_names_after_the_lines_are_refused(tmp_path, content, told):
+    (tmp_path / "t.csv").write_bytes(content)
+    table = gn.Dialect(skip=3).table(tmp_path / "t.csv")
+    if told is None:
+        assert counted(table, [gn.Attribute("a", ["x"])]) == [0]
+        return
+    with pytest.raises(DataError) as caught:
+        counted(table, [gn.Attribute("a", ["x"])])
+    assert told in str(caught.value)
+
+
+def test_lines_before_the_names_are_stated_in_files_and_in_the_shell(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    schema = SCHEMA.replace('decimal = ","', 'decimal = ","\nskip = 3').replace("clip", "edges")
+    assert gn.Schema.loads(schema).file == dataclasses.replace(GERMAN, skip=3)
+    assert gn.Schema.loads(gn.Schema.loads(schema).to_toml()) == gn.Schema.loads(schema)
+    (tmp_path / "schema.toml").write_text(schema, encoding="utf-8")
+    text = "\r\n".join([*TITLE, ""]) + lines([HEADER, *ROWS], ";")
+    (tmp_path / "t.csv").write_text(text, encoding="cp1252", newline="")
+    for words in (
+        "check t.csv -s schema.toml -m 1",
+        "release t.csv -s schema.toml --rho 1e8 -o out",
+        "inspect out t.csv",
+        "convert out --format jsonl -o other",
+        "inspect other t.csv",
+        "stream start -o s -s schema.toml -m 1 --ticks 2 --rho 1",
+        "stream tick s t.csv --tick 1",
+    ):
+        assert run(words.split()) == 0, capsys.readouterr().err
+    assert gn.TableRelease.load("out").plan.schema.file.skip == 3
+    assert run("release t.csv -s schema.toml --skip 2 --rho 1 -o no".split()) != 0
+    assert "column names, skip = 2 in the schema's [file], --skip 2" in capsys.readouterr().err
+    means = "mean t.csv -c Lohn --rho 1e6 --delimiter ; --decimal , --encoding cp1252 --skip 3"
+    assert run(means.split()) == 0
+
+
+@pytest.mark.parametrize("length", range(9))
+def test_lines_of_every_length_are_skipped(tmp_path, length):
+    """As many bytes as a byte order mark has are no mark."""
+    for text in ("T" * length + "\n", "\n" * max(length, 1)):
+        (tmp_path / "t.csv").write_text(text + "a\nx\n\ny\n", encoding="utf-8")
+        table = gn.Dialect(skip=text.count("\n")).table(tmp_path / "t.csv")
+        assert counted(table, [gn.Attribute("a", ["x", "y"], other="o")]) == [1, 1, 1]
+
+
+SNIFFED = {  # what stands before the names: how many lines are skipped
+    "Title\n": 1,
+    "Title, with a comma\n\n": 2,
+    "Title; with a delimiter\n\n": 2,
+    "\n": 1,
+    "\n\n": 2,
+    '"Title of\n': 1,
+    "\ufeffTitle\n\n\n": 3,
+    "sep=;\n": 0,
+    "sep=;\nTitle\n": 2,
+    "Title;2;3;4\n": 0,  # as many fields as a record
+    "Title;2;3;4\n\n": 0,
+    "Title;2;3\n": 0,  # one field less: perhaps the names of all columns but that of row names
+    "Title;2;3\n\n": 2,
+}
+
+
+@pytest.mark.parametrize("before", SNIFFED)
+@pytest.mark.parametrize("stated", [gn.Dialect(), gn.Dialect(";"), gn.Dialect(";", ",")])
+def test_drafts_see_how_many_lines_stand_before_the_names(tmp_path, before, stated):
+    body = "no;sex;pay;town\n" + "".join(f"{k};F;1,{k};A, B\n" for k in range(300))
+    (tmp_path / "t.csv").write_text(before + body, encoding="utf-8")
+    found, _ = _of_text(str(tmp_path / "t.csv"), stated)
+    assert found.skip == SNIFFED[before]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name\n" + "Smith, A\n" * 9,  # one column of texts
+        "a,b,c\nr1,x,y,z\nr2,x,y,z\n",  # row names, which R gives no name
+        "a\nr1,x\nr2,y\n",
+        "a,b\n1,2,\n3,4,\n",  # a delimiter at the end of records
+        "T\n1,2,3\n4,5,6\n",  # no names
+        "T\n\na,a,b\nx,y,z\n",
+        "T\n\na,,b\nx,y,z\n",
+        "T\n\na,b,c\n1,2,3\n4,5\n",  # ragged below
+        "T\n\na,b,c\n",  # no record
+        "a,b\n" * 3 + "T\n\na,b,c\nx,y,z\n" * 9,
+    ],
+)
+def test_drafts_skip_no_line_in_doubt(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    assert _of_text(str(tmp_path / "t.csv"), gn.Dialect(","))[0].skip == 0

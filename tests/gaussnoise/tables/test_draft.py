@@ -22,6 +22,7 @@ from gaussnoise.tables.drafts.roles import may_be_person
 from gaussnoise.tables.drafts.seen import Seen
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.reading.pieces import pieces
+from gaussnoise.tables.reading.sniff import sniffed
 from gaussnoise.tables.reading.values import Form
 
 # warnings of dask and ibis about their own dependencies
@@ -687,3 +688,89 @@ def test_edges_are_drafted_without_suspected_codes(tmp_path, kind, numbers, code
     added = f'add the line missing = [{codes}], and other = "other or not stated"'
     assert (added in reason) is bool(codes)
     assert ("may be" in reason) is bool(codes)
+
+
+REGISTER = 'Register of residents\n\nno;sex;born;pay\n' + "".join(
+    f"{k};{'FM'[k % 2]};{k % 28 + 1:02}.01.19{k % 90 + 10};{k * 7 % 5000},{k % 90 + 10}\n"
+    for k in range(400)
+) + "400;F;13.01.1980;k.A.\n"  # fmt: skip
+
+
+def test_a_draft_says_which_lines_are_no_table(tmp_path):
+    (tmp_path / "t.csv").write_text(REGISTER, encoding="utf-8")
+    found = draft(tmp_path / "t.csv")
+    assert found.file == gn.Dialect(";", ",", date_format="dd.MM.yyyy", skip=2)
+    text = found.to_toml()
+    assert "# The first 2 lines are no table: they are skipped\n[file]\n" in text
+    assert "Register" not in text
+    assert gn.Schema.loads(text).file == found.file
+    assert [*gn.Schema.loads(text).names, *found.left_out] == ["sex", "born", "pay", "no"]
+    assert gn.Dialect(skip=1).skipped == "The first line is no table: it is skipped"
+    assert gn.Dialect().skipped == ""
+
+
+def test_texts_among_numbers_are_shown_as_the_file_has_them(tmp_path):
+    (tmp_path / "t.csv").write_text(REGISTER, encoding="utf-8")
+    assert '1 text among numbers: "k.A."' in draft(tmp_path / "t.csv").reasons["pay"]
+
+
+@pytest.mark.parametrize("rows", [["a b c"] * 3, [f"line {k}, of one" for k in range(400)]])
+def test_a_file_of_one_column_may_be_written_otherwise(tmp_path, rows):
+    """It may have a delimiter that is not found, or lines before the names."""
+    lines = ["Title", *(f"{row} {k}" for k, row in enumerate(rows)), *map(str, range(400))]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        gn.Schema.draft(gn.Dialect("~").table(tmp_path / "t.csv"))
+    said = str(caught.value)
+    assert "the file has one column only; if it should have more" in said
+    assert "delimiter = " in said
+    assert "skip = 2 in the schema's [file], --skip 2, or Dialect(skip=2)" in said
+    assert "leave" not in said
+    with pytest.raises(DataError, match="leave"):  # a data frame has no delimiter
+        gn.Schema.draft(pd.DataFrame({"Title": lines[1:]}))
+
+
+@pytest.mark.parametrize("stated", [gn.Dialect(";"), gn.Dialect(";", date_format="dd.MM.yyyy")])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (REGISTER, "expected 1 field in every record, as there are column names, got 4 in line 3;"),
+        ("a;b\n1;2\n\n1;2;CANARY\n", "expected 2 fields .*, got 3 in line 4; .* skip = 3 in"),
+        ('a;b\n"1\n\n";2\nCANARY\n', "expected 2 fields .*, got 1 in line 5; hint: write as many$"),
+    ],
+)
+def test_a_record_of_too_many_fields_is_named_by_its_line(tmp_path, stated, text, told):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    calls = [lambda: gn.Schema.draft(stated.table(tmp_path / "t.csv"))]
+    if text is not REGISTER:  # in it, the lines before the names are found
+        calls.append(lambda: sniffed(tmp_path / "t.csv", gn.Dialect(";")))
+    for call in calls:
+        with pytest.raises(DataError, match=told) as caught:
+            call()
+        assert "withheld" not in str(caught.value)
+        assert "CANARY" not in str(caught.value)
+
+
+def test_categories_of_text_are_as_the_file_has_them(tmp_path):
+    """Also in columns in which most texts are numbers or dates: a release compares text."""
+    texts = [f"{text};u{k}" for k in range(12) for text in ("k.A.", "n.v.", "1.")]
+    numbers = [f"{k % 3},5;{k % 28 + 1:02}.01.2023" for k in range(60)]
+    more = "".join(f"{k},5;x\n" for k in range(300))
+    (tmp_path / "t.csv").write_text("a;b\n" + "\n".join(numbers + texts), encoding="utf-8")
+    stated = gn.Dialect(";", ",", date_format="dd.MM.yyyy")
+    found = draft(stated.table(tmp_path / "t.csv"))
+    assert set(found.attributes[0].categories) == {"0,5", "1,5", "2,5", "k.A.", "n.v.", "1."}
+    assert "01.01.2023" in found.attributes[1].categories
+    plan = gn.plan(found.schema.confirmed(), 1, gn.zCDP(1))
+    assert plan.check(tmp_path / "t.csv").left_out == 0
+    (tmp_path / "t.csv").write_text("a;b\n" + more, encoding="utf-8")
+    assert draft(stated.table(tmp_path / "t.csv")).attributes[0].edges is not None
+
+
+def test_lines_that_are_skipped_are_counted_in_the_number_of_a_line(tmp_path):
+    (tmp_path / "t.csv").write_text("sep=;\nT\na;b\n1;2\n1;2;3\n", encoding="utf-8")
+    with pytest.raises(DataError, match="got 3 in line 5"):
+        gn.Schema.draft(gn.Dialect(";", skip=2).table(tmp_path / "t.csv"))
+    (tmp_path / "t.csv").write_text("sep=;\na;b\n1;2\n1;2;3\n", encoding="utf-8")
+    with pytest.raises(DataError, match="got 3 in line 4"):
+        gn.Schema.draft(gn.Dialect(";").table(tmp_path / "t.csv"))

@@ -14,6 +14,7 @@ import gaussnoise as gn
 from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading import office
+from gaussnoise.tables.reading.declared import check_columns
 
 pyreadstat = pytest.importorskip("pyreadstat")
 openpyxl = pytest.importorskip("openpyxl")
@@ -186,3 +187,21 @@ def test_what_is_missing_is_named(tmp_path, name, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(DataError, match=r'hint: pip install "gaussnoise\[office\]"'):
         counted(tmp_path / name, [CODES])
+
+
+def test_rows_before_the_column_names_are_skipped(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["Register", "extract"], [], ["a", "b"], [1, "x"], [], [2, "x"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    attributes = [gn.Attribute("a", [1, 2]), gn.Attribute("b", ["x", "y"])]
+    table = gn.Dialect(skip=2).table(tmp_path / "t.xlsx")
+    assert counted(table, attributes[:1]) == [1, 1]
+    schema = gn.Schema(attributes, file=gn.Dialect(skip=2))
+    check_columns(table, ["a", "b"])
+    release = gn.plan(schema, 1, gn.zCDP(1e8)).release(tmp_path / "t.xlsx")
+    assert release["b"].estimate.round().tolist() == [2, 0]
+    with pytest.raises(DataError, match=r"first row; hint: .* skip = 2 in the schema"):
+        counted(gn.Dialect(skip=1).table(tmp_path / "t.xlsx"), attributes[:1])
+    with pytest.raises(DataError, match="found other columns"):
+        gn.plan(gn.Schema(attributes), 1, gn.zCDP(1)).release(tmp_path / "t.xlsx")
