@@ -10,8 +10,9 @@ from nicegui import ui
 
 from ..errors import GaussNoiseError, ParameterError
 from ..tables import Schema
+from ..tables.release.report.numbers import title_of
 from ..tables.release.suggestion import examples
-from ..tables.schema.entries import entry_name
+from ..tables.schema.entries import Entry, entry_name, entry_term
 from ..tables.schema.workload import Wanted, load_workload
 from .asked import names_in, same_table, tables_of, workload_toml
 from .number_field import NumberField
@@ -61,7 +62,7 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
             return
         words("If a table must be within some distance of the truth, give it a *target*.")
         for k, one in enumerate(wanted):
-            name = entry_name(schema, one.entry)
+            name = _title(schema, one.entry)
             with ui.row().classes("items-center w-full"):
                 ui.label(name).classes("col")
                 goal = NumberField("within ± rows", one.within).classes("w-32")
@@ -81,6 +82,15 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
                 )
 
         ui.button("Leave out all", on_click=handled(lambda: _keep(state, []))).props("flat")
+
+
+def _title(schema: Schema, entry: Entry) -> str:
+    """Return the title of a requested table, as the public page has it."""
+    name = entry_name(schema, entry)
+    try:
+        return title_of(schema, [*entry_term(schema, entry).items()], name)
+    except ParameterError:  # the moments of several numbers are several tables
+        return name
 
 
 def _all(state: State, schema: Schema, wanted: list[Wanted]) -> None:
@@ -115,7 +125,7 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
             )
         for attribute in schema.attributes:
             with ui.row().classes("items-center w-full"):
-                box = ui.checkbox(attribute.name).classes("col")
+                box = ui.checkbox(attribute.heading).classes("col")
                 if attribute.is_summed:
                     ui.label("count, sum and mean")
                     bases[attribute.name] = box, None

@@ -853,7 +853,7 @@ def test_pages_say_of_a_population_what_its_intervals_support(tmp_path):
     )
     alone = found.means[0]
     assert low < alone.low < alone.high < high  # the intervals of all groups hold together
-    assert f"({low:.1f} to {high:.1f}); no other can be as high." in section.finding
+    assert f"({low:.1f} to {high:.1f} jointly); no other can be as high." in section.finding
     assert section.finding.endswith("Too few rows to be compared: nobody.")
     [grid] = section.grids
     assert grid.numbers == ("mean", "95 % interval", "rows")

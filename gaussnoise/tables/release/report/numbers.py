@@ -16,7 +16,7 @@ from ....numerics.intervals import ConfidenceInterval
 from ....text import capital
 from ...planning.facts import marginal_name, persons_text
 from ...schema.numbers import interval_text
-from ...schema.schema import Attribute, Category
+from ...schema.schema import Attribute, Category, Schema
 from ..comparison import ComparisonTable
 from ..files import answer_files
 from ..formats import format_name
@@ -406,19 +406,23 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
 
 def titles_of(plan: "Plan") -> list[str]:
     """Return the title of each entry for readers: "Mean of …" where its name says count and sum."""
-    said = [shown(attribute.heading) for attribute in plan.schema.attributes]
-    titles = list(plan.entries)
-    for k, term in enumerate(plan.domain.terms):
-        numbers = summed_numbers(term) if (own := summed_in(term)) is None else [own]
-        groups = [said[i] for i, _ in term if i not in numbers]
-        if all(base.is_identity for _, base in term):
-            titles[k] = marginal_name(tuple(groups))
-        elif own is not None:
-            titles[k] = mean_title(said[own], groups)
-        elif numbers:
-            by = f" by {marginal_name(tuple(groups))}" if groups else ""
-            titles[k] = f"Means of {' and '.join(said[i] for i in numbers)}{by}"
-    return titles
+    named = zip(plan.entries, plan.domain.terms, strict=True)
+    return [title_of(plan.schema, term, name) for name, term in named]
+
+
+def title_of(schema: Schema, term: Sequence[tuple[int, AbstractBase]], name: str) -> str:
+    """Return the title of an entry for readers; ``name`` is that of an entry without one."""
+    said = [shown(attribute.heading) for attribute in schema.attributes]
+    numbers = summed_numbers(term) if (own := summed_in(term)) is None else [own]
+    groups = [said[i] for i, _ in term if i not in numbers]
+    if all(base.is_identity for _, base in term):
+        return marginal_name(tuple(groups))
+    if own is not None:
+        return mean_title(said[own], groups)
+    if numbers:
+        by = f" by {marginal_name(tuple(groups))}" if groups else ""
+        return f"Means of {' and '.join(said[i] for i in numbers)}{by}"
+    return name
 
 
 def _clipped_text(number: Attribute) -> str:
