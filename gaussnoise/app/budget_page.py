@@ -238,8 +238,9 @@ def _risk(planned: Plan, facts: Facts) -> str:
     if said is None:
         return f"The budget protects {facts.unit}."
     return (
-        f"The budget protects {facts.unit}: {said}. At 50 %, nothing was learnt; at 100 %, it is "
-        "certain."
+        f"The budget protects {facts.unit}: {said}. If that reader has to guess, the guess is "
+        f"right in at most {percent_text(facts.guessed(planned.rho))} of cases; without these "
+        "numbers, in 50 %."
     )
 
 

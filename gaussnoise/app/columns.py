@@ -26,7 +26,7 @@ HELP = {
     "integers": "one number a line",
     "truths": "true and false, one a line",
     "edges": "the ends in order: 0, 18, 65, inf or 0; 2,5; 10 or 2020-01-01, 2020-07-01",
-    "clip": "the lowest and the highest value that count in full: 0, 100000 or 0; 99,5",
+    "clip": "lowest and highest value: 0, 100000 or 0; 99,5; those beyond count as the nearer end",
     "unit": "the smallest step of the number: 0.01 for cents",
 }
 

@@ -252,7 +252,9 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
                     state.project.change(SchemaFile.no_draft)
                     go(f"/?at={_RESULT}")
 
-                ui.button("Confirm all columns: releases are possible", on_click=handled(confirm))
+                ui.button(
+                    "Confirm all columns: nothing is published yet", on_click=handled(confirm)
+                )
         else:
             ui.label("All of them are confirmed as public knowledge: releases are possible.")
         places = [k for k, name in enumerate(schema.names) if name in reasons]
@@ -279,7 +281,8 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
     part.props["toggle-aria-label"] = f"{name}: {caption}"  # else readers hear the name alone
     with part:
         if reason:
-            ui.label(f"Why: {in_words(reason)}")
+            with more("Why is this proposed?"):
+                ui.label(in_words(reason))
             mine("A rare value here would tell readers that a person has it.")
         form = _form(attribute, ends_in(reason or ""), codes_in(reason or ""))
 
@@ -416,15 +419,18 @@ def _form(
 
         def no_answer() -> None:
             missing.value = ", ".join(filter(None, [missing.value, proposed]))
+            of_codes.set_visibility(False)
 
-        ui.button(f"{proposed} means: no answer", on_click=handled(no_answer)).props("outline")
+        of_codes = ui.button(f"{proposed} means: no answer", on_click=handled(no_answer))
+        of_codes.props("outline")
     if ends:
 
         def sum_up() -> None:
             kind.value, text.value = "clip", ends
+            of_ends.set_visibility(False)
 
         said = f"For sums and means: a number from {ends.replace(', ', ' to ')}"
-        ui.button(said, on_click=handled(sum_up)).props("outline")
+        of_ends = ui.button(said, on_click=handled(sum_up)).props("outline")
     text.props["hint"] = HELP[start]
     text.validation = functools.partial(problem, False)
     names.validation = functools.partial(problem, True)

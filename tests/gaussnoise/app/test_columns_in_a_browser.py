@@ -66,6 +66,8 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
         if not opened(tab, name).get_by_label("Values").is_visible():
             opened(tab, name).click()
         if name == "income":  # one number is an error
+            why = tab.get_by_text("Why is this proposed?").locator("visible=true")
+            why.click()
             expect(tab.get_by_text("“a number, for sums and means”, 0, 10000")).to_be_visible()
             own = tab.get_by_role("button", name="For sums and means: a number from 0 to 10000")
             own.click()
