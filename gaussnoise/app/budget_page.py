@@ -24,6 +24,7 @@ from ..tables.planning.facts import (
 from ..tables.planning.noun import noun_of
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
+from ..tables.release.report.errors import Errors, errors_of_plan
 from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
@@ -119,9 +120,10 @@ class _Panel:
             self.means = ui.column().props('role="status"')
         with ui.card():
             head("Accuracy of every table", 2)
+            sums = " (of sums, in the unit of the number)" * bool(means_of(planned, _ROWS))
             words(
-                f"*half-width* in {noun_of(planned)} at 95 %, known before any data are read; "
-                "numbers are *unbiased*."
+                f"*half-width* in {noun_of(planned)} at 95 %{sums}, known before any data are "
+                "read; numbers are *unbiased*."
             )
             columns = [
                 {"name": "name", "label": "Table", "field": "name", "align": "left"},
@@ -178,25 +180,25 @@ class _Panel:
 
     def guessed(self) -> None:
         """Write about how many rows are expected into the schema file, and show what follows."""
-        number = self.total.number
+        number = self.total.valid  # a wrong text is no number: none stays in the file
         self.state.project.state(expected_rows=None if number is None else int(number))
         self.show(self.plan)
 
     def show(self, planned: Plan) -> None:
         """Show a plan: the accuracy of tables, the risk for one person, and an example figure."""
-        facts, z, rows = facts_of(planned), quantile(LEVEL), self.total.valid
+        facts, rows = facts_of(planned), self.total.valid
         expected = [] if rows is None else expected_cells(planned, int(rows))
         means = {table.name: mean_text(table) for table in expected}
         names = zip(titles_of(planned), planned.entries, strict=True)
-        shown = zip(names, planned.queries, planned.deviations, strict=True)
+        shown = zip(names, planned.queries, errors_of_plan(planned), strict=True)
         self.table.rows = [
             {
                 "name": name,
                 "answers": int(answers),
-                "half": f"{z * deviation:.3g}",
+                "half": half_text(errors),
                 "mean": means.get(entry, ""),
             }
-            for (name, entry), answers, deviation in shown
+            for (name, entry), answers, errors in shown
         ]
         self.table.update()
         self.small.text = small_text(expected) or _UNKNOWN * (rows is None)
@@ -219,6 +221,11 @@ class _Panel:
             if lines:
                 with more("More accurate means"):
                     ui.label(_ENDS)
+
+
+def half_text(errors: Errors) -> str:
+    """Return the half-widths of an entry as text: one number, or one for each of its statistics."""
+    return "; ".join(f"{what} {half:.3g}".strip() for what, half in errors.items())
 
 
 def mean_text(table: ExpectedCells) -> str:
@@ -310,7 +317,7 @@ def made_up(planned: Plan, total: float) -> str:
 
     The made-up counts have an average of ``total`` divided by the number of cells.
     """
-    half, noun = quantile(LEVEL) * float(planned.deviations[0]), noun_of(planned)
+    half, noun = next(iter(errors_of_plan(planned)[0].values())), noun_of(planned)
     answers = max(int(planned.queries[0]), 1)
     shown = min(max(answers, 2), _SHOWN)
     counts = [total / answers * (0.4 + 1.2 * k / (shown - 1)) for k in range(shown)]

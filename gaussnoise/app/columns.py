@@ -110,7 +110,7 @@ def birth_dates(ages: str, day: str) -> str:
     """Return edges of birth dates, as text, for age groups that begin at ``ages`` on ``day``.
 
     >>> birth_dates("0, 18, 65", "2025-12-31")
-    '-inf, 1961-01-01, 2008-01-01, 2026-01-01'
+    '-inf, 1961-01-01, 2008-01-01, 2025-12-31'
     >>> birth_dates("0, 18, 65", "31.12.2025") == birth_dates("0, 18, 65", "2025-12-31")
     True
     """
@@ -118,7 +118,9 @@ def birth_dates(ages: str, day: str) -> str:
         at, begins = date.fromisoformat(str(_edge(day.strip()))), _ages(ages)[::-1]
         if begins[-1] < 0:
             raise ValueError
-        born = [_years_before(at, age) + timedelta(days=1) for age in begins]
+        *older, youngest = (_years_before(at, age) for age in begins)
+        # the last interval has its upper edge
+        born = [*(last + timedelta(days=1) for last in older), youngest]
     except (ValueError, OverflowError):
         raise SchemaError(
             "Ages: expected whole numbers and a day, like 0, 18, 65 and 2025-12-31"

@@ -58,8 +58,8 @@ class Project:
 
     def tables(self) -> list[str]:
         """Return the paths, relative to the folder, of files that may hold rows of data."""
-        own = self._listed(lambda name: Path(name).suffix.lower() in TABLES)
-        return [x for x in own if Path(x).parts[0] not in (RELEASES, STREAMS, SCRIPTS)]
+        written = RELEASES, STREAMS, SCRIPTS  # many files, which are no rows
+        return self._listed(lambda name: Path(name).suffix.lower() in TABLES, written)
 
     def other_schemas(self) -> list[str]:
         """Return the paths of other schema files and of published folders below the folder."""
@@ -67,16 +67,18 @@ class Project:
         found = (Path(x).parent.as_posix() if Path(x).name in RECORDS else x for x in files)
         return [x for x in found if x not in (".", SCHEMA)]
 
-    def _listed(self, is_wanted: Callable[[str], bool]) -> list[str]:
+    def _listed(self, is_wanted: Callable[[str], bool], apart: Collection[str] = ()) -> list[str]:
         """Return the paths, relative to the folder, of files whose names are wanted.
 
-        Folders in a published folder, which is one with a record, are left out.
+        The folders ``apart``, and those in a published folder, which has a record, are left out.
         """
         found = []
         for place, folders, files in os.walk(self.folder):
             own = Path(place)
-            published = own != self.folder and any(record in files for record in RECORDS)
-            folders[:] = [x for x in sorted(folders) if x[0] != "." and not published]
+            top = own == self.folder
+            published = not top and any(record in files for record in RECORDS)
+            skipped = {*folders} if published else {*apart} if top else set[str]()
+            folders[:] = [x for x in sorted(folders) if x[0] != "." and x not in skipped]
             for name in sorted(files):
                 path = own / name
                 if name[0] != "." and is_wanted(name) and self._is_inside(path):
@@ -140,7 +142,7 @@ class Project:
     def _columns_of(self, name: str) -> SchemaFile:
         """Return the schema file ``name``, or the schema in the record of the folder ``name``."""
         path = self.inside(name)
-        records = [path / record for record in RECORDS if (path / record).is_file()]
+        records = [self.inside(f"{name}/{x}") for x in RECORDS if (path / x).is_file()]
         try:
             text = (
                 read_json(records[0])["plan"]["schema"]

@@ -177,7 +177,8 @@ def _elsewhere(state: State, schema: Schema | None) -> None:
         part.classes("w-full")
         words(
             "Take the columns of another schema file, or of a published folder, in place of those "
-            "with the same names. What is confirmed there as *public knowledge* is confirmed here."
+            "with the same names. What is confirmed there as *public knowledge* is confirmed here. "
+            "Who is protected is not taken: say it below."
         )
         chosen = ui.select(names, label="Schema file or published folder").classes("w-full")
 

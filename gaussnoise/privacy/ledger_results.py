@@ -333,7 +333,7 @@ class Results:
 
 
 def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """Return how many units of the budget this δ takes, or raise BudgetError if too many."""
+    """Return how many units this δ takes, rounded up; BudgetError if fewer are left."""
     most = delta_of(database)
     if delta == 0:
         return 0

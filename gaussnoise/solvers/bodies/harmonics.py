@@ -289,7 +289,7 @@ def _share_of_next(d: int, j: int) -> Fraction:
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return Gegenbauer's P_j(t) in d dimensions, for every j <= k of the parity of k."""
+    """Return Gegenbauer's P_j(t) in d dimensions, P_j(1) = 1, for j <= k of the parity of k."""
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _share_of_next(d, j)

@@ -164,7 +164,7 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """Return the least ellipsoid that holds the points ``middle + shape b`` with ray'b <= −tau."""
+    """Return the least ellipsoid with all ``middle + shape b`` of ‖b‖ <= 1 and ray'b <= −tau."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

@@ -78,15 +78,18 @@ def test_categories_that_differ_in_case_or_blanks_can_be_joined():
     assert join("x", "F\nM") is None
 
 
+@pytest.mark.parametrize("begins", [(0, 18, 65), (18, 65)])
 @pytest.mark.parametrize("day", ["2025-12-31", "2026-02-28", "2028-02-29", "2024-03-01"])
-def test_ages_on_a_day_are_intervals_of_birth_dates(day):
-    edges = attribute_of("born", "edges", birth_dates("18 65, 0", day)).edges[1:]
+def test_ages_on_a_day_are_intervals_of_birth_dates(day, begins):
+    typed_ages = ", ".join(map(str, reversed(begins)))
+    *older, youngest = attribute_of("born", "edges", birth_dates(typed_ages, day)).edges[1:]
     at = datetime.date.fromisoformat(day)
-    for before in range(100 * 366):
+    for before in range(-2, 100 * 366):
         born = at - datetime.timedelta(days=before)
         age = at.year - born.year - ((at.month, at.day) < (born.month, born.day))
-        assert sum(born < edge for edge in edges) == sum(age >= begin for begin in (0, 18, 65))
-    assert at + datetime.timedelta(days=1) == edges[-1]
+        # the last interval has its upper edge: nobody who is younger counts
+        found = sum(born < edge for edge in older) + (born <= youngest)
+        assert found == sum(age >= begin for begin in begins)
 
 
 @pytest.mark.parametrize(("ages", "day"), [("", "2025-12-31"), ("-1", "2025-12-31"), ("18", "x")])

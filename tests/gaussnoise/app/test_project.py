@@ -137,8 +137,14 @@ def test_columns_come_from_other_folders_and_from_published_ones(project, tmp_pa
     outside = tmp_path_factory.mktemp("outside") / "x.toml"
     outside.write_text(ATTRIBUTES, encoding="utf-8")
     (old / "link.toml").symlink_to(outside)
+    linked = project.folder / "linked"
+    linked.mkdir()
+    (linked / "stream.json").symlink_to(project.folder / "2025" / "weeks" / "stream.json")
+    secret = outside.with_name("release.json")
+    secret.write_bytes((old / "releases" / "first" / "release.json").read_bytes())
+    (linked / "release.json").symlink_to(secret)
     sources = ["all.toml", "2025/releases/first", "2025/weeks"]
-    assert {*project.other_schemas()} == {*sources, "2025/bad.toml"}
+    assert {*project.other_schemas()} == {*sources, "2025/bad.toml", "linked"}
     assert project.tables() == ["rows.csv"]  # published tables are no rows
     for source in sources:
         project.take_columns(source)
@@ -152,7 +158,18 @@ def test_columns_come_from_other_folders_and_from_published_ones(project, tmp_pa
             project.take_columns(source)
     with pytest.raises(ParameterError, match="in the folder"):
         project.take_columns("2025/link.toml")
+    with pytest.raises(ParameterError, match="in the folder"):  # one record leads out of it
+        project.take_columns("linked")
     assert not project.schema.exists()
+
+
+def test_many_published_files_hide_no_file_of_rows(project):
+    for k in range(600):
+        (project.folder / "releases" / f"r{k}").mkdir(parents=True)
+        (project.folder / "releases" / f"r{k}" / "t.csv").touch()
+    (project.folder / "survey" / "releases").mkdir(parents=True)
+    (project.folder / "survey" / "releases" / "rows.csv").touch()  # below another folder, they are
+    assert project.tables() == ["rows.csv", "survey/releases/rows.csv"]
 
 
 def test_a_change_that_is_not_valid_changes_nothing(project):
