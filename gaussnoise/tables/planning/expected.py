@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LEVEL = 0.95
 _MOST_CELLS = 10**5  # most cells of a table whose deviations are computed one by one
-_MOST_CATEGORIES = 1000  # of an attribute with questions other than counts
+_MOST_CATEGORIES = 1000  # most categories of an attribute with questions other than counts
 _HINT = "fewer or larger categories, fewer columns in a table, or a larger budget"
 
 
@@ -56,7 +56,8 @@ def expected_cells(plan: "Plan", rows: float) -> list[ExpectedCells]:
     """Return the cells of each requested table, if about ``rows`` rows are counted.
 
     Tables with questions other than counts are left out if they are of more than 10⁵ cells, of an
-    attribute of more than 1000 categories, or if their answers do not tell the counts of cells.
+    attribute of more than 1000 categories, or if the counts of cells do not follow from the
+    answers.
 
     Raises:
         ParameterError: the number of rows is not positive.
@@ -91,7 +92,7 @@ class _Cells(NamedTuple):
 
 @lru_cache(maxsize=100)
 def _cells_of(base: AbstractBase) -> _Cells | None:
-    """Return the cells that the queries of a base tell of; None if they tell none, or are many."""
+    """Return the cells whose counts follow from a base; None if there are none, or too many."""
     n = base.size
     if base.is_identity:
         return _Cells(base, Fraction(1, n))

@@ -72,7 +72,7 @@ def test_groups_and_bins_are_the_cells_of_their_table(base, cells, mean):
     assert not found.is_small
 
 
-def test_tables_that_tell_no_counts_of_cells_are_left_out():
+def test_tables_from_which_no_counts_of_cells_follow_are_left_out():
     schema = gn.Schema([gn.Attribute("age", range(12))])
     windows = {"age": {"kind": "windows", "width": 3}}
     planned = gn.plan(schema, [windows, ("age",)], gn.zCDP(0.5))
