@@ -63,7 +63,7 @@ def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows()
 def test_no_mean_of_a_group_of_such_a_count_has_a_wider_interval(value, other):
     names = [gn.Attribute("town", ["A", "B"]), gn.Attribute("pay", clip=[0, 6000], other=other)]
     planned = gn.plan(gn.Schema(names), [("town", "pay")], gn.zCDP(0.5))
-    (said, _), rows = means_of(planned, 1161), 580  # 1161 in two towns, rounded down
+    (said,), rows = means_of(planned, 1161), 580  # 1161 in two towns, rounded down
     most = float(re.search(rf"at most ± ([\d.]+) in a group of {rows} rows", said)[1])
     table = pa.table({"town": ["A", "B"] * rows, "pay": [value] * (2 * rows)})
     widest = 0.0
@@ -73,6 +73,18 @@ def test_no_mean_of_a_group_of_such_a_count_has_a_wider_interval(value, other):
         widest = max(widest, ((high - low) / 2 * means.counts / rows).max())
     assert widest <= most
     assert value == 3000 or widest > 0.96 * most  # it is reached near the ends
+
+
+def test_groups_of_categories_are_named_beside_their_means():
+    levels = {"state": {"N": list(range(6)), "S": list(range(6, 12))}}
+    names = [
+        gn.Attribute("county", list(range(12)), groups=levels),
+        gn.Attribute("pay", clip=[0, 9]),
+    ]
+    planned = gn.plan(gn.Schema(names), [{"county": "state", "pay": None}], gn.zCDP(0.5))
+    (said,) = means_of(planned, 1000)
+    assert said.startswith("Mean of pay given county (state): at most ± ")
+    assert "in a group of 500 rows" in said
 
 
 def test_the_distance_from_the_best_is_said_in_plain_words():
