@@ -17,7 +17,6 @@ from ..tables.planning.facts import (
     CLOSED,
     Facts,
     facts_of,
-    marginal_name,
     percent_text,
     risk_text,
 )
@@ -28,6 +27,7 @@ from ..tables.release.report.errors import Errors, errors_of_plan
 from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
+from ..tables.schema.entries import term_name
 from ..tables.schema.planned import load_plan
 from ..text import no_less
 from .number_field import NumberField
@@ -301,7 +301,8 @@ def means_of(planned: Plan, total: float) -> list[str]:
         deviations = [planned.answer_deviations(groups | {name: own})[..., 0] for own in less]
         rows = max(total // deviations[0].size, 1)
         half = quantile(LEVEL) * max(own.max() for own in deviations) / rows
-        given = f" given {marginal_name(tuple(groups))}" if groups else ""
+        by = [(k, base) for k, base in term if k != i]
+        given = f" given {term_name(planned.schema, by)}" if groups else ""
         shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
         unit = f" {attributes[i].measured_in}" * (attributes[i].measured_in is not None)
         ends = f"ends: {low:,.15g} and {high:,.15g}"

@@ -6,9 +6,13 @@ A plan has no data. The number of rows is public knowledge, or a guess of the ow
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
+
+from domains.tables.bases import AbstractBase, Identity
 
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
 _LEVEL = 0.95
 _MOST_CELLS = 10**5  # most cells of a table whose deviations are computed one by one
+_MOST_CATEGORIES = 1000  # most categories of an attribute with questions other than counts
 _HINT = "fewer or larger categories, fewer columns in a table, or a larger budget"
 
 
@@ -30,8 +35,9 @@ class ExpectedCells:
 
     Attributes:
         name: the requested table, as plans name it.
-        cells: the number of its cells, without those of numbers to be summed.
-        mean: the expected number of rows divided by the number of cells.
+        cells: the number of its cells, without those of numbers to be summed. Groups of categories,
+            such as the states of counties, or bins that do not overlap, are cells.
+        mean: the expected number of rows of a cell, if all categories are as frequent.
         half_width: of the count of a cell, at 95 %; the root mean square if cells differ.
     """
 
@@ -49,7 +55,9 @@ class ExpectedCells:
 def expected_cells(plan: "Plan", rows: float) -> list[ExpectedCells]:
     """Return the cells of each requested table, if about ``rows`` rows are counted.
 
-    Tables of more than 10⁵ cells with questions other than counts are left out.
+    Tables with questions other than counts are left out if they are of more than 10⁵ cells, of an
+    attribute of more than 1000 categories, or if the counts of cells do not follow from the
+    answers.
 
     Raises:
         ParameterError: the number of rows is not positive.
@@ -60,16 +68,44 @@ def expected_cells(plan: "Plan", rows: float) -> list[ExpectedCells]:
     for name, term, deviation in zip(
         plan.entries, plan.domain.terms, plan.deviations.tolist(), strict=True
     ):
-        own = [plan.schema.attributes[i] for i, _ in term]
-        groups = [attribute for attribute in own if not attribute.is_summed]
-        cells = math.prod(attribute.size for attribute in groups)
-        if not all(base.is_identity for _, base in term):
-            if cells > _MOST_CELLS:
+        asked = {plan.schema.attributes[i]: base for i, base in term}
+        bases = {a.name: _cells_of(base) for a, base in asked.items() if not a.is_summed}
+        known = {name: own for name, own in bases.items() if own is not None}
+        cells = math.prod(own.base.queries for own in known.values())
+        if not all(base.is_identity for base in asked.values()):
+            if len(known) < len(bases) or cells > _MOST_CELLS:
                 continue
-            counts = plan.answer_deviations({a.name: "identity" for a in groups})
+            counts = plan.answer_deviations({name: own.base for name, own in known.items()})
             deviation = float(np.sqrt(np.square(counts).mean()))
-        found.append(ExpectedCells(name, cells, rows / cells, quantile(_LEVEL) * deviation))
+        share = math.prod((own.share for own in known.values()), start=Fraction(1))
+        mean = rows * share.numerator / share.denominator
+        found.append(ExpectedCells(name, cells, mean, quantile(_LEVEL) * deviation))
     return found
+
+
+class _Cells(NamedTuple):
+    """The queries that count the cells of an attribute, and the share of categories in a cell."""
+
+    base: AbstractBase
+    share: Fraction
+
+
+@lru_cache(maxsize=100)
+def _cells_of(base: AbstractBase) -> _Cells | None:
+    """Return the cells whose counts follow from a base; None if there are none, or too many."""
+    n = base.size
+    if base.is_identity:
+        return _Cells(base, Fraction(1, n))
+    if n > _MOST_CATEGORIES:
+        return None
+    queries = base.toarray()
+    if np.isin(queries, (0, 1)).all() and (queries.sum(axis=0) <= 1).all():  # no two overlap
+        return _Cells(base, Fraction(int(queries.sum()), queries.size))
+    # counts of all categories follow from the answers and the number of rows
+    apart = base.gram() - base.gram().mean(axis=0)
+    apart -= apart.mean(axis=1, keepdims=True)
+    is_known = np.linalg.matrix_rank(apart, hermitian=True) == n - 1
+    return _Cells(Identity(n), Fraction(1, n)) if is_known else None
 
 
 def expected_text(plan: "Plan", rows: float) -> list[str]:

@@ -202,7 +202,7 @@ def _odd_record(path: str, dialect: Dialect) -> str | None:
             size, last = len(next(records)), records.line_num
             for record in records:
                 line, last = plain.before + last + 1, records.line_num
-                if record and len(record) != size:
+                if record and size and len(record) != size:
                     break
             else:
                 return None

@@ -210,11 +210,14 @@ def _lines_before(lines: Sequence[str], delimiter: str, quote: str) -> int:
 def _like_names(fields: Sequence[str]) -> bool:
     """Return whether fields may be column names: they differ, and each has a letter.
 
-    They have no other delimiter, except commas, which names have too.
+    They have no other delimiter, except commas, which names have too. Text like "Rome, Italy" has a
+    blank where a name begins.
     """
     names = {field.strip().lower() for field in fields}
-    return len(names) == len(fields) and all(
-        re.search(r"[^\W\d_]", name) and not re.search(r"[;|\t]", name) for name in names
+    return (
+        len(names) == len(fields)
+        and not any(field[:1].isspace() for field in fields)
+        and all(re.search(r"[^\W\d_]", name) and not re.search(r"[;|\t]", name) for name in names)
     )
 
 

@@ -87,6 +87,18 @@ def test_half_widths_beside_the_title_of_a_mean_are_those_of_its_counts_and_of_i
     assert float(shown[1]) == pytest.approx(counts, rel=0.01)
 
 
+def test_groups_of_categories_are_named_beside_their_means():
+    levels = {"state": {"N": list(range(6)), "S": list(range(6, 12))}}
+    names = [
+        gn.Attribute("county", list(range(12)), groups=levels),
+        gn.Attribute("pay", clip=[0, 9]),
+    ]
+    planned = gn.plan(gn.Schema(names), [{"county": "state", "pay": None}], gn.zCDP(0.5))
+    (said,) = means_of(planned, 1000)
+    assert said.startswith("Mean of pay given county (state): at most ± ")
+    assert "in a group of 500 rows" in said
+
+
 def test_the_distance_from_the_best_is_said_in_plain_words():
     assert "This is the best possible" in best(gn.plan(SCHEMA, ["age"], gn.zCDP(0.1)).gap)
     assert "at most 0.9 % larger than the least" in best(0.0081)  # rounded up

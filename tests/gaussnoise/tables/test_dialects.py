@@ -513,6 +513,7 @@ def test_drafts_see_how_many_lines_stand_before_the_names(tmp_path, before, stat
     "text",
     [
         "name\n" + "Smith, A\n" * 9,  # one column of texts
+        "place\n" + "Rome, Lazio, Italy\nParis, Ile-de-France, France\n" * 9,
         "a,b,c\nr1,x,y,z\nr2,x,y,z\n",  # row names, which R gives no name
         "a\nr1,x\nr2,y\n",
         "a,b\n1,2,\n3,4,\n",  # a delimiter at the end of records

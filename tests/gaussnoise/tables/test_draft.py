@@ -751,6 +751,13 @@ def test_a_record_of_too_many_fields_is_named_by_its_line(tmp_path, stated, text
         assert "CANARY" not in str(caught.value)
 
 
+def test_records_are_not_counted_by_an_empty_first_line(tmp_path):
+    (tmp_path / "t.csv").write_text("\n\n1;CANARY\n", encoding="utf-8")
+    with pytest.raises(DataError, match="expected a first line of column names") as caught:
+        gn.Schema.draft(gn.Dialect(";").table(tmp_path / "t.csv"))
+    assert "CANARY" not in str(caught.value)
+
+
 def test_categories_of_text_are_as_the_file_has_them(tmp_path):
     """Also in columns in which most texts are numbers or dates: a release compares text."""
     texts = [f"{text};u{k}" for k in range(12) for text in ("k.A.", "n.v.", "1.")]

@@ -50,6 +50,35 @@ def test_of_other_questions_the_counts_of_cells_are_meant():
         assert table.half_width == pytest.approx(1.96 * deviation, rel=error)
 
 
+@pytest.mark.parametrize(
+    ("base", "cells", "mean"),
+    [
+        ("state", 2, 450),  # 9 of 10 categories in two groups
+        ({"kind": "bins", "widths": [3]}, 3, 300),
+        ({"kind": "bins", "widths": [1, 3]}, 9, 100),
+        ("prefix", 9, 100),
+    ],
+)
+def test_groups_and_bins_are_the_cells_of_their_table(base, cells, mean):
+    towns = [f"t{k}" for k in range(10)]
+    levels = {"state": {"N": towns[:5], "S": towns[5:9]}}
+    schema = gn.Schema([gn.Attribute("town", towns, groups=levels), gn.Attribute("age", range(9))])
+    name = "town" if base == "state" else "age"
+    planned = gn.plan(schema, [{name: base}], gn.zCDP(0.5))
+    (found,) = expected_cells(planned, 1000 if base == "state" else 900)
+    assert (found.cells, found.mean) == (cells, mean)
+    if cells < 9:  # the answers themselves
+        assert found.half_width == pytest.approx(1.96 * planned.deviations[0], rel=1e-4)
+    assert not found.is_small
+
+
+def test_tables_from_which_no_counts_of_cells_follow_are_left_out():
+    schema = gn.Schema([gn.Attribute("age", range(12))])
+    windows = {"age": {"kind": "windows", "width": 3}}
+    planned = gn.plan(schema, [windows, ("age",)], gn.zCDP(0.5))
+    assert [table.name for table in expected_cells(planned, 900)] == ["age"]
+
+
 def test_the_text_marks_small_tables_and_says_whose_number_it_is():
     planned = gn.plan(SCHEMA, ["sex", ("sex", "town")], gn.zCDP(0.01))
     lines = expected_text(planned, 1000)

@@ -538,9 +538,15 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
         (Page(plan_page(plan)).words, errors.errors_of_plan(plan)),
     ):
         assert errors.error_text(found[0]) in page
-        assert f"sums ± {number(sums, digits_of(sums / 4))}" in page
+        assert f"sums ± {math.ceil(sums):,}" in page
         assert f"Error of a count {errors.typical_error(found, 'rows')} in 95 % of cases" in page
         assert max(found[0]["counts"], found[1][""]) < 50 < sums / 100
+
+
+@pytest.mark.parametrize("width", [0.0412, 0.2, 0.98, 1.02, 2.489, 9.81, 14.2, 422.3, 21_510.2])
+def test_half_widths_in_words_are_rounded_up_by_a_tenth_at_most(width):
+    said = float(errors.error_text({"": width}).removeprefix("± ").replace(",", ""))
+    assert width <= said <= 1.1 * width
 
 
 def test_a_plan_of_squares_without_sums_has_a_page():

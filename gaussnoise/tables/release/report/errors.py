@@ -79,11 +79,17 @@ def error_text(errors: Errors) -> str:
 
     Half-widths of sums of squares and of products are left out if the entry has others.
     """
-    said = {what: f"± {number(w, digits_of(w / 4))}" for what, w in errors.items() if w}
+    said = {what: _half_width(w) for what, w in errors.items() if w}
     if len(said) > 1:
         said.pop(_SUMMED[2], None)
         said.pop(_PRODUCTS, None)
     return "; ".join(f"{what} {width}".strip() for what, width in said.items()) or "exact"
+
+
+def _half_width(width: float) -> str:
+    """Return a half-width as text, rounded up: intervals are never wider."""
+    digits = digits_of(width / 20)  # so that rounding adds a tenth at most
+    return f"± {number(math.ceil(width * 10**digits) / 10**digits, digits)}"
 
 
 def typical_error(errors: list[Errors], noun: str) -> str:
@@ -96,7 +102,7 @@ def typical_error(errors: list[Errors], noun: str) -> str:
     low, high = min(widths), max(widths)
     if high == 0:
         return "exact"
-    short = [f"± {number(w, digits_of(w / 4))}" for w in (low, high)]
+    short = [_half_width(w) for w in (low, high)]
     unit = f" {noun}" * bool(counts)
     if low == 0:
         return f"none or {short[1]}{unit}"
