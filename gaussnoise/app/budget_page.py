@@ -225,13 +225,17 @@ class _Panel:
 
 def half_text(errors: Errors) -> str:
     """Return the half-widths of an entry as text: one number, or one for each of its statistics."""
-    return "; ".join(f"{what} {half:.3g}".strip() for what, half in errors.items())
+    return "; ".join(f"{what} {_three_digits(half)}".strip() for what, half in errors.items())
+
+
+def _three_digits(number: float) -> str:
+    return f"{float(f'{number:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
 
 
 def mean_text(table: ExpectedCells) -> str:
     """Return the mean count of a table's cells as text, marked if it is smaller than its noise."""
     small = f", less than ± {table.half_width:.3g}" * table.is_small
-    return f"{float(f'{table.mean:.3g}'):,.15g}{small}"
+    return f"{_three_digits(table.mean)}{small}"
 
 
 def _slider_position(rho: float) -> float:

@@ -82,7 +82,8 @@ def test_half_widths_beside_the_title_of_a_mean_are_those_of_its_counts_and_of_i
     shown = [half_text(own) for own in errors_of_plan(planned)]
     means = ({"kind": "moments", "degrees": [k]} for k in (0, 1))
     own = (1.96 * planned.answer_deviations({"age": None, "pay": base}).mean() for base in means)
-    counts, sums = map(float, re.fullmatch(r"counts ([\d.]+); sums ([\d.e+]+)", shown[0]).groups())
+    found = re.fullmatch(r"counts ([\d.]+); sums ([\d.,]+)", shown[0])
+    counts, sums = (float(text.replace(",", "")) for text in found.groups())
     assert [counts, sums] == pytest.approx([*own], rel=0.01)
     assert float(shown[1]) == pytest.approx(counts, rel=0.01)
 

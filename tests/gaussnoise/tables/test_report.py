@@ -566,7 +566,7 @@ def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
         width = errors.errors_of_release(table)[0][""]
         assert width == pytest.approx(plan.half_width("sex", "age", ticks=ticks))
         page = Page(release_page(table)).words
-        assert f"± {number(width, digits_of(width / 4))} rows in 95 % of cases" in page
+        assert f"{errors.error_text({'': width})} rows in 95 % of cases" in page
         assert "Protected each person" in page
         assert plan.privacy_unit in page
         assert f"{plan.integers:,} independent draws" in page
