@@ -138,11 +138,13 @@ class CheckResult:
             lines += ["all rows fit the schema" + ", with its catch-alls" * bool(self.caught)]
         if self.beyond_limit:
             lines += [f"{self.beyond_limit:,} not counted: more rows of a person than are counted"]
+        among = " (also in rows that are not counted)" * (self.counted < self.rows)
         if self.clipped:
-            lines += ["counted as the nearer end of their interval:", *_listed(self.clipped)]
+            lines += [f"counted as the nearer end of their interval{among}:"]
+            lines += _listed(self.clipped)
         if self.caught:
             lines += [
-                "counted in the catch-all, since the schema does not name them:",
+                f"counted in the catch-all, since the schema does not name them{among}:",
                 *_listed(self.caught, self.rows),
             ]
         return on_screen("\n".join(lines))

@@ -537,3 +537,11 @@ def test_columns_that_are_mostly_empty_are_no_reason_to_warn():
     schema = gn.Schema([gn.Attribute("died", ["yes"], other="?")])
     table = pa.table({"died": [None] * 30 + ["yes"]})
     assert gn.plan(schema, 1, gn.zCDP(1.0)).check(table).warnings == ()
+
+
+def test_values_of_rows_that_are_not_counted_are_said_to_be_among_those_listed():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"], other="x"), gn.Attribute("age", [1, 2])])
+    plan = gn.plan(schema, ["sex", "age"], gn.zCDP(1.0))
+    among = "since the schema does not name them (also in rows that are not counted):"
+    assert among in str(plan.check(pa.table({"sex": ["F", None], "age": [1, 3]})))
+    assert among not in str(plan.check(pa.table({"sex": ["F", None], "age": [1, 2]})))

@@ -1332,4 +1332,4 @@ def test_means_that_noise_carried_outside_are_explained():
     for k in (cut.index(True), cut.index(False), hidden.index(True), hidden.index(False)):
         page = Page(release_page(every[k])).words
         assert ("some outside [0, 10000], which stand at its nearer end" in page) is cut[k]
-        assert ("The noise hides 1 of these 2 numbers." in page) is hidden[k]
+        assert ("The noise leaves no estimate of 1 of these 2 numbers." in page) is hidden[k]

@@ -123,7 +123,9 @@ class Numbers:
         if not deviation[known].any():
             return "Exact: without noise."
         hidden = int((~known).sum())
-        return f"The noise hides {hidden} of these {known.size:,} numbers." if hidden else ""
+        if not hidden:
+            return ""
+        return f"The noise leaves no estimate of {hidden} of these {known.size:,} numbers."
 
     @cached_property
     def pictures(self) -> list[Picture]:
