@@ -366,7 +366,9 @@ def published_files(folder: Path, address: str) -> None:
     The server serves these files under the address ``address``.
     """
     try:
-        output(fitted((folder / "summary.txt").read_text(encoding="utf-8")))
+        summary = fitted((folder / "summary.txt").read_text(encoding="utf-8"))
+        with more("Its summary, with budget and accuracy"):
+            output(summary)
     except (OSError, UnicodeDecodeError) as error:
         refusal(f"summary.txt cannot be read ({type(error).__name__}).")
     with ui.expansion("Its files").classes("w-full"):

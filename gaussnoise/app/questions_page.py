@@ -60,7 +60,7 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
         if not wanted:
             ui.label("None yet: add some below.")
             return
-        words("If a table must be within some distance of the truth, give it a *target*.")
+        words("A *target* is needed only where a table must be accurate to some number of rows.")
         for k, one in enumerate(wanted):
             name = _title(schema, one.entry)
             with ui.row().classes("items-center w-full"):

@@ -502,20 +502,20 @@ def _added(state: State, heading: str, known: str = "") -> None:
 
 def _protected(state: State, schema: Schema, at: int | None) -> None:
     stated = load_plan(state.project.schema)
-    named = stated.get("person", "")
-    columns = dict.fromkeys(
-        [*schema.names, *state.project.read().left_out(), *filter(None, [named])]
-    )
+    named, left = stated.get("person", ""), state.project.read().left_out()
+    columns = dict.fromkeys([*schema.names, *left, *filter(None, [named])])
+    likely = next((name for name, reason in left.items() if "--person" in reason), "")
     with ui.card():
         if at == _PERSONS:
             scroll_here()
         head("Who is protected", 2)
         person = ui.select(
             {"": "no column: every row is a person"} | {name: name for name in columns},
-            value=named,
+            value=named or likely,
             label="Column that names the person",
         ).classes("w-full")
         most_rows = stated.get("rows_per_person", 1)
+        kept = named, most_rows
         rows = NumberField("Rows of one person, at most", most_rows, whole=True)
         rows.classes("w-full")
         rows.props('hint="Check the rows, below, says how many others would be left out"')
@@ -526,10 +526,11 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
 
         def look() -> None:
             own, most = person.value or "", int(rows.number or 1)
-            meaning.text = consequence(own, most)
+            meaning.text = "Not kept yet. " * ((own, most) != kept) + consequence(own, most)
             button.text = f"Keep: {_person_text(own, most)}"
 
         def keep() -> None:
+            nonlocal kept
             most = int(rows.number or 0)
             if not most:
                 raise SchemaError(
@@ -546,7 +547,9 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             if person.value in schema.names:
                 go("/")
             else:
-                note(f"Kept: {_person_text(person.value or '', most)}.")
+                kept = person.value or "", most
+                look()
+                note(f"Kept: {_person_text(*kept)}.")
 
         button = ui.button(on_click=handled(keep))
         for field in (person, rows):

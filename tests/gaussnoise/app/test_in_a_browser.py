@@ -115,13 +115,17 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
     tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
     tab.get_by_role("button", name="Confirm all columns").click()
-    tab.get_by_role("button", name="person id names the person").click()
+    chosen = tab.get_by_label("Column that names the person")
+    expect(chosen).to_have_value("person id")  # proposed
+    expect(tab.get_by_text("Not kept yet. Protected is a person")).to_be_visible()
+    tab.get_by_role("button", name="person id names the person").first.click()
     expect(tab.get_by_label("Column that names the person")).to_have_value("person id")
     expect(tab.get_by_text("Of more than 1, one is drawn at random")).to_be_in_viewport()
     tab.get_by_label("Rows of one person").fill("2")
     expect(tab.get_by_text("The noise is about 2 times that for one row")).to_be_visible()
     tab.get_by_role("button", name="Keep: person id names the person; 2 rows of a").click()
     expect(tab.get_by_role("status").filter(has_text="Kept: person id names")).to_be_visible()
+    expect(tab.get_by_text("Not kept yet")).to_have_count(0)
 
     tab.get_by_role("link", name="2 Questions").click()
     connected(tab)
