@@ -72,6 +72,7 @@ def highest(
         rivals = np.flatnonzero(compared & ~(high < low[top])).tolist()
         rivals.remove(top)
         others = f"{len(rivals):,} others may" if rivals else "no other can"
+        most = "has the largest estimate" if rivals and is_mean else most
         others = f"only {names[rivals[0]]} may" if len(rivals) == 1 else others
         return f"{names[top]} {most}, {said(top)}; {others} {as_high}.{few}"
     # the largest lower bound may be that of another group, as intervals differ in width
