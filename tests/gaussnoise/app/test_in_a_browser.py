@@ -213,6 +213,9 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
 
     tab.set_viewport_size({"width": 390, "height": 800})
     tab.goto(f"{server.root}/release")  # its table is wider than a phone, and scrolls by itself
+    connected(tab)
+    tab.get_by_text("Its summary, with budget and accuracy").first.click()
+    expect(tab.locator("pre.out").first).to_be_visible()
     expect(tab.locator("pre.out").first).to_contain_text("sex × age")
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert tab.locator("pre.out").first.evaluate("x => x.scrollWidth > x.clientWidth")
