@@ -272,6 +272,7 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     (folder / "rows.csv").write_text(f"sex,age,Größe\n{lines}", encoding="cp1252")
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/release")
     expect(tab.get_by_role("alert")).to_contain_text("expected a budget, or a target")
     tab.get_by_role("link", name="Mend it on the page Budget").click()
@@ -315,6 +316,7 @@ def test_tables_of_small_cells_and_means_without_a_unit_are_named(started, tab, 
     gn.Ledger.create(folder / LEDGER, gn.zCDP(1))
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/budget")
     connected(tab)
     rows = tab.get_by_label("About how many rows will be counted")
@@ -362,6 +364,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     ledger = gn.Ledger.create(folder / LEDGER, gn.zCDP(0.25))
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/release")
     checks(tab)
     expect(tab.locator("pre.out")).to_contain_text("10.0 %")
@@ -414,6 +417,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     ledger = gn.Ledger.create(folder / LEDGER, gn.zCDP(0.5))  # for two charges
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/release")
     checks(tab)
     tab.get_by_role("button", name="Release", exact=True).click()
@@ -426,6 +430,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
 
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/budget")
     connected(tab)
     expect(tab.get_by_text("sex × age")).to_be_visible()
@@ -498,6 +503,7 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
     phone = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
     tab = phone.new_page()
     tab.goto(server.address)
+    connected(tab)
     for path in PAGES:
         tab.goto(server.root + path)
         expect(tab.get_by_role("heading", level=1)).to_be_visible()

@@ -77,6 +77,7 @@ def in_a_tick(started, tab, project):
     rows(project, 1, 100_000)
     ledger, server = gn.Ledger.open(project / LEDGER), started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/streams")
     is_done(tab, 0)
     add(tab, 1, "week-1.csv")
@@ -200,6 +201,7 @@ def test_a_stream_of_months_takes_only_tables_of_counts(started, tab, project):
     gn.Ledger.create(project / LEDGER, gn.zCDP(0.25))
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/streams")
     connected(tab)
     expect(tab.get_by_text("cannot go on in a stream: sex × pay")).to_be_visible()
@@ -242,6 +244,7 @@ def test_rows_are_checked_before_a_tick_and_a_refused_tick_leads_there(started, 
         (project / f"{name}.csv").write_text(lines, encoding="utf-8")
     server, ledger = started(), gn.Ledger.open(project / LEDGER)
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/streams")
     is_done(tab, 0)
     add(tab, 1, "later.csv")
@@ -278,6 +281,7 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
     assert float(f"{needed:.6g}") < needed
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/streams")
     connected(tab)
     tab.get_by_role("radio", name="nothing: this release or stream alone").click()
@@ -325,6 +329,7 @@ def test_a_server_that_ends_keeps_the_guarantees_of_the_shell(started, tab, proj
 
     server = started()
     tab.goto(server.address)
+    connected(tab)
     tab.goto(f"{server.root}/streams")
     is_done(tab, 0)
     if whole:
