@@ -201,3 +201,11 @@ class Server:
 def connected(tab):
     """Wait until the page hears of clicks."""
     tab.wait_for_function("window.socket?.connected")
+
+
+def entered(tab, server, page=""):
+    """Open the address that lets a browser in, and then a page of the server."""
+    tab.goto(server.address)
+    connected(tab)  # while the first page loads itself again, no other can be opened
+    if page:
+        tab.goto(f"{server.root}/{page}")

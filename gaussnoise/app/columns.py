@@ -100,10 +100,17 @@ def ends_in(reason: str) -> str:
     return found[1] if found else ""
 
 
-def codes_in(reason: str) -> str:
-    """Return the codes for no answer that a comment of a drafted attribute proposes, or ""."""
+def codes_in(reason: str) -> tuple[str, str]:
+    """Return the codes for no answer that a comment proposes, and a catch-all for them; or "".
+
+    Without a catch-all, rows with such a code would be left out of all tables. ``reason`` is the
+    comment of a drafted attribute.
+
+    >>> codes_in('if so, add the line missing = [999], and other = "not stated"')
+    ('999', 'not stated')
+    """
     found = _CODES.search(reason)
-    return found[1] if found else ""
+    return (found[1], found[2] or "") if found else ("", "")
 
 
 def birth_dates(ages: str, day: str) -> str:
@@ -234,7 +241,7 @@ def attribute_of(
 
 
 _ENDS = re.compile(r"for sums and means, clip = \[(.*?)\]")
-_CODES = re.compile(r"missing = \[(.*?)\]")
+_CODES = re.compile(r'missing = \[(.*?)\](?:, and other = "(.*?)")?')
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
 
 

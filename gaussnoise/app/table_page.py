@@ -313,14 +313,14 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 
 
 def _form(
-    attribute: Attribute | None, ends: str = "", proposed: str = ""
+    attribute: Attribute | None, ends: str = "", proposed: tuple[str, str] = ("", "")
 ) -> Callable[[str, Attribute | None], Attribute]:
     """Draw the fields that describe a column, which are checked while the user types.
 
     Args:
         attribute: the attribute at the beginning; None for a new column.
         ends: the lowest and highest value that are proposed for sums and means, as text, or "".
-        proposed: codes that are proposed for no answer, as text, or "".
+        proposed: codes that are proposed for no answer, as text, and a catch-all for them; or "".
 
     Returns:
         A function that returns the described attribute, from the column's name and the attribute
@@ -416,13 +416,15 @@ def _form(
         names.set_visibility(is_shown)
         proposal.set_visibility(is_shown and bool(found) and names.value != found)
 
-    if proposed and proposed not in codes:
+    more_codes, rest = proposed
+    if more_codes and not {*more_codes.split(", ")} <= {*codes.split(", ")}:
 
         def no_answer() -> None:
-            missing.value = ", ".join(filter(None, [missing.value, proposed]))
+            missing.value = ", ".join(filter(None, [missing.value, more_codes]))
+            other.value = other.value or rest
             of_codes.set_visibility(False)
 
-        of_codes = ui.button(f"{proposed} means: no answer", on_click=handled(no_answer))
+        of_codes = ui.button(f"{more_codes} means: no answer", on_click=handled(no_answer))
         of_codes.props("outline")
     if ends:
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import connected
+from browser import connected, entered
 from playwright.sync_api import expect
 
 import gaussnoise as gn
@@ -118,8 +118,7 @@ def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, t
     for name in ("census.csv", "other.csv"):
         census(folder, name, "utf-8")
     server = started()
-    tab.goto(server.address)
-    connected(tab)
+    entered(tab, server)
     tab.get_by_role("button", name="Take these columns").click()
     expect(tab.get_by_role("alert")).to_contain_text("Choose a schema file or a published folder")
     tab.get_by_label("Schema file or published folder").click()
@@ -204,3 +203,22 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     assert born.labels == ("aged 65 and over", "aged 18 to 64", "aged 0 to 17")
     assert born.interval_texts[1] == "[1961-01-01, 2008-01-01)"
     assert born.title == "age on 2025-12-31"
+
+
+def test_a_code_for_no_answer_is_taken_with_a_group_in_which_its_rows_count(started, tab, tmp_path):
+    folder = tmp_path / "project"
+    lines = [f"{'FM'[k % 2]};{k % 50 if k % 20 else 999}" for k in range(200)]
+    (folder / "stays.csv").write_text("\n".join(["sex;stay", *lines]), encoding="utf-8")
+    entered(tab, started())
+    tab.get_by_role("button", name="Read the file").click()
+    expect(tab.get_by_text("Read: 2 attributes")).to_be_visible(timeout=60_000)
+    connected(tab)
+    opened(tab, "stay").click()
+    code = tab.get_by_role("button", name="999 means: no answer").locator("visible=true")
+    code.click()
+    expect(code).to_have_count(0)
+    tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
+    expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
+    stay = gn.Schema.load(folder / SCHEMA).attributes[1]
+    assert stay.missing == (999,)
+    assert stay.other == "other or not stated"

@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from browser import READY, connected
+from browser import READY, connected, entered
 from playwright.sync_api import expect
 
 import gaussnoise as gn
@@ -235,8 +235,7 @@ def test_a_file_with_a_title_is_read_and_what_was_typed_stays(started, tab, tmp_
     body = "sex;pay\n" + "F;1,5\nM;2,5\n" * 50
     (folder / "first.csv").write_text("Register\n" + body, encoding="utf-8")
     server = started()
-    tab.goto(server.address)
-    connected(tab)
+    entered(tab, server)
     (folder / "second.csv").write_text("Register\n\n" + body, encoding="utf-8")
     tab.get_by_label("File with one row").click()
     expect(tab.get_by_role("option", name="second.csv")).to_be_visible()  # which is new
@@ -271,9 +270,7 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     lines = "F,20,1\nM,300,1\n" * 50_000  # ages of 300 are in no interval
     (folder / "rows.csv").write_text(f"sex,age,Größe\n{lines}", encoding="cp1252")
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/release")
+    entered(tab, server, "release")
     expect(tab.get_by_role("alert")).to_contain_text("expected a budget, or a target")
     tab.get_by_role("link", name="Mend it on the page Budget").click()
     tab.get_by_role("link", name="2 Questions").click()
@@ -315,9 +312,7 @@ def test_tables_of_small_cells_and_means_without_a_unit_are_named(started, tab, 
     (folder / "rows.csv").write_text("sex,age,pay\nF,20,5\n", encoding="utf-8")
     gn.Ledger.create(folder / LEDGER, gn.zCDP(1))
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/budget")
+    entered(tab, server, "budget")
     connected(tab)
     rows = tab.get_by_label("About how many rows will be counted")
     expect(rows).to_have_value("")  # it is not read off the file
@@ -363,9 +358,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     (folder / "rows.csv").write_text(f"sex,age\n{good}{bad}", encoding="utf-8")
     ledger = gn.Ledger.create(folder / LEDGER, gn.zCDP(0.25))
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/release")
+    entered(tab, server, "release")
     checks(tab)
     expect(tab.locator("pre.out")).to_contain_text("10.0 %")
     expect(tab.locator("pre.out")).to_contain_text("10 of 100 values of sex are no category")
@@ -416,9 +409,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     (folder / "rows.csv").write_text(f"sex,age\n{lines}", encoding="utf-8")
     ledger = gn.Ledger.create(folder / LEDGER, gn.zCDP(0.5))  # for two charges
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/release")
+    entered(tab, server, "release")
     checks(tab)
     tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_role("status")).to_contain_text("release of release-1")
@@ -429,9 +420,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     lost = whole and entry.state == "reserved"
 
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/budget")
+    entered(tab, server, "budget")
     connected(tab)
     expect(tab.get_by_text("sex × age")).to_be_visible()
     tab.goto(f"{server.root}/release")
@@ -452,8 +441,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
 def test_columns_that_were_read_without_a_server_can_be_taken(started, tab, tmp_path):
     rows(tmp_path / "project", 600)
     server = started()
-    tab.goto(server.address)
-    connected(tab)
+    entered(tab, server)
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="rows.csv").click()
     tab.get_by_role("button", name="Read the file").click()
@@ -502,8 +490,7 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
     server = started()
     phone = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
     tab = phone.new_page()
-    tab.goto(server.address)
-    connected(tab)
+    entered(tab, server)
     for path in PAGES:
         tab.goto(server.root + path)
         expect(tab.get_by_role("heading", level=1)).to_be_visible()

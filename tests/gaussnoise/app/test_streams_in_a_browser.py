@@ -6,7 +6,7 @@ import signal
 import zipfile
 
 import pytest
-from browser import READY, connected
+from browser import READY, connected, entered
 from playwright.sync_api import expect
 
 import gaussnoise as gn
@@ -76,9 +76,7 @@ def in_a_tick(started, tab, project):
     weekly(project)
     rows(project, 1, 100_000)
     ledger, server = gn.Ledger.open(project / LEDGER), started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/streams")
+    entered(tab, server, "streams")
     is_done(tab, 0)
     add(tab, 1, "week-1.csv")
     while len(ledger.entries()) < 2:
@@ -200,9 +198,7 @@ def test_a_stream_of_months_takes_only_tables_of_counts(started, tab, project):
     (project / SCHEMA).write_text(text, encoding="utf-8")
     gn.Ledger.create(project / LEDGER, gn.zCDP(0.25))
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/streams")
+    entered(tab, server, "streams")
     connected(tab)
     expect(tab.get_by_text("cannot go on in a stream: sex × pay")).to_be_visible()
     expect(tab.get_by_role("alert")).to_contain_text("tables of counts", timeout=60_000)
@@ -243,9 +239,7 @@ def test_rows_are_checked_before_a_tick_and_a_refused_tick_leads_there(started, 
         lines = f"id,sex,age,week\n1,F,20,1\n2,X,20,1\n3,F,30,{week}\n"
         (project / f"{name}.csv").write_text(lines, encoding="utf-8")
     server, ledger = started(), gn.Ledger.open(project / LEDGER)
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/streams")
+    entered(tab, server, "streams")
     is_done(tab, 0)
     add(tab, 1, "later.csv")
     alert = tab.get_by_role("alert")
@@ -280,9 +274,7 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
     needed = gn.ApproxDP(0.7, 1e-6).to_zcdp().rho
     assert float(f"{needed:.6g}") < needed
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/streams")
+    entered(tab, server, "streams")
     connected(tab)
     tab.get_by_role("radio", name="nothing: this release or stream alone").click()
     tab.get_by_role("button", name="Begin the ledger").click()
@@ -328,9 +320,7 @@ def test_a_server_that_ends_keeps_the_guarantees_of_the_shell(started, tab, proj
         server.kill(whole=whole)
 
     server = started()
-    tab.goto(server.address)
-    connected(tab)
-    tab.goto(f"{server.root}/streams")
+    entered(tab, server, "streams")
     is_done(tab, 0)
     if whole:
         tab.goto(f"{server.root}/release")  # a tick is no release that was begun
