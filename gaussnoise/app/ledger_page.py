@@ -113,12 +113,13 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             most.show(float(no_less((what.value or 1) * rho, 6)))  # rounded up
 
         def look() -> None:
-            left = (most.number or 0.0) - rho
+            left = (most.valid or 0.0) - rho
             kept = f"{left:.6g}" if left > rho / 1000 else "nothing"
-            rest.text = f"This one takes {rho:.6g}; {kept} is left for all others."
+            said = f"This one takes {rho:.6g}; {kept} is left for all others."
+            rest.text = "" if most.error else said  # the field has the error
 
         what.on_value_change(choose)
-        most.on_value_change(handled(look))
+        most.on_value_change(look)
 
         def create() -> None:
             if most.number is None:

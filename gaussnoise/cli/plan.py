@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..errors import ParameterError
-from ..tables.planning.expected import expected_cells, expected_text
+from ..tables.planning.expected import expected_text
 from ..tables.schema.planned import load_plan
 from .asked import Options, asked_for, budgets_of, planned, with_options
 from .console import say, show
@@ -68,15 +68,14 @@ def show_plan(
     found = planned(asked)
     stated = load_plan(options.schema).get("expected_rows")
     rows = stated if expected_rows is None else expected_rows
-    if rows is not None:
-        expected_cells(found, rows)  # refuses before anything is written
+    # both refuse a wrong number of rows before anything is written
+    document = plan_document(found, rows) if as_json else None
+    expected = [] if rows is None or as_json else expected_text(found, rows)
     if report is not None:
         found.report(report)
-    if as_json:
-        return show(plan_document(found, rows))
-    say(in_shell(str(found), OF_RELEASES))
-    if rows is not None:
-        say("\n".join(expected_text(found, rows)))
+    if document is not None:
+        return show(document)
+    say("\n".join([in_shell(str(found), OF_RELEASES), *expected]))
     if report is not None:
         say(f"wrote {report}")
 
