@@ -125,6 +125,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
             ("changed", "What changed"),
             ("changes_tables", "The tables of changes"),
             ("both", "Both releases"),
+            ("privacy", "How persons are protected"),
             ("specialists", "For specialists"),
         ],
         findings=found,

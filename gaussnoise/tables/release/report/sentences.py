@@ -41,7 +41,7 @@ def highest(
     interval: tuple[Array, Array],
     sd: Array,
 ) -> str:
-    """Return a sentence on the group that has the largest number.
+    """Return a sentence on the largest number, or on a gap, as far as the noise supports one.
 
     ``interval`` has simultaneous intervals, which are marked so: readers find others, for each
     number by itself, in the tables. ``sd`` has the standard deviations of the noise.
@@ -62,20 +62,16 @@ def highest(
 
     named = np.flatnonzero(clear)
     top = int(named[np.argmax(estimate[named])])
-    most, as_high, more = f"has the most {noun}", "have as many", "has more"
+    most, as_high, more = f"has the most {noun}", "have as many", f"has more {noun}"
     if is_mean:
         most, as_high, more = "is highest", "be as high", "is higher"
     left = [name for name, own in zip(names, compared, strict=True) if not own]
     few = _left_out(left, noun) if is_mean else ""
     lowest = int(np.argmin(np.where(compared, high, math.inf)))
-    if low[top] > high[lowest]:
-        rivals = np.flatnonzero(compared & ~(high < low[top])).tolist()
-        rivals.remove(top)
-        others = f"{len(rivals):,} others may" if rivals else "no other can"
-        most = "has the largest estimate" if rivals and is_mean else most
-        others = f"only {names[rivals[0]]} may" if len(rivals) == 1 else others
-        return f"{names[top]} {most}, {said(top)}; {others} {as_high}.{few}"
-    # the largest lower bound may be that of another group, as intervals differ in width
+    if low[top] > high[lowest] and (compared & ~(high < low[top])).sum() == 1:
+        return f"{names[top]} {most}, {said(top)}; no other can {as_high}.{few}"
+    # no group alone is the largest: only a gap between two is supported; the largest lower bound
+    # may be that of another group, as intervals differ in width
     above = int(named[np.argmax(low[named])])
     if not low[above] > high[lowest]:
         return NONE
