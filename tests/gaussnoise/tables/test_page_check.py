@@ -186,10 +186,12 @@ def test_other_pages_check_themselves(kind, browser, other_pages, tmp_path):
 @pytest.mark.integration
 def test_pages_with_titles_and_with_shares_of_nobody_agree(browser, tmp_path):
     towns = gn.Attribute("town", ["a", *(f"empty {k}" for k in range(20))], title="Town of birth")
-    schema = gn.Schema([gn.Attribute("sex", ["F", "M"], title="Sex"), towns])
-    rows = pa.table({"sex": ["F", "M"] * 90, "town": ["a"] * 180})
+    sex = gn.Attribute("sex", ["F", "M"], title="Sex", other="other, or not stated at all here")
+    schema = gn.Schema([sex, towns])
+    rows = pa.table({"sex": ["F", "M", "?"] * 60, "town": ["a"] * 180})
     gn.plan(schema, 2, gn.zCDP(0.2)).release(rows, out=tmp_path / "folder")
     text = release_page(gn.TableRelease.load(tmp_path / "folder"))
+    assert "at all here (not a…" in text  # in the heading of a column
     assert ">none</data>" in text  # fails for one in 2^20 releases: no count is below zero
     assert "they agree" in verdict(browser, text, tmp_path / "page.html")
 

@@ -32,7 +32,7 @@ from gaussnoise.tables.release.report import numbers as numbers_file
 from gaussnoise.tables.release.report.changes import changes_page
 from gaussnoise.tables.release.report.combined import combined_page
 from gaussnoise.tables.release.report.findings import finding_of
-from gaussnoise.tables.release.report.numbers import Numbers, entries_of
+from gaussnoise.tables.release.report.numbers import Numbers, cells_of, entries_of
 from gaussnoise.tables.release.report.pages import plan_page, release_page
 from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
 from gaussnoise.text import no_less
@@ -1256,6 +1256,71 @@ def test_means_that_noise_hides_are_grey_and_do_not_set_the_scale():
         assert re.match(r"Colours from 0 to 7\d(\.\d)?; grey where noise leaves", picture.caption)
         drawn = " ".join(re.findall(">([^<>]*)</text>", picture.svg))
         assert len(re.findall(r"\b\d\d\b", drawn)) == 4  # of six groups
+
+
+def test_a_mean_that_noise_hides_is_a_dash_with_its_reason():
+    release = small_group()
+    table = release.means("pay", given=("region", "sex"))
+    hidden = marks_of(table.estimate, table.standard_deviation)[2] == "**"
+    assert hidden.any()
+    text = release_page(release)
+    section = part_of(text, "table-1")
+    assert section.count("the noise hides this mean") == hidden.sum() == section.count(" — ")
+    assert "**" not in section
+    assert "may be" not in section
+    # a mean of numbers of both signs may be near zero, and well known
+    schema = gn.Schema([gn.Attribute("x", clip=[-100, 100])])
+    rows = pa.table({"x": [-50.0, 50.0] * 5000})
+    both = gn.plan(schema, ["x"], gn.zCDP(1)).simulate(rows, np.random.default_rng(0))
+    assert ", may be 0" in part_of(release_page(both), "table-1")
+
+
+def three_ways():
+    """Return a release of one table by three attributes, of which one has a catch-all."""
+    schema = gn.Schema(
+        [
+            gn.Attribute("town", ["A", "B", "C"]),
+            gn.Attribute("sex", ["F", "M"], other="other or not stated"),
+            gn.Attribute("job", ["yes", "no"]),
+        ]
+    )
+    rng = np.random.default_rng(0)
+    values = {"town": list("ABC"), "sex": ["F", "M", "?"], "job": ["yes", "no"]}
+    rows = pa.table({name: rng.choice(own, 900) for name, own in values.items()})
+    return gn.plan(schema, [("town", "sex", "job"), ("town", "sex"), "sex"], gn.zCDP(1)).simulate(
+        rows, rng
+    )
+
+
+def test_tables_of_three_attributes_have_totals_of_all_and_by_each():
+    release = three_ways()
+    text = release_page(release)
+    section = part_of(text, "table-1")
+    total = cells_of(release[()], [0])[0]
+    ends = f"{number(total.low, total.digits)} to {number(total.high, total.digits)}"
+    assert f"All rows: {number(total.estimate, total.digits)} {ends}" in section
+    (entry, *others) = entries_of(release)
+    (counts,) = entry.parts
+    for name, own in zip(("town", "sex", "job"), counts.margins, strict=True):
+        assert np.array_equal(own.table.estimate, release[name].estimate)
+        assert np.array_equal(own.table.standard_deviation, release[name].standard_deviation)
+        assert f"{name}: estimates and 95 % intervals" in section
+    assert "<summary>Totals by one attribute</summary>" in text
+    assert text.count("Totals by one attribute") == 1
+    assert not any(part.margins for other in others for part in other.parts)  # they have totals
+
+
+def test_a_catch_all_is_written_last_and_is_called_no_category():
+    text = release_page(three_ways())
+    page = Page(text)
+    of_sex = text[text.index('<h3 id="table-3">') :]
+    rows = re.findall('<tr[^>]*>\\s*<th scope="row">.*?</th>', of_sex[: of_sex.index("</section>")])
+    names = [re.sub("<.*?>", "", row).strip() for row in rows]
+    assert names == ["F", "M", "other or not stated (not a category)", "Total"]
+    assert 'class="aside"' in rows[2]
+    assert sum("aside" in row for row in rows) == 1
+    assert "F M other or not stated (not a category) Total" in page.words  # by town and sex
+    assert "(not a category)" not in release_page(small_group())
 
 
 def test_differences_of_means_have_no_marks_and_none_is_called_exact():

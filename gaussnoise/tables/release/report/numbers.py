@@ -1,8 +1,8 @@
 """Released numbers on a page: tables, pictures of tables, largest and smallest cells."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
@@ -20,7 +20,7 @@ from ...schema.schema import Attribute, Category, Schema
 from ..comparison import ComparisonTable
 from ..files import answer_files
 from ..formats import format_name
-from ..marks import LOW_RELIABILITY, marks_of
+from ..marks import LOW_RELIABILITY, MARKS, marks_of
 from ..noisy import AbstractRelease
 from ..shares import proportions
 from ..store import MOST_READ, StoredTables
@@ -28,7 +28,7 @@ from ..sums import MeanTable, means, summed_in, summed_numbers, sums
 from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
-from .render import Cell, digits_of, number, shown
+from .render import NO_CATEGORY, Cell, digits_of, number, shown
 
 if TYPE_CHECKING:
     from ...planning.plan import Plan
@@ -44,6 +44,7 @@ _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns and numbers beside a pic
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of these tables in all
 MOST_ANSWERS = 10**5  # most answers of an entry
+_HIDDEN = "the noise hides this mean"
 _MOST_NAME = 60
 _MOST_HEAD = 40
 
@@ -101,6 +102,7 @@ class Numbers:
         margin: a function from attributes to the table of counts over them, for totals.
         beside: a further column: shares of all rows, or the counts of rows for means.
         noun: the plural noun for the counted things.
+        others: {attribute: its catch-all}, where it has one.
     """
 
     table: AbstractEstimates
@@ -112,6 +114,7 @@ class Numbers:
     margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
     beside: AbstractEstimates | None = None
     noun: str = "rows"
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def note(self) -> str:
@@ -281,19 +284,32 @@ class Numbers:
     @property
     def all_cells(self) -> list[Cell]:
         """All cells of the table, in their order."""
-        return self._unmarked(cells_of(self.table, range(self.table.estimate.size)))
+        return self._written(cells_of(self.table, range(self.table.estimate.size)))
 
     @property
     def cells(self) -> list[Cell]:
         """All cells of the table, or only the largest and the smallest cells if it is long."""
-        return self._unmarked(cells_of(self.table, self._places))
+        return self._written(cells_of(self.table, self._places))
 
-    def _unmarked(self, cells: list[Cell]) -> list[Cell]:
-        """Return the cells, without marks of reliability if the numbers are changes.
+    def _written(self, cells: list[Cell]) -> list[Cell]:
+        """Return the cells as they are written: their names, and what is said of their noise.
 
-        A change may be near zero and reliable, while marks compare a number with its noise.
+        Changes have no marks: one may be near zero and reliable, while marks compare a number with
+        its noise. A mean of numbers that are not negative is hidden if it has the last mark.
         """
-        return [one._replace(mark="") for one in cells] if self.kind == "changes" else cells
+        own = self.table
+        named = (zip(own.attributes, one.names, strict=True) for one in cells)
+        texts = [tuple(self.said(*pair) for pair in pairs) for pairs in named]
+        cells = [one._replace(names=names) for one, names in zip(cells, texts, strict=True)]
+        if self.kind == "changes":
+            return [one._replace(mark="") for one in cells]
+        if not (isinstance(own, MeanTable) and own.clip[0] >= 0):
+            return cells
+        return [one._replace(hidden=_HIDDEN * (one.mark == MARKS[-1])) for one in cells]
+
+    def said(self, attribute: str, label: Category) -> Category:
+        """Return the label of an attribute's category for a table; a catch-all is named as one."""
+        return f"{label} {NO_CATEGORY}" if self.others.get(attribute) == str(label) else label
 
     @property
     def beside_title(self) -> str:
@@ -309,9 +325,20 @@ class Numbers:
     @property
     def total(self) -> Cell | None:
         """The number of all rows, for the last line of a table of one attribute."""
-        if self.margin is None or self.table.estimate.ndim != 1:
-            return None
-        return cells_of(self.margin(()), [0])[0]
+        return self.whole if self.table.estimate.ndim == 1 else None
+
+    @property
+    def whole(self) -> Cell | None:
+        """The number of all rows; None if the numbers are no counts."""
+        return None if self.margin is None else cells_of(self.margin(()), [0])[0]
+
+    @property
+    def margins(self) -> "list[Numbers]":
+        """The counts by each attribute, for a table that has no totals of its own."""
+        if self.margin is None or self.table.estimate.ndim < 2 or self.is_crossed:
+            return []
+        tables = [self.margin((name,)) for name in self.table.attributes]
+        return [replace(self, table=own, title=_title(own), file=None) for own in tables]
 
     @property
     def _places(self) -> Sequence[int]:
@@ -330,10 +357,10 @@ class Numbers:
         order = cells.T if axis == 0 else cells
         all_cells = self.all_cells
         rows = [
-            (name, [all_cells[k] for k in own.tolist()])
+            (self.said(down, name), [all_cells[k] for k in own.tolist()])
             for name, own in zip(table.labels[1 - axis], order, strict=True)
         ]
-        columns = [shown(name, _MOST_HEAD) for name in table.labels[axis]]
+        columns = [shown(self.said(across, name), _MOST_HEAD) for name in table.labels[axis]]
         last = None
         if self.margin is not None:
             ends = [self.margin((down,)), self.margin((across,)), self.margin(())]
@@ -358,6 +385,7 @@ class Entry:
         notes: sentences for its readers: on what means are over, and on clipped values.
         read: a function that returns the tables of its numbers; for a clipped number means, and
             last the sums, counts and sums of squares.
+        others: {attribute: its catch-all}, where it has one.
     """
 
     name: str
@@ -367,11 +395,12 @@ class Entry:
     is_cells: bool
     notes: Sequence[str]
     read: Callable[[], list[Numbers]]
+    others: Mapping[str, str]
 
     @cached_property
     def every(self) -> list[Numbers]:
         """All tables with numbers of this entry."""
-        return self.read()
+        return [replace(own, others=self.others) for own in self.read()]
 
     @property
     def parts(self) -> list[Numbers]:
@@ -389,6 +418,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
     plan, files, found = release.plan, files_of(release), []
     names, sizes = plan.schema.names, plan.schema.sizes
     titles = titles_of(plan)
+    others = {a.name: a.other for a in plan.schema.attributes if a.other is not None}
     for k, (name, term) in enumerate(zip(plan.entries, plan.domain.terms, strict=True)):
         size = int(plan.queries[k])
         if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
@@ -402,7 +432,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         notes += [text for i in numbers if (text := _clipped_text(plan.schema.attributes[i]))]
         anchor = f"table-{k + 1}"
         read = partial(_tables_of, release, term, anchor, files.get(name))
-        found.append(Entry(name, title, anchor, size, is_cells, notes, read))
+        found.append(Entry(name, title, anchor, size, is_cells, notes, read, others))
     return found
 
 
@@ -561,11 +591,13 @@ def _gaps(
 def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     """Return the tables of counts with totals, and the shares of all rows and of each group."""
     own, shape = counts.table.attributes, counts.table.estimate.shape
-    if len(own) == 1 and math.prod(shape) > 1:
+    if math.prod(shape) == 1:
+        return [counts]
+    if len(own) == 1:
         beside = proportions(release, own[0])
         return [replace(counts, margin=release.__getitem__, beside=beside)]
-    if not counts.is_crossed or math.prod(shape) == 1:
-        return [counts]
+    if not counts.is_crossed:
+        return [replace(counts, margin=release.__getitem__)]
     across = int(shape[0] >= shape[1])
     shares: dict[str, ProportionTable] = {}
     for given in (own[1 - across], own[across]):  # groups in rows, then those in columns

@@ -15,6 +15,7 @@ from ..marks import MARKS
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+NO_CATEGORY = "(not a category)"  # beside the name of a catch-all
 _MOST_LABEL = 120  # most characters of a label on a page
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _EXACT = 1e15  # larger numbers are written with an exponent
@@ -29,6 +30,7 @@ class Cell(NamedTuple):
     high: float
     deviation: float
     mark: str = ""
+    hidden: str = ""  # why a page has a dash in place of the number
 
     @property
     def digits(self) -> int:
@@ -37,9 +39,9 @@ class Cell(NamedTuple):
 
     @property
     def caution(self) -> str:
-        """Words beside an interval if the number is too unreliable to be used; else ""."""
-        if self.mark != MARKS[-1] or not self.has_interval:
-            return ""
+        """Words beside an interval if the number is hidden, or too unreliable; else ""."""
+        if self.hidden or self.mark != MARKS[-1] or not self.has_interval:
+            return self.hidden
         low, high = (round(end, self.digits) for end in (self.low, self.high))  # as they are shown
         return "may be 0" if low <= 0 <= high else "not usable"
 
@@ -77,6 +79,7 @@ def _templates() -> "Environment":
         "capital": capital,
     }
     environment.globals |= {"infinity": math.inf, "counted": counted, "limit_text": limit_text}
+    environment.globals["no_category"] = NO_CATEGORY
     return environment
 
 

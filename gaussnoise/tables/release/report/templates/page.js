@@ -12,8 +12,8 @@
   // A label without spaces, which pages and tables write in different ways.
   const bare = (text) => text.replace(/[\s\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\ufffd-\uffff]/g, "");
   const isLabel = (shown, label) => {
-    const own = bare(verifier.said(label)), text = bare(shown), isCut = text.endsWith("…");
-    return own === text || (!own && text === "(blank)") || (isCut && own.startsWith(text.slice(0, -1)));
+    const text = bare(shown), isCut = text.endsWith("…"), name = bare(verifier.said(label)) || (text === "(blank)" ? text : "");
+    return [name, `${name}(notacategory)`].some((own) => own === text || (isCut && own.startsWith(text.slice(0, -1))));
   };
 
   // The numbers of the counts of S: those of its file, or sums of those of a larger table.
