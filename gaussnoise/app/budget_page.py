@@ -23,7 +23,7 @@ from ..tables.planning.facts import (
 from ..tables.planning.noun import noun_of
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
-from ..tables.release.report.errors import Errors, errors_of_plan
+from ..tables.release.report.errors import error_text, errors_of_plan
 from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
@@ -195,7 +195,7 @@ class _Panel:
             {
                 "name": name,
                 "answers": int(answers),
-                "half": half_text(errors),
+                "half": error_text(errors),
                 "mean": means.get(entry, ""),
             }
             for (name, entry), answers, errors in shown
@@ -221,11 +221,6 @@ class _Panel:
             if lines:
                 with more("More accurate means"):
                     ui.label(_ENDS)
-
-
-def half_text(errors: Errors) -> str:
-    """Return the half-widths of an entry as text: one number, or one for each of its statistics."""
-    return "; ".join(f"{what} {_three_digits(half)}".strip() for what, half in errors.items())
 
 
 def _three_digits(number: float) -> str:

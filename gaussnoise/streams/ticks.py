@@ -145,8 +145,7 @@ class Ticks(PickledByArguments):
             _ = self.times
         except (AttributeError, ValueError):  # no text, or no time
             raise ParameterError(
-                f"Ticks: expected first to be {EXPECTED}, from which {self.n} follow, got "
-                f"{self.first!r:.50}"
+                f"Ticks: expected first to be {EXPECTED}, got {self.first!r:.50}"
             ) from None
         if not isinstance(self.workload, str):
             object.__setattr__(self, "workload", _checked(self.workload, self.n))

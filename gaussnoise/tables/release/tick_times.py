@@ -7,7 +7,8 @@ from ..schema.dates import MONTHS
 from .periods import Period, Times, period_of, span_of
 
 EXPECTED = (
-    "a year, quarter, month, week or day, like 2026, 2026-Q1, 2026-01, 2026-W05 or 2026-01-31"
+    "a year, quarter, month, week or day of the years 1000 to 2999, like 2026, 2026-Q1, 2026-01, "
+    "2026-W05 or 2026-01-31"
 )
 _IN_A_YEAR = {"year": 1, "quarter": 4, "month": 12}
 

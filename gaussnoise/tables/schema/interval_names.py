@@ -66,4 +66,4 @@ def _before(edge: Edge) -> Edge:
 
 
 def _text(edge: Edge) -> str:
-    return edge.isoformat() if isinstance(edge, datetime.date) else f"{edge:.0f}"
+    return edge.isoformat() if isinstance(edge, datetime.date) else f"{edge:z.0f}"

@@ -83,6 +83,14 @@ def test_a_first_time_that_is_none_is_refused(first):
         gn.streams.Ticks(3, first=first)
 
 
+def test_a_year_that_questions_do_not_read_is_refused_with_the_years_that_they_read():
+    for year in (1000, 2999):
+        assert gn.streams.Ticks(1, first=f"{year}").time(1) == f"{year}"
+    for year in ("0999", "3000", "9999"):
+        with pytest.raises(ParameterError, match=f"years 1000 to 2999, .* got '{year}'"):
+            gn.streams.Ticks(1, first=year)
+
+
 def test_ticks_without_times_have_the_record_that_they_had():
     plain = gn.streams.Ticks(3)
     assert "first" not in plain.as_dict()

@@ -160,6 +160,7 @@ def test_days_have_proposed_names_and_other_numbers_and_times_have_none():
     assert whole_names([day, day.replace(day=2), math.inf]) == ("2020-01-01", "2020-01-02 or later")
     assert whole_names([moment, moment.replace(year=2021)]) is None
     assert whole_names([0.0, 0.5, 1.0]) is None
+    assert whole_names([-0.0, 5.0]) == ("0 to 5",)
     assert whole_names([-math.inf, math.inf]) is None
 
 
