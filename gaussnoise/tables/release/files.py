@@ -454,9 +454,10 @@ def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) 
     if domain.is_cells or len(domain.terms) > MOST_FILES:
         return {}
     format = "parquet" if len(release) > MOST_FILES else format
-    named = [tuple(schema.names[i] for i, _ in term) for term in domain.terms]
+    named = [[schema.names[i] for i, _ in term] or ["total"] for term in domain.terms]
     own = FORMATS[format]
-    files = file_names(named, format, "answers")
+    # unlike the names of tables, since a reader may put all files in one place
+    files = file_names([(f"answers-{first}", *rest) for first, *rest in named], format, "answers")
     if isinstance(own, AbstractBook):
         files = [book_file(own)] * len(files)
     most = min(_MOST_ANSWERS, own.most_rows // 2)  # means need further rows beside those of sums

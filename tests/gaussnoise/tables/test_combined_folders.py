@@ -120,7 +120,7 @@ def test_the_record_says_what_was_combined(both, folders):
     method = (both / "method.txt").read_text(encoding="utf-8")
     assert "ρ = 0.3, the sum of all budgets" in method
     assert "Combined from releases/1-first, releases/2-second." in method
-    assert [one["file"] for one in record["answers"]] == ["answers/2-sex-by-pay.csv"]
+    assert [one["file"] for one in record["answers"]] == ["answers/2-answers-sex-by-pay.csv"]
 
 
 def test_every_other_door_reads_it(both, folders, tmp_path, capsys):
