@@ -8,7 +8,7 @@ from .noisy import AbstractRelease
 from .tidy import LEVEL, level_text
 
 UNBIASED = (
-    "Estimates are right on average (unbiased), and nothing is cut or rounded: by noise they may "
+    "Estimates are right on average (unbiased), and no count was cut or rounded: by noise they may "
     "be negative or fractional."
 )
 INTERVALS = (

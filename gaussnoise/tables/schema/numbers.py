@@ -231,11 +231,26 @@ def sum_weights(base: Clipped) -> NDArray[np.float64]:
 
 
 def clipped_name(base: Clipped, interval: tuple[float, float]) -> str:
-    """Return a short name of queries about a clipped number, like "count and sum of values …"."""
+    """Return a short name of queries about a clipped number, like "count and sum; values …"."""
     names = {0: "count", 1: "sum", 2: "sum of squares"}
     listed = " and ".join(names[degree] for degree in base.degrees)
     listed += f" about {base.about:.15g}" if base.about else ""
-    return f"{listed} of {values_text(interval)}"
+    if interval[1] == math.inf:
+        return f"{listed} of {values_text(interval)}"
+    return f"{listed}; {capped_text(*interval)}"
+
+
+def capped_text(low: float, high: float) -> str:
+    """Return words for what values outside an interval count as, for all who read them.
+
+    An end at 0 is left out: few numbers can be beyond it, and notes name both ends.
+
+    >>> capped_text(0, 6000), capped_text(-10, 10.5)
+    ('values above 6,000 count as 6,000', 'values below -10 count as -10, above 10.5 as 10.5')
+    """
+    ends = [("below", low)] * (low != 0) + [("above", high)] * (high != 0)
+    first, *more = (f"{side} {end:,.15g}{{}} as {end:,.15g}" for side, end in ends)
+    return "values " + ", ".join([first.format(" count"), *(one.format("") for one in more)])
 
 
 def values_text(interval: tuple[float, float]) -> str:

@@ -113,5 +113,9 @@ def test_means_are_named_so_and_not_by_the_sums_that_they_are_made_of():
     pay = gn.Attribute("pay", clip=[0, 100])
     workload = [("age", "pay"), ("age",), {"age": "prefix"}]
     planned = gn.plan(gn.Schema([SCHEMA.attributes[0], pay]), workload, gn.zCDP(0.5))
-    assert titles_of(planned) == ["Mean of pay by age", "age", planned.entries[2]]
+    assert titles_of(planned) == [
+        "Mean of pay by age (values above 100 count as 100)",
+        "age",
+        planned.entries[2],
+    ]
     assert "count and sum" not in plan_page(planned)

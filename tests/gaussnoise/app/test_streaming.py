@@ -83,7 +83,7 @@ def test_of_tables_with_sums_those_of_counts_are_taken_if_asked(project, capsys)
     text = SCHEMA_FILE.replace("[plan]", f"{more}[plan]")
     project.schema.write_text(text, encoding="utf-8")
     (name,) = asked_of(project.schema).of_counts()[1]
-    assert name.startswith("sex × pay (count and sum of values")
+    assert name.startswith("sex × pay (count and sum; values above 100 count as 100)")
     wish = StreamWish("weekly", 4, 4)
     assert run(wish.plan_words()) == 1
     said = " ".join(capsys.readouterr().err.split())

@@ -843,7 +843,7 @@ def test_pages_say_of_a_population_what_its_intervals_support(tmp_path):
     by = {"g": ["a", "b", "nobody"]}
     found = column_means(frame, ["x"], gn.zCDP(1), by=by, between={"x": (0, 100)})
     [section] = sections_of(found)
-    assert section.title == "Mean of x by g"
+    assert section.title == "Mean of x by g (values above 100 count as 100)"
     assert section.is_short
     own = found.release.plan.ranges[0]
     low, high = next(

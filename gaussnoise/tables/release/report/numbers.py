@@ -15,7 +15,7 @@ from domains.tables.clipped import Clipped
 from ....numerics.intervals import ConfidenceInterval
 from ....text import capital
 from ...planning.facts import marginal_name, persons_text
-from ...schema.numbers import interval_text
+from ...schema.numbers import capped_text, interval_text
 from ...schema.schema import Attribute, Category, Schema
 from ..comparison import ComparisonTable
 from ..files import answer_files
@@ -450,7 +450,7 @@ def title_of(schema: Schema, term: Sequence[tuple[int, AbstractBase]], name: str
     if all(base.is_identity for _, base in term):
         return marginal_name(tuple(groups))
     if own is not None:
-        return mean_title(said[own], groups)
+        return mean_title(schema.attributes[own], groups)
     if numbers:
         by = f" by {marginal_name(tuple(groups))}" if groups else ""
         return f"Means of {' and '.join(said[i] for i in numbers)}{by}"
@@ -472,10 +472,11 @@ def _clipped_text(number: Attribute) -> str:
     )
 
 
-def mean_title(own: str, groups: Sequence[str]) -> str:
-    """Return the title of a table of means by attributes, given their headings."""
+def mean_title(number: Attribute, groups: Sequence[str]) -> str:
+    """Return the title of a table of a number's means by attributes, given their headings."""
     by = f" by {marginal_name(tuple(groups))}" if groups else ""
-    return f"Mean of {own}{by}"
+    capped = "" if number.clip is None else f" ({capped_text(*number.clip)})"
+    return f"Mean of {shown(number.heading)}{by}{capped}"
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
@@ -554,7 +555,7 @@ def _tables_of(
         numbers(table, title, f"{anchor}-gap-{k}", kind=kind)
         for k, (table, title, kind) in enumerate(_gaps(release, own, groups))
     ]
-    title, over = mean_title(head, heads), persons_text(release.plan, own)
+    title, over = mean_title(schema.attributes[summed], heads), persons_text(release.plan, own)
     return [
         Numbers(own_means, title, anchor, kind="mean", beside=with_number, noun=noun),
         *gaps,
@@ -571,18 +572,18 @@ def _gaps(
 
     The differences of these means follow.
     """
-    heading = release.plan.schema.heading
+    schema = release.plan.schema
+    heading, number = schema.heading, schema.attributes[schema.names.index(own)]
     for name in groups:
         rest = tuple(other for other in groups if other != name)
         pair = means(release, own, (name, *rest))
         if pair.estimate.shape[0] != 2:
             continue
         head, (first, second) = shown(heading(own)), pair.labels[0]
-        said = f"{head} by {shown(heading(name))}"
         less = f"Mean of {head}: {shown(first, _MOST_HEAD)} less {shown(second, _MOST_HEAD)}"
         if rest:
             alone = means(release, own, (name,))
-            yield alone, f"Mean of {said}", "mean"
+            yield alone, mean_title(number, [shown(heading(name))]), "mean"
             yield alone.difference(name, first, second), less, "changes"
             less += f" by {marginal_name(tuple(shown(heading(one)) for one in rest))}"
         yield pair.difference(name, first, second), less, "changes"

@@ -50,8 +50,9 @@ def sections_of(means: ColumnMeans) -> Iterator[Section]:
     plan: Any = means.release.plan
     for k, own in enumerate(plan.ranges, 1):
         alone = [mean for mean in means.means if mean.column == own.column]
-        heading = plan.schema.heading
-        title = mean_title(shown(heading(own.column)), [shown(heading(x)) for x in alone[0].group])
+        number = plan.schema.attributes[plan.schema.names.index(own.column)]
+        by = [shown(plan.schema.heading(name)) for name in alone[0].group]
+        title = mean_title(number, by)
         anchor = f"population-{k}"
         grid, *others = (_joined(grid.short.of_column(own.column)) for grid in means.grids)
         picture, crossed = _lines(alone, title, anchor), _crossed(alone)
