@@ -20,17 +20,18 @@ from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
 from ..tables.planning.noun import noun_of
 from ..tables.planning.plan import Plan
+from ..tables.planning.text import for_readers
 from ..tables.release.formats import format_name
 from ..tables.release.formats.format import Notes
 from ..tables.release.method import attributes_of, statement, texts_of
 from ..tables.release.record import contrasts_of, measurements_of
 from ..tables.release.store import MOST_FILES, Place, StoredTables, is_part, planned_places
-from ..tables.release.text import INTERVALS, UNBIASED
+from ..tables.release.text import FOR_SPECIALISTS, INTERVALS, UNBIASED, opening
 from ..tables.release.tidy import interval_record
 from ..tables.schema.schema import OnOutside
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
-from .text import errors_text, facts_of_stream, head_text, participation_text
+from .text import errors_text, facts_of_stream, participation_text, stream_head
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
 
@@ -330,16 +331,24 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
 
 
 def summary_text(plan: StreamPlan, tick: int) -> str:
-    """Return the content of ``summary.txt`` of one tick (release): the budget, and the error of
-    every table.
-    """
+    """Return the content of ``summary.txt`` of one tick: plain words, then for specialists."""
     width = max(len("table"), *(len(marginal_name(m)) for m in plan.marginals))
+    plain, others = for_readers(stream_head(plan))
+    tables = _text.number_of(len(plan.marginals), "table")
+    whose = "of its own rows (period/) and of all rows so far (cumulative/)"
     lines = [
-        f"{_tick_text(plan, tick)}: {_text.number_of(len(plan.marginals), 'table')}, of its "
-        "own rows (period/) and of all rows so far (cumulative/): safe to publish",
+        opening(f"{_tick_text(plan, tick)}: {tables}, {whose}", private=True),
+        *plain,
+        "",
+        f"{UNBIASED} Tables agree on the totals that they share, and those of all rows so far "
+        "are the sums of those of each tick.",
+        INTERVALS,
+        *disclaimers(plan),
+        "",
+        FOR_SPECIALISTS,
         f"charged      rho = {plan.rho_charged:.10g}, once, for all {plan.over.n} ticks together"
         f"{holds_text(plan.privacy.scales)}",
-        *head_text(plan),
+        *others,
         "",
         f"{'table':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
     ]
@@ -347,15 +356,4 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
         own = plan.standard_deviation(*marginal, ticks=(tick, tick))
         total = plan.standard_deviation(*marginal, ticks=(1, tick))
         lines.append(f"{marginal_name(marginal):<{width}}  {own:>15.4g}  {total:>16.4g}")
-    lines += ["", errors_text(plan)]
-    text = "\n".join(
-        [
-            *lines,
-            "",
-            f"{UNBIASED} Tables agree on the totals that they share, and those of all rows so far "
-            "are the sums of those of each tick.",
-            INTERVALS,
-            *disclaimers(plan),
-        ]
-    )
-    return _text.printable(text)
+    return _text.printable("\n".join([*lines, "", errors_text(plan)]))

@@ -18,7 +18,7 @@ from ..tables.planning.facts import (
     public_text,
 )
 from ..tables.planning.noun import noun_of
-from ..tables.planning.text import draft_text, head_lines, hours_text
+from ..tables.planning.text import draft_text, head_lines, head_of, hours_text
 from ..text import number_of
 from .ticks import CHANGED_ROWS
 
@@ -48,13 +48,11 @@ def participation_text(plan: "StreamPlan") -> str:
     return f"one person with {own} {change} in each of at most {k} ticks{apart}"
 
 
-def head_text(plan: "StreamPlan") -> list[str]:
-    """Return the first lines of the texts of plans and ticks (releases): tables, protection, cost
-    and number of rows.
-    """
+def stream_head(plan: "StreamPlan") -> dict[str, str]:
+    """Return {what: words} on the protection, cost and number of rows of a stream's plan."""
     facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
-    return head_lines(
+    return head_of(
         plan.one_tick,
         facts,
         f"{facts.relation[:-1]}; the number of rows is {number})",
@@ -71,7 +69,7 @@ def plan_text(plan: "StreamPlan") -> str:
     lines = [
         f"Plan: {number_of(n, 'tick')} of {number_of(len(plan.marginals), 'table')}, "
         f"{number_of(plan.tables.dim, 'cell')}",
-        *head_text(plan),
+        *head_lines(stream_head(plan)),
         f"one person   {_spent_text(plan)}",
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _LEVEL = 0.95
+_FOR_SPECIALISTS = ("neighbours", "budget", "noise")
 _MOST_LINES = 1000
 _MOST_HOURS = 3  # tables whose core hours are listed, at most
 
@@ -34,8 +35,8 @@ _MOST_RULES = 20
 _MOST_SUMMED = 10**6  # most answers of an entry with a line of deviations, which take long for more
 
 
-def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
-    """Return the first lines of a text: subject, neighbours, budget, risk, noise, counted rows."""
+def head_of(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> dict[str, str]:
+    """Return {what: words} on the subject, neighbours, budget, risk, noise and counted rows."""
     lines = {
         **plan.about.stated,
         "neighbours": relation,
@@ -44,32 +45,44 @@ def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = No
         "noise": noise,
         "counted": None if facts.counted == EVERY_ROW else facts.counted,
     }
-    return [f"{what:<12} {said}" for what, said in lines.items() if said is not None]
+    return {what: said for what, said in lines.items() if said is not None}
+
+
+def head_lines(head: Mapping[str, str]) -> list[str]:
+    """Return the lines of a text that say what :func:`head_of` returns."""
+    return [f"{what:<12} {said}" for what, said in head.items()]
+
+
+def for_readers(head: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return the lines of :func:`head_of` for all readers of files, and those for specialists."""
+    plain = {what: said for what, said in head.items() if what not in _FOR_SPECIALISTS}
+    others = {what: said for what, said in head.items() if what in _FOR_SPECIALISTS}
+    return head_lines(plain), head_lines(others)
 
 
 def plan_text(plan: "Plan") -> str:
     """Return the text that ``print(plan)`` shows."""
-    facts, count = facts_of(plan), len(plan.domain.terms)
-    table = _cells_text(plan) if plan.domain.is_cells else _answers_text(plan)
-    return "\n".join(
-        [
-            table[0],
-            *head_lines(plan, facts, facts.relation),
-            work_text(plan),
-            *draft_text(plan.schema),
-            "",
-            *table[1:],
-            *([f"… and {count - _MOST_LINES} more"] if count > _MOST_LINES else []),
-            "",
-            _columns_text(plan),
-            *_middles_text(plan),
-            *numbers_text(plan),
-            *ranges_text(plan.ranges, plan.rho),
-            *facts.exact,
-            *_impossible_text(plan),
-            *facts.verdict,
-        ]
-    )
+    facts = facts_of(plan)
+    first, *accuracy = accuracy_text(plan, facts)
+    head = head_lines(head_of(plan, facts, facts.relation))
+    return "\n".join([first, *head, work_text(plan), *draft_text(plan.schema), "", *accuracy])
+
+
+def accuracy_text(plan: "Plan", facts: Facts) -> list[str]:
+    """Return a heading, and the lines on the accuracy of every table of a plan."""
+    count = len(plan.domain.terms)
+    return [
+        *(_cells_text(plan) if plan.domain.is_cells else _answers_text(plan)),
+        *([f"… and {count - _MOST_LINES} more"] if count > _MOST_LINES else []),
+        "",
+        _columns_text(plan),
+        *_middles_text(plan),
+        *numbers_text(plan),
+        *ranges_text(plan.ranges, plan.rho),
+        *facts.exact,
+        *_impossible_text(plan),
+        *facts.verdict,
+    ]
 
 
 def draft_text(schema: Schema) -> list[str]:

@@ -55,7 +55,15 @@ from .stored import (
     read_release,
     table_places,
 )
-from .text import INTERVALS, UNBIASED, disclaimers, dropped_text, numbers_text
+from .text import (
+    FOR_SPECIALISTS,
+    INTERVALS,
+    UNBIASED,
+    disclaimers,
+    dropped_text,
+    numbers_text,
+    opening,
+)
 from .tidy import LEVEL, interval_record
 
 if TYPE_CHECKING:
@@ -287,13 +295,23 @@ def _statement(release: TableRelease, places: Sequence[str], said: About) -> Not
 def combined_text(release: TableRelease, places: Sequence[str]) -> str:
     """Return the summary of a combined release for readers."""
     plan: Any = release.plan
-    status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     charged = f"rho = {release.rho_charged:.10g} together{holds_text(plan.scales)}"
     charged = charged if release.private else "nothing"
+    tables = number_of(len(release), "table")
+    what = f"{tables}, {plan.tables.dim} cells, combined from {len(places)} releases"
     return "\n".join(
         [
-            f"{number_of(len(release), 'table')}, {plan.tables.dim} cells, combined from "
-            f"{len(places)} releases: {status}",
+            opening(what, release.private),
+            "",
+            agreement_text(plan.agreement, plan.person),
+            *plan.assumed,
+            f"If they are: {UNBIASED} Tables agree on the totals that they share.",
+            INTERVALS,
+            *numbers_text(release),
+            *dropped_text(release),
+            *disclaimers(release),
+            "",
+            FOR_SPECIALISTS,
             *(
                 f"from         {place}: rho = {source.rho:.10g}, "
                 f"{number_of(len(source.marginals), 'table')}"
@@ -303,14 +321,6 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
             f"neighbours   {relation_text(plan)}",
             "",
             *_accuracy(release),
-            "",
-            agreement_text(plan.agreement, plan.person),
-            *plan.assumed,
-            f"If they are: {UNBIASED} Tables agree on the totals that they share.",
-            INTERVALS,
-            *numbers_text(release),
-            *dropped_text(release),
-            *disclaimers(release),
         ]
     )
 

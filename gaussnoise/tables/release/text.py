@@ -1,9 +1,17 @@
 """Texts about releases."""
 
 from ... import text as _text
-from ..planning.text import impossible_rules, plan_text
+from ..planning.facts import facts_of
+from ..planning.text import (
+    accuracy_text,
+    draft_text,
+    for_readers,
+    head_of,
+    impossible_rules,
+    work_text,
+)
 from ..schema.dates import ZONELESS
-from ..schema.numbers import interval_text, values_text
+from ..schema.numbers import capped_text, interval_text, values_text
 from .noisy import AbstractRelease
 from .tidy import LEVEL, level_text
 
@@ -11,6 +19,8 @@ UNBIASED = (
     "Estimates are right on average (unbiased), and no count was cut or rounded: by noise they may "
     "be negative or fractional."
 )
+NOT_SAFE = "NOT PRIVATE: a simulation, do not publish these files."
+FOR_SPECIALISTS = "For specialists:"
 INTERVALS = (
     f"In files, low and high are the ends of {level_text(LEVEL)} intervals: in 95 of 100 cases the "
     "number without noise is between them, for every number by itself."
@@ -18,17 +28,17 @@ INTERVALS = (
 
 
 def release_text(release: AbstractRelease) -> str:
-    """Return the summary of a release as text: size, privacy, plan and accuracy."""
-    plan = release.plan
+    """Return the summary of a release as text: in plain words, and at last for specialists."""
+    plan, facts = release.plan, facts_of(release.plan)
     charged = f"rho = {release.rho_charged:.10g}" if release.private else "nothing"
-    status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
+    plain, others = for_readers(head_of(plan, facts, facts.relation))
+    tables, cells = (len(release), "table"), (plan.tables.dim, "cell")
     return "\n".join(
         [
-            f"Release of {_text.number_of(len(release), 'table')}, "
-            f"{_text.number_of(plan.tables.dim, 'cell')}: "
-            f"{status}",
-            f"charged      {charged}",
-            *plan_text(plan).splitlines()[1:],
+            opening(f"{_text.number_of(*tables)}, {_text.number_of(*cells)}", release.private),
+            *plain,
+            *draft_text(plan.schema),
+            *facts.exact,
             "",
             f"{UNBIASED} Tables agree on the totals that they share.",
             INTERVALS,
@@ -36,8 +46,21 @@ def release_text(release: AbstractRelease) -> str:
             *dropped_text(release),
             *(f"{name}: {ZONELESS}." for name in release.without_zone),
             *disclaimers(release),
+            "",
+            FOR_SPECIALISTS,
+            f"charged      {charged}",
+            *others,
+            work_text(plan),
+            "",
+            *(line for line in accuracy_text(plan, facts)[1:] if line not in facts.exact),
         ]
     )
+
+
+def opening(what: str, private: bool) -> str:
+    """Return the first line of a summary: whether its files may be published, and what they are."""
+    safe = "These files are safe to publish." if private else NOT_SAFE
+    return f"{safe} {what}."
 
 
 def numbers_text(release: AbstractRelease) -> list[str]:
@@ -45,12 +68,13 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     plan = release.plan
     used = {name for marginal in release for name in marginal}
     clipped = [a for a in plan.schema.attributes if a.is_summed and a.name in used]
-    lines = [
-        f"Sums and means of {a.heading} are of {values_text(a.interval)}, "
-        f"rounded to steps of {(a.ends[1] - a.ends[0]) / plan.unit:.3g}; sums are unbiased for "
-        "those."
-        for a in clipped
-    ]
+    lines = []
+    for a in clipped:
+        capped = "" if a.clip is None else f" ({capped_text(*a.clip)})"
+        lines.append(
+            f"Sums and means of {a.heading} are of {values_text(a.interval)}{capped}, rounded to "
+            f"steps of {(a.ends[1] - a.ends[0]) / plan.unit:.3g}; sums are unbiased for those."
+        )
     if clipped:
         lines.append(
             "Tables hold such a number as weights of two values or three; its sums and counts are "

@@ -2,15 +2,18 @@
 
 import json
 import pickle
+import re
 import zipfile
 from xml.etree import ElementTree
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import SchemaError
+from gaussnoise.tables.release.text import release_text
 
 SAID = {
     "title": "Pay by sex <2024>",
@@ -129,3 +132,36 @@ def test_the_shell_reads_it(tmp_path, capsys):
     (tmp_path / "s.toml").write_text(SCHEMA.to_toml(), "utf-8")
     assert run(["plan", "-s", str(tmp_path / "s.toml"), "-m", "1", "--rho", "0.1"]) == 0
     assert f"publisher    {SAID['publisher']}" in capsys.readouterr().out
+
+
+TECHNICAL = r"charged|neighbours|budget|zCDP|differential privacy|\bsd\b|noisy integer"
+
+
+def test_summaries_begin_with_whether_files_are_safe_and_end_with_words_of_specialists(tmp_path):
+    schema = gn.Schema([SEX, gn.Attribute("pay", clip=[10, 5000])])
+    rows = pa.table({"sex": ["F", "M"] * 50, "pay": [70.0, 9000.0] * 50})
+    plan = gn.plan(schema, [("sex", "pay"), "sex"], gn.zCDP(1))
+    both = [plan.release(rows, out=tmp_path / name) for name in ("one", "two")]
+    gn.combine(both).save(tmp_path / "both")
+    over = gn.plan(schema, ["sex"], gn.zCDP(1), over=gn.streams.Ticks(2)).start(tmp_path / "s")
+    over.tick(rows.select(["sex"]), number=1)
+    for folder in ("one", "both", "s/ticks/0001"):
+        said = (tmp_path / folder / "summary.txt").read_text("utf-8")
+        assert said.startswith("These files are safe to publish. ")
+        plain, technical = said.split("\nFor specialists:\n")
+        assert not re.search(TECHNICAL, plain), folder
+        assert {"charged", "neighbours", "sd"} <= set(re.findall(TECHNICAL, technical))
+        assert "no count was cut or rounded" in plain
+        capped = "(values below 10 count as 10, above 5,000 as 5,000)" in plain
+        assert capped == (folder[0] != "s")
+
+
+def test_summaries_begin_with_what_has_no_protection():
+    made = gn.plan(SCHEMA, ["sex"], gn.zCDP(1)).simulate(TABLE, np.random.default_rng(0))
+    text = release_text(made)
+    assert text.startswith("NOT PRIVATE: a simulation, do not publish these files. ")
+    assert "safe" not in text
+    public = gn.plan(SCHEMA, ["sex"], gn.zCDP(1), neighbors="replace", public="sex")
+    text = release_text(public.release(TABLE))
+    assert text.count("EXACT, without noise") == 1
+    assert text.index("EXACT, without noise") < text.index("For specialists:")
