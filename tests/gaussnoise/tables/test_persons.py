@@ -816,6 +816,6 @@ def test_a_summary_says_that_numbers_outside_their_interval_count_as_its_nearer_
 def test_summaries_and_plans_count_one_cell():
     plan = gn.plan(gn.Schema([gn.Attribute("ward", ["A"])]), 1, gn.zCDP(1))
     summary = release_text(plan.release(pa.table({"ward": ["A"]})))
-    assert "1 table, 1 cell:" in summary
+    assert "1 table, 1 cell." in summary
     assert "1 table, 1 cell\n" in str(plan)
     assert "1 noisy integer:" in str(plan)

@@ -292,7 +292,7 @@ class Numbers:
         return self._written(cells_of(self.table, self._places))
 
     def _written(self, cells: list[Cell]) -> list[Cell]:
-        """Return the cells as they are written: their names, and what is said of their noise.
+        """Return the cells as a page writes them: catch-alls named so, and means that noise hides.
 
         Changes have no marks: one may be near zero and reliable, while marks compare a number with
         its noise. A mean of numbers that are not negative is hidden if it has the last mark.
