@@ -71,6 +71,9 @@ async def release_page(state: State) -> None:
 def _release(state: State, planned: Plan, ledger: Ledger) -> None:
     """Draw the charge, the check and the form; folded if a release was published just before."""
     project, job = state.project, state.jobs.last
+    last = job if job is not None and job.words[0] == "release" else None
+    if last is not None and state.jobs.is_busy:
+        return  # the frame shows it, and this page is drawn again when it ends
     published = project.published()
     place = project.folder / RELEASES  # streams and their ticks are in another folder
     begun = {
@@ -78,23 +81,29 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
         for entry in ledger.entries()
         if entry.state in _BEGUN and Path(entry.target).is_relative_to(place)
     }
-    way = "" if job is None else job.words[0]
-    goes_on = way == "check" or (way == "release" and job is not None and bool(job.status))
-    part = more("One more release of these data") if published else ui.column().classes("w-full")
-    if isinstance(part, ui.expansion):
-        part.value = bool(begun) or goes_on
-    with part:
+    checks = job is not None and job.words[0] == "check"
+    fails = last is not None and bool(last.status)
+    with _part(bool(published), is_open=bool(begun) or checks or fails):
         _charge(state, planned, ledger, begun)
         accepted = _check(state)
         if accepted is not None:
             known = {entry.id for entry in ledger.entries()} | set(published)
             _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
-    if job is not None and job.words[0] == "release" and (job.status or job.warned):
-        if job.status:
-            outcome(job)
-        elif job.warned:
-            mine(in_page(job.warned))
+    if last is not None and (last.status or last.warned):
+        if last.status:
+            outcome(last)
+        else:
+            mine(in_page(last.warned))
         ui.label("The page Ledger shows the charges.")
+
+
+def _part(is_folded: bool, *, is_open: bool) -> ui.element:
+    """Return the part of the page for a release; it can be folded where one is published."""
+    if not is_folded:
+        return ui.column().classes("w-full")
+    part = more("One more release of these data")
+    part.value = is_open
+    return part
 
 
 def _charge(state: State, planned: Plan, ledger: Ledger, begun: Mapping[str, str]) -> None:
