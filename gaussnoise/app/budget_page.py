@@ -17,6 +17,7 @@ from ..tables.planning.facts import (
     CLOSED,
     Facts,
     facts_of,
+    guess_text,
     percent_text,
     risk_text,
 )
@@ -27,11 +28,10 @@ from ..tables.release.report.errors import error_text, errors_of_plan
 from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
-from ..tables.schema.entries import term_name
 from ..tables.schema.planned import load_plan
 from ..text import no_less
 from .number_field import NumberField
-from .parts import TYPED, frame, go, handled, head, more, output, refusal, words
+from .parts import TYPED, frame, go, handled, head, more, output, paged, refusal, words
 from .project import LEDGER
 from .state import State
 
@@ -42,11 +42,9 @@ _ENDS = (
     "In twice as many rows it is half of that. It is proportional to the distance of the ends: "
     "choose them no further apart than most values need; values beyond count as the nearer end."
 )
-_UNKNOWN = (
-    "Say above about how many rows will be counted: then tables whose cells are smaller than their "
-    "noise are marked here."
-)
-_MOST_MEANS = 12  # largest number of means that are described
+_COLUMNS = {"name": "Table", "half": "95 % ±"}
+_COUNTS = {"mean": "Mean count of a cell"}  # if the owner says about how many rows there are
+_MOST_MEANS = 100  # largest number of means that are described
 _OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
 _CENSUS = 2.56  # ρ of the redistricting tables of persons, 2020 Census of the United States
 _SHOWN = 8  # largest number of counts in the picture
@@ -81,7 +79,6 @@ class _Panel:
     def __init__(self, state: State, planned: Plan, has_own: bool) -> None:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
-            head("The budget", 2)
             words(
                 "Random noise is added to every number, to protect each person. A larger *budget* "
                 "is less noise and less protection."
@@ -90,51 +87,47 @@ class _Panel:
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
             )
-            self.number = NumberField("ρ (rho)", float(f"{planned.rho:.6g}"))
-            self.note = ui.label("" if has_own or planned.targets is not None else "Not kept yet.")
-            self.note.props('role="status"')
-            if (ledger := state.project.budget()) is not None:
-                _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
-                ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
-            with ui.row():
+            with ui.row().classes("items-center"):
+                self.number = NumberField("ρ (rho)", float(f"{planned.rho:.6g}"))
                 ui.button("Keep this budget", on_click=handled(self.keep))
                 if planned.targets is not None:
                     least = ui.button("The least that meets all targets")
                     least.on_click(handled(self.least)).props("outline")
-        with ui.card():
-            head("What it tells of one person, at most", 2)
-            self.person = ui.label()
-            with more("How large should it be?"):
+                kept = has_own or planned.targets is not None
+                self.note = ui.label("" if kept else "Not kept yet.").props('role="status"')
+            if (ledger := state.project.budget()) is None:
+                ui.label("The total for all releases is asked on the page Release.")
+            else:
+                _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
+                ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
+            self.guess = ui.label().props('role="status"')
+            with more("") as self.worst:
+                self.risk = ui.label()
                 self.others = ui.label()
             with more("For specialists: the guarantee, and the proof"):
                 self.best = ui.html("", sanitize=False)
+                words("Numbers are *unbiased*.")
         with ui.card():
-            head("A table of this accuracy, with made-up counts", 2)
+            head("Accuracy of every table", 2)
+            words(
+                f"95 of 100 counts of {noun_of(planned)} are within this *half-width* of the exact "
+                "ones."
+            )
             expected = load_plan(state.project.schema).get("expected_rows")
             self.total = NumberField("About how many rows will be counted", expected, whole=True)
             self.total.classes("w-full").props(
-                f'{TYPED} hint="your guess or public knowledge, not read off the file; if empty, '
-                f'{_ROWS:,} are shown here"'
+                f'{TYPED} hint="your guess or public knowledge; if empty, {_ROWS:,}"'
             )
-            self.picture = ui.html("", sanitize=False)
-            self.means = ui.column().props('role="status"')
-        with ui.card():
-            head("Accuracy of every table", 2)
-            sums = " (of sums, in the unit of the number)" * bool(means_of(planned, _ROWS))
-            words(
-                f"*half-width* in {noun_of(planned)} at 95 %{sums}, known before any data are "
-                "read; numbers are *unbiased*."
-            )
-            columns = [
-                {"name": "name", "label": "Table", "field": "name", "align": "left"},
-                {"name": "answers", "label": "Released numbers", "field": "answers"},
-                {"name": "half", "label": "95 % ±", "field": "half"},
-                {"name": "mean", "label": "Mean count of a cell", "field": "mean"},
-            ]
-            self.table = ui.table(columns=columns, rows=[], row_key="name", pagination=20)
+            size = paged(planned.entries)
+            self.table = ui.table(columns=[], rows=[], row_key="name", pagination=size)
             self.table.classes("w-full").props("wrap-cells")
             self.small = ui.label().props('role="status"')
             self.least_error = ui.label().props('role="status"')
+            if any(means_of(planned, _ROWS)):
+                with more("More accurate means"):
+                    ui.label(_ENDS)
+            with more("An example with made-up counts"):
+                self.picture = ui.html("", sanitize=False)
         self.show(planned)
         self.slider.on_value_change(handled(self.moved))
         self.number.on("change", handled(self.typed))
@@ -188,43 +181,46 @@ class _Panel:
         """Show a plan: the accuracy of tables, the risk for one person, and an example figure."""
         facts, rows = facts_of(planned), self.total.valid
         expected = [] if rows is None else expected_cells(planned, int(rows))
-        means = {table.name: mean_text(table) for table in expected}
+        cells = {table.name: mean_text(table) for table in expected}
+        said = means_of(planned, rows or _ROWS)
         names = zip(titles_of(planned), planned.entries, strict=True)
-        shown = zip(names, planned.queries, errors_of_plan(planned), strict=True)
+        shown = zip(names, errors_of_plan(planned), said, strict=True)
         self.table.rows = [
             {
                 "name": name,
-                "answers": int(answers),
-                "half": error_text(errors),
-                "mean": means.get(entry, ""),
+                "half": mean or error_text(errors),
+                "mean": cells.get(entry, ""),
             }
-            for (name, entry), answers, errors in shown
+            for (name, entry), errors, mean in shown
+        ]
+        self.table.columns = [
+            {"name": name, "label": label, "field": name, "align": "left"}
+            for name, label in (_COLUMNS if rows is None else _COLUMNS | _COUNTS).items()
         ]
         self.table.update()
-        self.small.text = small_text(expected) or _UNKNOWN * (rows is None)
-        self.person.text = _risk(planned, facts)
+        self.small.text = small_text(expected)
+        self.guess.text = guess_text(planned, facts) or f"The budget protects {facts.unit}."
+        risk = risk_text(planned, facts)
+        self.worst.set_visibility(risk is not None)
+        self.worst.text = (
+            f"The worst case ({percent_text(facts.surest(planned.rho))} sure), and how large a "
+            "budget should be"
+        )
+        self.risk.text = f"The budget protects {facts.unit}: {risk}."
         self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)
-        lines = "".join(f"<li>{html.escape(line)}</li>" for line in facts.verdict)
+        many = f"{int(sum(planned.queries)):,} numbers are released"
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in (many, *facts.verdict))
         self.best.content = f"<p>{html.escape(facts.budget)}</p><ul>{lines}</ul>"
-        self.draw(planned)
+        self.picture.content = made_up(planned, rows or _ROWS)
 
-    def draw(self, planned: Plan) -> None:
-        """Draw made-up counts with the plan's intervals, and list the accuracy of its means."""
-        total = self.total.valid or _ROWS
-        self.picture.content = made_up(planned, total)
-        self.means.clear()
-        with self.means:
-            lines = means_of(planned, total)
-            for line in lines:
-                ui.label(line)
-            if lines:
-                with more("More accurate means"):
-                    ui.label(_ENDS)
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.3g}")
 
 
 def _three_digits(number: float) -> str:
-    return f"{float(f'{number:.3g}'):,.15g}"  # 2,790 in place of 2.79e+03
+    return f"{_rounded(number):,.15g}"  # 2,790 in place of 2.79e+03
 
 
 def mean_text(table: ExpectedCells) -> str:
@@ -238,18 +234,6 @@ def _slider_position(rho: float) -> float:
     return math.log10(min(max(rho, 10**_LEAST), 10**_MOST))
 
 
-def _risk(planned: Plan, facts: Facts) -> str:
-    """Return a sentence on the risk: how sure a reader can at most become about one person."""
-    said = risk_text(planned, facts)
-    if said is None:
-        return f"The budget protects {facts.unit}."
-    return (
-        f"The budget protects {facts.unit}: {said}. If that reader has to guess, the guess is "
-        f"right in at most {percent_text(facts.guessed(planned.rho))} of cases; without these "
-        "numbers, in 50 %."
-    )
-
-
 def best(gap: float) -> str:
     """Return a sentence that compares a plan's error with the least possible error.
 
@@ -257,12 +241,11 @@ def best(gap: float) -> str:
     """
     if gap < CLOSED:
         return (
-            "This is the best possible: no Gaussian noise with the same budget has an error that "
-            f"is smaller by more than {100 * CLOSED:g} %. It is proven."
+            f"The best possible for Gaussian noise with this budget, proven to {100 * CLOSED:g} %."
         )
     return (
-        f"The error is at most {percent_text(gap)} larger than the least that is possible for any "
-        "Gaussian noise with the same budget. It is proven."
+        f"The error is at most {percent_text(gap)} larger than the least for Gaussian noise with "
+        "this budget, which is proven."
     )
 
 
@@ -279,37 +262,32 @@ def _other_budgets(facts: Facts) -> str:
 
 
 def means_of(planned: Plan, total: float) -> list[str]:
-    """Return one line of text for each mean that the plan can answer, with its 95 % half-width.
+    """Return, for each entry of the workload, the 95 % half-width of its means; "" without means.
 
     The half-width is for groups of equal size, which together have ``total`` rows; no mean of a
     group with such a released count has a larger one. For a mean m within the ends, its interval
     (Fieller's) holds only values of m for which ``sum − m·count`` is at most z standard deviations
     from zero; these are at most those at one of the ends, as the variance is convex in m.
     """
-    lines, attributes, noun = list[str](), planned.schema.attributes, noun_of(planned)
-    for term in () if planned.domain.is_cells else planned.domain.terms:
-        numbers = [(i, base) for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
-        if len(numbers) != 1 or len(lines) == _MOST_MEANS:
+    texts, attributes, noun = list[str](), planned.schema.attributes, noun_of(planned)
+    for term in planned.domain.terms:
+        numbers = [i for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
+        if len(numbers) != 1 or sum(map(bool, texts)) == _MOST_MEANS:
+            texts.append("")
             continue
-        i = numbers[0][0]
-        groups = {attributes[k].name: other for k, other in term if k != i}
-        name = attributes[i].name
-        low, high = attributes[i].interval
-        less = [{"kind": "moments", "degrees": [1], "about": end} for end in (low, high)]
+        number = attributes[numbers[0]]
+        groups = {attributes[k].name: base for k, base in term if attributes[k] is not number}
+        less = [{"kind": "moments", "degrees": [1], "about": end} for end in number.interval]
         # other statistics of the number, such as the count of its catch-all, come after its sum
-        deviations = [planned.answer_deviations(groups | {name: own})[..., 0] for own in less]
-        rows = max(total // deviations[0].size, 1)
+        deviations = [
+            planned.answer_deviations(groups | {number.name: own})[..., 0] for own in less
+        ]
+        rows = max(_rounded(total / deviations[0].size), 1)
         half = quantile(LEVEL) * max(own.max() for own in deviations) / rows
-        by = [(k, base) for k, base in term if k != i]
-        given = f" given {term_name(planned.schema, by)}" if groups else ""
         shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
-        unit = f" {attributes[i].measured_in}" * (attributes[i].measured_in is not None)
-        ends = f"ends: {low:,.15g} and {high:,.15g}"
-        lines.append(
-            f"Mean of {name}{given}: at most ± {shown}{unit} in a group of {rows:,.0f} "
-            f"{noun} with a number ({ends})"
-        )
-    return lines
+        unit = f" {number.measured_in}" * (number.measured_in is not None)
+        texts.append(f"mean ± {shown}{unit} at most, in groups of some {rows:,.15g} {noun}")
+    return texts
 
 
 def made_up(planned: Plan, total: float) -> str:

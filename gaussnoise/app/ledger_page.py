@@ -8,7 +8,7 @@ from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
 from ..text import SHOWN_DELTA, no_less
 from .number_field import NumberField
-from .parts import frame, go, handled, head, refusal, words
+from .parts import frame, go, handled, head, paged, refusal, words
 from .project import LEDGER
 from .state import State
 
@@ -57,7 +57,7 @@ def ledger_page(state: State) -> None:
             # on a narrow screen, the table scrolls in a box of its own, which keys can reach
             box = ui.element("div").classes("wide").props('role="region" tabindex="0"')
             with box.props('aria-label="Entries"'):
-                table = ui.table(columns=columns, rows=rows, row_key="key", pagination=20)
+                table = ui.table(columns=columns, rows=rows, row_key="key", pagination=paged(rows))
             table.classes("w-full").props("wrap-cells")
 
 
@@ -99,10 +99,10 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             "charged already. For other data, take another folder."
         )
     with ui.card():
-        head("Begin the ledger", 2)
+        head("The total budget of these data", 2)
         words(
-            "The *ledger* holds the *budget* of ALL releases and streams of this data set, and "
-            "cannot be changed later. Decide it without the data."
+            "All releases and streams of these data share it. It is kept in the file "
+            f"{LEDGER} (the *ledger*), and cannot be changed later."
         )
         ui.label("What else will be published of these data, or of the same persons, ever?")
         what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')

@@ -65,7 +65,7 @@ WORDS = {
     "be negative or not whole.",
 }
 _LINES = {
-    "title": "Title, like Census of Grünau: income and age",
+    "title": "Title, like Census of Grünau",
     "period": "Date or period of the data, like 2026",
     "source": "Source, like Register of residents",
     "publisher": "Publisher, like Town of Grünau",
@@ -74,8 +74,13 @@ _LINES = {
 TYPED = 'debounce="300"'  # milliseconds after a key until a change is kept
 AT_CHECK = -2  # the card of the page Table that checks rows
 CHECK = "check"  # the place on the page Streams that checks the rows of a tick
+_ROWS = 20  # most rows of a table that are shown at once
 _ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a sentence
+# in the page until the browser has drawn it; on a slow machine, it would be white meanwhile
+_WAIT = '<p class="wait">One moment …</p>'
 _STYLE = """
+.wait{padding:2rem;font-family:sans-serif;color:#767676}
+body:has(#app:not(:empty)) .wait{display:none}
 abbr[title]{text-decoration:underline dotted;cursor:help}
 .page{width:100%;max-width:64rem;margin:0 auto;padding:1rem;gap:1rem}
 nav a{color:inherit;padding:.35rem .6rem;border-radius:.3rem;text-decoration:none}
@@ -119,6 +124,7 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
     """Draw links to all pages, the heading and the running task; the block draws the rest."""
     ui.colors(primary="#1b5a8c")
     ui.add_css(_STYLE)
+    ui.add_body_html(_WAIT)
     with ui.header().classes("q-pa-sm"):
         with ui.element("nav").props('aria-label="Steps"').classes("row items-center"):
             for address, name in PAGES.items():
@@ -152,6 +158,11 @@ def words(text: str) -> None:
         meaning = html.escape(WORDS[parts[k]], quote=True)
         parts[k] = f'<abbr title="{meaning}" tabindex="0">{parts[k]}</abbr>'
     ui.html("<div>" + "".join(parts) + "</div>", sanitize=False)
+
+
+def each(unit: str) -> str:
+    """Return the unit that a budget protects as each of them, like "each row" for "one row"."""
+    return unit.replace("one ", "each ", 1)
 
 
 def refusal(text: str, page: str = "") -> None:
@@ -338,6 +349,11 @@ def about_lines(project: Project, names: Sequence[str] = (*_LINES,)) -> Callable
     for field in fields.values():
         field.on_value_change(handled(keep))
     return keep
+
+
+def paged(rows: Sequence[object]) -> int | None:
+    """Return how many rows of a table are shown at once; None, without a choice, if all are."""
+    return _ROWS if len(rows) > _ROWS else None
 
 
 def scroll_here() -> None:

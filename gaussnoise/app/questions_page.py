@@ -4,12 +4,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from nicegui import ui
 
 from ..errors import GaussNoiseError, ParameterError
-from ..tables import Schema
+from ..tables import Attribute, Schema
 from ..tables.release.report.numbers import title_of
 from ..tables.release.suggestion import examples
 from ..tables.schema.entries import Entry, entry_name, entry_term
@@ -21,9 +20,9 @@ from .state import State
 
 _BASES = {
     None: "counts",
-    "prefix": "cumulative counts, in order",
-    "ranges": "all runs of neighbouring cells",
-    "hierarchy": "all levels of its groups",
+    "prefix": "counts up to each category, for medians",
+    "ranges": "counts of all neighbouring categories together",
+    "hierarchy": "counts of all its groups",
 }
 _MOST_TABLES = 1000  # largest number of tables that one click may ask for
 
@@ -37,8 +36,8 @@ def questions_page(state: State) -> None:
             is_there = state.project.schema.exists()
             return refusal(str(error) if is_there else "There are no columns yet.", "/")
         _listed(state, schema, wanted)
-        _all(state, schema, wanted)
         _one(state, schema, wanted)
+        _all(state, schema, wanted)
         _question(state, schema, wanted)
 
 
@@ -60,10 +59,30 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
         if not wanted:
             ui.label("None yet: add some below.")
             return
-        words("A *target* is needed only where a table must be accurate to some number of rows.")
-        for k, one in enumerate(wanted):
-            name = _title(schema, one.entry)
-            with ui.row().classes("items-center w-full"):
+        names = [_title(schema, one.entry) for one in wanted]
+        for k, name in enumerate(names):
+            with ui.row().classes("items-center w-full no-wrap"):
+                ui.label(name).classes("col")
+
+                def leave(k: int = k) -> None:
+                    _keep(state, [*wanted[:k], *wanted[k + 1 :]])
+
+                ui.button(icon="close", on_click=handled(leave)).props(
+                    f'flat round dense aria-label="Leave out table {k + 1}"'
+                )
+        if len(wanted) > 1:
+            leave_all = handled(lambda: _keep(state, []))
+            ui.button("Leave out all", on_click=leave_all).props("flat dense")
+        _targets(state, names, wanted)
+
+
+def _targets(state: State, names: Sequence[str], wanted: list[Wanted]) -> None:
+    """Draw a field for the accuracy target of each table, whose titles are ``names``."""
+    with more("Only if a table must be accurate to some number of rows") as part:
+        part.value = any(one.within is not None for one in wanted)
+        words("The *target* of a table: 95 of 100 of its numbers are off by no more.")
+        for k, (name, one) in enumerate(zip(names, wanted, strict=True)):
+            with ui.row().classes("items-center w-full no-wrap"):
                 ui.label(name).classes("col")
                 goal = NumberField("within ± rows", one.within).classes("w-32")
                 goal.props(f'aria-label="Target for {k + 1}"')
@@ -73,15 +92,6 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
                     _keep(state, [*wanted[:k], aimed, *wanted[k + 1 :]])
 
                 goal.on("change", handled(aim))
-
-                def leave(k: int = k) -> None:
-                    _keep(state, [*wanted[:k], *wanted[k + 1 :]])
-
-                ui.button(icon="close", on_click=handled(leave)).props(
-                    f'flat round aria-label="Leave out table {k + 1}"'
-                )
-
-        ui.button("Leave out all", on_click=handled(lambda: _keep(state, []))).props("flat")
 
 
 def _title(schema: Schema, entry: Entry) -> str:
@@ -94,8 +104,7 @@ def _title(schema: Schema, entry: Entry) -> str:
 
 
 def _all(state: State, schema: Schema, wanted: list[Wanted]) -> None:
-    with ui.card():
-        head("All tables of a kind", 2)
+    with more("All tables of one, two or three columns"):
         # a table with several numbers needs their products: the user must ask for it separately
         plain = [a.name for a in schema.attributes if not a.is_summed]
         numbers = [a.name for a in schema.attributes if a.is_summed]
@@ -115,33 +124,22 @@ def _all(state: State, schema: Schema, wanted: list[Wanted]) -> None:
 
 
 def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
-    bases: dict[str, Any] = {}
     with ui.card():
         head("One table", 2)
         with more("Which tables do I need?"):
             ui.label(
-                "Smaller tables follow from larger ones: sex by district also counts by sex; add "
-                "them too if they matter most. For medians, take cumulative counts."
+                "A larger table has smaller ones in it: sex by district also counts by sex. Add "
+                "those too if they matter most."
             )
-        for attribute in schema.attributes:
-            with ui.row().classes("items-center w-full"):
-                box = ui.checkbox(attribute.heading).classes("col")
-                if attribute.is_summed:
-                    ui.label("count, sum and mean")
-                    bases[attribute.name] = box, None
-                    continue
-                known = dict(_BASES)
-                if not attribute.groups:
-                    del known["hierarchy"]
-                what = ui.select(known, value=None).props("dense")
-                # names come from the file: written into markup, they could set other properties
-                what.props["aria-label"] = f"Asked of {attribute.name}"
-                bases[attribute.name] = box, what
+        with ui.column().classes("gap-0"):
+            boxes = {a.name: ui.checkbox(named(a)) for a in schema.attributes}
+        with more("Other than counts: medians, runs, groups"):
+            bases = {a.name: _base(a) for a in schema.attributes if not a.is_summed}
 
         def add() -> None:
             ticked = {
-                name: None if what is None else what.value
-                for name, (box, what) in bases.items()
+                name: bases[name].value if name in bases else None
+                for name, box in boxes.items()
                 if box.value
             }
             if not ticked:
@@ -152,9 +150,27 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
         ui.button("Add this table", on_click=handled(add))
 
 
+def named(attribute: Attribute) -> str:
+    """Return the title of a column with its name, or its name alone."""
+    said = attribute.name if attribute.title is None else f"{attribute.title} ({attribute.name})"
+    return said + ": sum and mean" * attribute.is_summed
+
+
+def _base(attribute: Attribute) -> ui.select:
+    """Draw the choice of the answers to a column: counts, or others."""
+    known = dict(_BASES)
+    if not attribute.groups:
+        del known["hierarchy"]
+    with ui.row().classes("items-center w-full"):
+        ui.label(named(attribute)).classes("col")
+        what = ui.select(known, value=None).props("dense")
+    # names come from the file: written into markup, they could set other properties
+    what.props["aria-label"] = f"Asked of {attribute.name}"
+    return what
+
+
 def _question(state: State, schema: Schema, wanted: list[Wanted]) -> None:
-    with ui.card():
-        head("A question in words", 2)
+    with more("Or ask in words"):
         text = ui.input("Question").classes("w-full")
         offered(text, examples(schema, tables_of(schema)))
 

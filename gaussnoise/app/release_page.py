@@ -1,6 +1,6 @@
 """The fourth page: the charge, the release, and its results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
 from ..tables.release.formats import FORMATS
 from ..tables.schema.planned import load_options, load_plan
+from ..text import number_of
 from .jobs import Job
 from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
@@ -21,11 +22,13 @@ from .parts import (
     about_lines,
     answer,
     check_rows,
+    each,
     frame,
     go,
     handled,
     head,
     mine,
+    more,
     outcome,
     published_files,
     refusal,
@@ -34,7 +37,9 @@ from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
 from .state import State
 from .wording import in_page
 
+_LONG = 10.0  # seconds that a user should know of before a release
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
+_FIRST, _OTHERS = ("title", "publisher"), ("period", "source", "contact")  # lines for readers
 _BEGUN = {
     "written": "was drawn, and then interrupted: release it under this name with the same "
     "questions and budget to publish it; it is not charged again.",
@@ -64,22 +69,53 @@ async def release_page(state: State) -> None:
 
 
 def _release(state: State, planned: Plan, ledger: Ledger) -> None:
-    project = state.project
-    file = ", ".join(path.name for path in load_plan(project.schema)["table"])
-    known = {entry.id for entry in ledger.entries()} | set(project.published())
+    """Draw the charge, the check and the form; folded if a release was published just before."""
+    project, job = state.project, state.jobs.last
+    last = job if job is not None and job.words[0] == "release" else None
+    if last is not None and state.jobs.is_busy:
+        return  # the frame shows it, and this page is drawn again when it ends
+    published = project.published()
     place = project.folder / RELEASES  # streams and their ticks are in another folder
     begun = {
         entry.id: entry.state
         for entry in ledger.entries()
         if entry.state in _BEGUN and Path(entry.target).is_relative_to(place)
     }
+    checks = job is not None and job.words[0] == "check"
+    fails = last is not None and bool(last.status)
+    with _part(bool(published), is_open=bool(begun) or checks or fails):
+        _charge(state, planned, ledger, begun)
+        accepted = _check(state)
+        if accepted is not None:
+            known = {entry.id for entry in ledger.entries()} | set(published)
+            _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
+    if last is not None and (last.status or last.warned):
+        if last.status:
+            outcome(last)
+        else:
+            mine(in_page(last.warned))
+        ui.label("The page Ledger shows the charges.")
+
+
+def _part(is_folded: bool, *, is_open: bool) -> ui.element:
+    """Return the part of the page for a release; it can be folded where one is published."""
+    if not is_folded:
+        return ui.column().classes("w-full")
+    part = more("One more release of these data")
+    part.value = is_open
+    return part
+
+
+def _charge(state: State, planned: Plan, ledger: Ledger, begun: Mapping[str, str]) -> None:
+    """Draw the charge, and notes on it; ``begun`` has the states of interrupted releases."""
+    file = ", ".join(path.name for path in load_plan(state.project.schema)["table"])
     _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
     with ui.card():
-        more = bool(project.published())
-        head("What one more release would be charged" if more else "What will be charged", 2)
+        head("What will be charged", 2)
         ui.label(
-            f"{len(planned.entries)} tables of {file} take ρ = {planned.rho_charged:.6g} of the "
-            f"{left} that is left in {LEDGER}. It protects {planned.privacy_unit}."
+            f"The release of {number_of(len(planned.entries), 'table')} of {file} takes "
+            f"ρ = {planned.rho_charged:.6g} of the {left} that is left in {LEDGER}, and protects "
+            f"{each(planned.privacy_unit)}."
         )
         if ledger.remaining < 0.999 * planned.rho_charged:
             ui.label(
@@ -91,7 +127,8 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
                     "folder. What is published can be asked, at no cost, on the page Ask."
                 )
             )
-        ui.label(f"It takes about {max(planned.seconds, 1):.0f} s, besides counting the rows.")
+        if planned.seconds > _LONG:
+            ui.label(f"It takes about {planned.seconds:.0f} s, besides counting the rows.")
         for own, at in begun.items():
             ui.label(f"{own} {_BEGUN[at]}")
         if names := without_unit(planned):
@@ -101,16 +138,6 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
             )
             place = planned.schema.names.index(names[0])
             ui.link("State it on the page Table", f"/?at={place}")
-    accepted = _check(state)
-    if accepted is not None:
-        _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
-    job = state.jobs.last
-    if job is not None and job.words[0] == "release" and (job.status or job.warned):
-        if job.status:
-            outcome(job)
-        elif job.warned:
-            mine(in_page(job.warned))
-        ui.label("The page Ledger shows the charges.")
 
 
 def without_unit(planned: Plan) -> list[str]:
@@ -154,26 +181,35 @@ def _form(
         )
         again.set_visibility(not again.value)
         ui.label("The public page begins with these lines; they may be empty.")
-        keep_lines = about_lines(project)
+        keep_first = about_lines(project, _FIRST)
+        with more("Other lines for readers: period, source, contact"):
+            keep_others = about_lines(project, _OTHERS)
         formats = list(dict.fromkeys([own["format"], *FORMATS]))
-        fields: dict[str, Any] = {
-            "id": ui.input("Name of the release", value=proposed),
-            "format": ui.select(formats, value=own["format"], label="Format of the tables"),
-            "purpose": ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"]),
-            "requested_by": ui.input("Requested by (may be empty)", value=own["requested_by"]),
-        }
+        with more("") as choice:
+            fields: dict[str, Any] = {
+                "id": ui.input("Name of the release", value=proposed),
+                "format": ui.select(formats, value=own["format"], label="Format of the tables"),
+                "purpose": ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"]),
+                "requested_by": ui.input("Requested by (may be empty)", value=own["requested_by"]),
+            }
         fields["format"].classes("w-48")
         for field in (fields["purpose"], fields["requested_by"]):
             field.classes("w-full")
+        ui.label("No release can be taken back.")
         button = ui.button("Release")
 
         def choices() -> dict[str, str]:
             return {what: str(field.value or "").strip() for what, field in fields.items()}
 
+        def show() -> None:
+            choice.text = f"Name {fields['id'].value}, format {fields['format'].value}"
+
         def keep() -> None:
+            show()
             given = choices().items()
             project.state_release(**{x: None if own == usual[x] else own for x, own in given})
 
+        show()
         for field in fields.values():
             field.props(TYPED).on_value_change(handled(keep))
 
@@ -184,7 +220,8 @@ def _form(
                 raise ParameterError("Read the warnings above, and say that you accept them.")
             if not again.value:
                 raise ParameterError("Say above that you want to publish more of the same data.")
-            keep_lines()
+            keep_first()
+            keep_others()
             keep()
             button.disable()
             wish = Wish(**choices())
@@ -217,7 +254,7 @@ def _check(state: State) -> Callable[[], bool] | None:
     job, last = state.checked, state.jobs.last
     with ui.card():
         head("Before the charge: would all rows count?", 2)
-        mine("No release can be taken back. The answer is for you alone, and costs nothing.")
+        mine("The answer is for you alone, and costs nothing.")
         if job is not None:
             answer(job)
         elif last is not None and last.words[0] == "check" and last.status and not last.said:
@@ -250,15 +287,17 @@ def _published(state: State) -> None:
                 with ui.row():
                     _link("The page", f"/page/{name}")
                     _link("Everything, for the web, as a zip", f"/zip/{name}")
-                    _link("Ask it", f"/ask?folder={RELEASES}/{name}")
-                    for ending, what in _KEPT.items():
-                        if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
-                            _link(what, f"/keep/{name}.{ending}")
-                with ui.row():
-                    ui.label("The same in any format, as a zip:")
-                    for format in FORMATS:
-                        _link(format, f"/zip/{name}/{format}")
-                published_files(folder, f"/files/{name}")
+                with more("Ask it, its files, other formats, and how to repeat it"):
+                    with ui.row():
+                        _link("Ask it", f"/ask?folder={RELEASES}/{name}")
+                        for ending, what in _KEPT.items():
+                            if (state.project.folder / SCRIPTS / f"{name}.{ending}").is_file():
+                                _link(what, f"/keep/{name}.{ending}")
+                    with ui.row():
+                        ui.label("The same in any format, as a zip:")
+                        for format in FORMATS:
+                            _link(format, f"/zip/{name}/{format}")
+                    published_files(folder, f"/files/{name}")
 
 
 def _link(text: str, address: str) -> None:

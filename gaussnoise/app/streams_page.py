@@ -23,6 +23,7 @@ from .parts import (
     Command,
     answer,
     choice_of_file,
+    each,
     frame,
     go,
     handled,
@@ -180,7 +181,8 @@ def _next(
             for what, said in {
                 "Rows": f"those {which}.",
                 "Columns": ", ".join(columns_wanted(stream)) + "; others are not read.",
-                "Persons": f"The budget protects {plan.privacy_unit}. Counted: {facts.counted}.",
+                "Persons": f"The budget protects {each(plan.privacy_unit)}. "
+                f"Counted: {facts.counted}.",
                 "Budget": f"nothing more: ρ = {plan.rho_charged:.6g} was charged once, for all "
                 f"{over.n} ticks.",
             }.items():

@@ -154,8 +154,7 @@ def risk_text(plan: "Plan", facts: Facts) -> str | None:
     """Return a sentence on how sure of one row (or person) a reader can be; None without noise."""
     if not plan.noise.gamma > 0:
         return None
-    person = "one row" if facts.unit == "one row" else "one person"
-    return risk_of(plan, person, percent_text(facts.surest(plan.rho)))
+    return risk_of(plan, _person(facts), percent_text(facts.surest(plan.rho)))
 
 
 def risk_of(plan: Any, person: str, surest: str) -> str:
@@ -163,6 +162,27 @@ def risk_of(plan: Any, person: str, surest: str) -> str:
 
     ``person`` is "one row" or "one person", and ``surest`` is the probability as text.
     """
+    known, asked = _reader(plan, person)
+    return (
+        f"a reader who knows {known}, and thinks it 50 % likely that {asked}, is at "
+        f"most {surest} sure of it after reading these numbers, except with a chance of one in "
+        f"{1 / SHOWN_DELTA:,.0f}"
+    )
+
+
+def guess_text(plan: "Plan", facts: Facts) -> str | None:
+    """Return a sentence: how often a reader guesses rightly about one row; None without noise."""
+    if not plan.noise.gamma > 0:
+        return None
+    known, asked = _reader(plan, _person(facts))
+    return (
+        f"A reader who knows {known} and guesses whether {asked} is right in at most "
+        f"{percent_text(facts.guessed(plan.rho))} of cases (50 % without these numbers)."
+    )
+
+
+def _reader(plan: Any, person: str) -> tuple[str, str]:
+    """Return words for the knowledge of the worst reader, and for the fact that is protected."""
     known, zero = "all other rows", ""
     if person != "one row":
         known = "everything about all other persons"
@@ -173,11 +193,11 @@ def risk_of(plan: Any, person: str, surest: str) -> str:
     if plan.neighbors == "replace":
         same = f" of the same {' × '.join(plan.public)}" if plan.public else ""
         there = f"was exchanged for another{same}"
-    return (
-        f"a reader who knows {known}, and thinks it 50 % likely that {person}{zero} {there}, is at "
-        f"most {surest} sure of it after reading these numbers, except with a chance of one in "
-        f"{1 / SHOWN_DELTA:,.0f}"
-    )
+    return known, f"{person}{zero} {there}"
+
+
+def _person(facts: Facts) -> str:
+    return "one row" if facts.unit == "one row" else "one person"
 
 
 def percent_text(probability: float) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.app import budget_page
-from gaussnoise.app.budget_page import best, made_up, means_of
+from gaussnoise.app.budget_page import best, made_up, mean_text, means_of
+from gaussnoise.tables.planning.expected import expected_cells
 from gaussnoise.tables.release.report.errors import error_text, errors_of_plan
 from gaussnoise.tables.release.report.numbers import titles_of
 from gaussnoise.tables.release.report.pages import plan_page
@@ -43,8 +44,8 @@ def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows()
         gn.plan(gn.Schema([SCHEMA.attributes[0], own]), [("age", "pay")], gn.zCDP(0.5))
         for own in pay
     ]
-    half = re.compile(r"± ([\d.,]+) in a group of 1,000 rows")
-    shown = (half.search(means_of(plan, 12_000)[0])[1].replace(",", "") for plan in plans)
+    half = re.compile(r"mean ± ([\d.,]+) at most, in groups of some 1,000 rows")
+    shown = (half.fullmatch(means_of(plan, 12_000)[0])[1].replace(",", "") for plan in plans)
     near, far = map(float, shown)
     assert far == pytest.approx(10 * near, rel=0.01)  # three digits are shown
     (said,) = re.findall(r"95 % ± ([\d,.]+)", str(plans[1]))
@@ -56,7 +57,7 @@ def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows()
     table = pa.table({"pay": [49_000.0] * 1000})
     means = [planned.simulate(table, RNG).ask("mean of pay").estimate.item() for _ in range(300)]
     assert half == pytest.approx(1.96 * np.std(means), rel=0.25)  # six of its standard errors
-    assert means_of(gn.plan(SCHEMA, ["age"], gn.zCDP(0.5)), 12_000) == []
+    assert means_of(gn.plan(SCHEMA, ["age"], gn.zCDP(0.5)), 12_000) == [""]
 
 
 @pytest.mark.parametrize("value", [100.0, 3000.0, 5900.0])
@@ -64,8 +65,8 @@ def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows()
 def test_no_mean_of_a_group_of_such_a_count_has_a_wider_interval(value, other):
     names = [gn.Attribute("town", ["A", "B"]), gn.Attribute("pay", clip=[0, 6000], other=other)]
     planned = gn.plan(gn.Schema(names), [("town", "pay")], gn.zCDP(0.5))
-    (said,), rows = means_of(planned, 1161), 580  # 1161 in two towns, rounded down
-    most = float(re.search(rf"at most ± ([\d.]+) in a group of {rows} rows", said)[1])
+    (said,), rows = means_of(planned, 1161), 580  # 1161 in two towns, of three digits
+    most = float(re.search(rf"± ([\d.]+) at most, in groups of some {rows} rows", said)[1])
     table = pa.table({"town": ["A", "B"] * rows, "pay": [value] * (2 * rows)})
     widest = 0.0
     for _ in range(50):
@@ -87,20 +88,32 @@ def test_half_widths_beside_the_title_of_a_mean_are_those_of_its_counts_and_of_i
         assert 0.99 * exact < float(text[2:].replace(",", "")) < 1.11 * exact  # rounded up
 
 
-def test_groups_of_categories_are_named_beside_their_means():
+@pytest.mark.parametrize(("total", "rows"), [(20_000, "556"), (9_999, "278"), (3, "1")])
+def test_a_mean_and_the_count_of_its_cell_are_of_one_number_of_rows(total, rows):
+    """The count is rounded to three digits, and never below one row."""
+    names = [gn.Attribute("town", range(36)), gn.Attribute("pay", clip=[0, 9], measured_in="EUR")]
+    planned = gn.plan(gn.Schema(names), [("town", "pay"), "town"], gn.zCDP(0.5))
+    said, none = means_of(planned, total)
+    assert re.fullmatch(rf"mean ± [\d.]+ EUR at most, in groups of some {rows} rows", said)
+    assert none == ""
+    if total > 36:
+        assert {mean_text(own) for own in expected_cells(planned, total)} == {rows}
+
+
+def test_means_of_groups_of_categories_are_of_more_rows():
     levels = {"state": {"N": list(range(6)), "S": list(range(6, 12))}}
     names = [
         gn.Attribute("county", list(range(12)), groups=levels),
         gn.Attribute("pay", clip=[0, 9]),
     ]
     planned = gn.plan(gn.Schema(names), [{"county": "state", "pay": None}], gn.zCDP(0.5))
-    (said,) = means_of(planned, 1000)
-    assert said.startswith("Mean of pay given county (state): at most ± ")
-    assert "in a group of 500 rows" in said
+    assert means_of(planned, 1000)[0].endswith("in groups of some 500 rows")
 
 
 def test_the_distance_from_the_best_is_said_in_plain_words():
-    assert "This is the best possible" in best(gn.plan(SCHEMA, ["age"], gn.zCDP(0.1)).gap)
+    assert "The best possible for Gaussian noise" in best(
+        gn.plan(SCHEMA, ["age"], gn.zCDP(0.1)).gap
+    )
     assert "at most 0.9 % larger than the least" in best(0.0081)  # rounded up
 
 

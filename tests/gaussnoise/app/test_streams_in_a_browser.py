@@ -134,7 +134,7 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
 
     expect(tab.get_by_label("File with the rows of tick 1")).to_have_value("")
     expect(tab.get_by_text("Columns: sex, age, id")).to_be_visible()
-    persons = tab.get_by_text("Persons: The budget protects one person (column 'id')")
+    persons = tab.get_by_text("Persons: The budget protects each person (column 'id')")
     expect(persons).to_contain_text("at most 1 row is counted in each of at most 3 ticks")
     add(tab, 1, "week-1.csv", "dblclick")  # one tick
     is_done(tab, 1)

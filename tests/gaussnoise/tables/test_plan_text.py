@@ -17,7 +17,13 @@ from gaussnoise.errors import ParameterError
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.noise.optimal_noise import OptimalNoise
 from gaussnoise.solvers.tables.orbits import ByType, Orbits
-from gaussnoise.tables.planning.facts import facts_of, percent_text, relation_text, verdict
+from gaussnoise.tables.planning.facts import (
+    facts_of,
+    guess_text,
+    percent_text,
+    relation_text,
+    verdict,
+)
 from gaussnoise.tables.planning.text import plan_text, work_text
 
 
@@ -367,9 +373,17 @@ def test_a_plan_says_the_risk_of_its_budget_in_words():
         (line,) = [line for line in str(plan).splitlines() if line.startswith("in words")]
         assert f"a reader who knows {words}, and thinks it 50 % likely" in line
         assert f"is at most {sure} sure of it" in line
+        guess = guess_text(plan, facts := facts_of(plan))
+        assert guess.startswith(f"A reader who knows {words} and guesses whether one ")
+        right = percent_text(facts.guessed(plan.rho))
+        assert f" is in the data is right in at most {right} of cases (50 % without" in guess
     exchanged = str(planned((2, 3), [(0, 1)], neighbors="replace", public=["a0"]))
     assert "that one row was exchanged for another of the same a0, is at most" in exchanged
-    assert "in words" not in str(gn.plan(schema(2, 3), [()], gn.zCDP(1), neighbors="replace"))
+    none = gn.plan(schema(2, 3), [()], gn.zCDP(1), neighbors="replace")
+    assert "in words" not in str(none)
+    assert guess_text(none, facts_of(none)) is None
+    one = planned((2, 3), [(0, 1)], neighbors="replace")
+    assert "whether one row was exchanged for another is right" in guess_text(one, facts_of(one))
 
 
 @pytest.mark.parametrize(
