@@ -691,7 +691,7 @@ def test_drafts_have_bins_of_the_calendar_and_say_which(name, engines, tmp_path)
         for attribute in found.attributes:
             assert [str(edge) for edge in attribute.edges] == expected
             assert attribute.other == "other or not stated"
-            assert f"bins of {step}," in found.reasons[attribute.name]
+            assert f"intervals of {step}," in found.reasons[attribute.name]
     assert [len(found.attributes) for found in drafts] == [2, 2, 2, 2]
     assert len({found.to_toml() for found in drafts}) == 1
     assert gn.Schema.loads(drafts[0].to_toml()) == drafts[0].schema
