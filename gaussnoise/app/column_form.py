@@ -1,4 +1,4 @@
-"""The fields that describe a column: first what its kind of values needs, and then all others."""
+"""The fields that describe a column: first those of its kind of values, and then all others."""
 
 import contextlib
 import functools
@@ -53,7 +53,7 @@ class ColumnForm:
         self._is_dated = attribute is not None and is_dated(attribute.edges)
         self._typed: dict[str, str] = {}  # the last text of each kind
         self._first_names = ""
-        self._purposes: dict[str, ui.button] = {}  # what a number is for
+        self._purposes: dict[str, ui.button] = {}  # means and sums, or groups
         if attribute is None:
             self._draw_kind()
         if self._is_dated:
@@ -75,7 +75,7 @@ class ColumnForm:
             ui.label(f"Nothing must be typed for {texts}: they count in the group for the rest.")
         codes = ui.row()  # for a button that fills fields which come later
         rest = more(f"More: {'ends, ' * self._is_dated}{_MORE}")
-        # what is to be confirmed is seen: ends that the column's line does not show
+        # it is open if the column's line does not show all ends, which are to be confirmed
         rest.value = self._is_dated and attribute is not None and not described(attribute)[1]
         with rest:
             if attribute is not None:
@@ -121,7 +121,7 @@ class ColumnForm:
             ui.button("Join them", on_click=handled(self._join)).props("outline")
 
     def _draw_named(self) -> None:
-        """Draw the button that names the intervals."""
+        """Draw a button that names the intervals."""
         self._propose = ui.button(
             on_click=handled(lambda: self._names.set_value(self._first_names))
         )
@@ -142,7 +142,7 @@ class ColumnForm:
             ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
 
     def _draw_purposes(self) -> None:
-        """Draw the choice of what a number is for, which chooses its kind."""
+        """Draw the two purposes of a number, of which each chooses a kind."""
         groups = "edges" if self._start in ("clip", "unit") else self._start
         with ui.row():
             for name, kind in {_SUMS: "clip", _GROUPS: groups}.items():
@@ -178,7 +178,7 @@ class ColumnForm:
         self._show()
 
     def _change_kind(self) -> None:
-        """Show the last text of the new kind, else what is proposed for it, else what fits."""
+        """Show the last text of the new kind, else its proposal, else a text that fits it."""
         before, now = self._kind_now, self._kind.value
         self._typed[before] = self._text.value or ""
         self._kind_now = now
@@ -193,7 +193,7 @@ class ColumnForm:
         self._names.validate()
 
     def _problem(self, about_names: bool, _: object) -> str | None:
-        """Return what is wrong with the names, or with all else; None for an empty text."""
+        """Return the mistake in the names, or in all else; None without one or without values."""
         if not (self._text.value or "").strip():
             return None
         try:
@@ -209,7 +209,7 @@ class ColumnForm:
             self._text.value = found[0]
 
     def _show(self) -> None:
-        """Show what the kind and the text need: a hint, units, names, spellings to be joined."""
+        """Show the hint, unit, names and spellings that belong to the kind and the text."""
         kind, text = self._kind.value, self._text.value or ""
         hint = clip_help(text) if kind == "clip" else HELP[kind or self._start]
         if self._text.props.get("hint") != hint:

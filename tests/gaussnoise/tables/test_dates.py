@@ -745,7 +745,7 @@ def test_the_shell_goes_from_a_file_with_dates_to_answers_and_a_page(tmp_path, m
 
     call("schema;t.csv;-o;draft.toml")
     drafted = (tmp_path / "draft.toml").read_text(encoding="utf-8")
-    assert "# dates: bins of quarters" in drafted
+    assert "# The file has dates, in intervals of quarters," in drafted
     assert "admitted × sex" in call("plan;-s;draft.toml;-m;2;--rho;1000")
     confirmed = drafted.replace("draft = true", "")
     (tmp_path / "schema.toml").write_text(confirmed, encoding="utf-8")
