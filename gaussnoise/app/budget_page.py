@@ -42,7 +42,7 @@ _ENDS = (
     "In twice as many rows it is half of that. It is proportional to the distance of the ends: "
     "choose them no further apart than most values need; values beyond count as the nearer end."
 )
-_COLUMNS = {"name": "Table", "half": "95 % ±"}
+_COLUMNS = {"name": "Table", "half": "Off by at most, in 95 % of cases"}
 _COUNTS = {"mean": "Mean count of a cell"}  # if the owner says about how many rows there are
 _MOST_MEANS = 100  # largest number of means that are described
 _OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared

@@ -26,7 +26,7 @@ HELP = {
     "integers": "one number a line",
     "truths": "true and false, one a line",
     "edges": "the ends in order: 0, 18, 65, inf or 0; 2,5; 10 or 2020-01-01, 2020-07-01",
-    "clip": "lowest and highest value: 0, 100000 or 0; 99,5; those beyond count as the nearer end",
+    "clip": "lowest and highest value: 0, 100000 or 0; 99,5",
     "unit": "the smallest step of the number: 0.01 for cents",
 }
 
@@ -52,7 +52,7 @@ def typed(attribute: Attribute) -> str:
         spelt = dict(attribute.spellings)
         own = [(c, spelt.get(c, ())) for c in map(str, attribute.categories or ())]
         return "\n".join(
-            _as_typed(one) + " = " * bool(others) + ", ".join(map(_as_typed, others))
+            as_typed(one) + " = " * bool(others) + ", ".join(map(as_typed, others))
             for one, others in own
         )
     if kind in ("integers", "truths"):
@@ -63,7 +63,31 @@ def typed(attribute: Attribute) -> str:
     return ", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ())
 
 
-def _as_typed(text: str) -> str:
+def day_first(text: str) -> str:
+    """Return a text with its dates written as 31.12.2025, which the form reads as well.
+
+    >>> day_first("-inf, 1961-01-01, 2025-12-31")
+    '-inf, 01.01.1961, 31.12.2025'
+    """
+    return re.sub(r"\b(\d{4})-(\d\d)-(\d\d)\b", r"\3.\2.\1", text)
+
+
+def clip_help(text: str) -> str:
+    """Return the hint below the ends of a number, which says what numbers beyond them count as.
+
+    >>> clip_help("0, 6000")
+    'lowest and highest value; a number beyond counts as the nearer end: 7,500 as 6,000'
+    """
+    try:
+        _, high = attribute_of("column", "clip", text).clip or (0.0, 0.0)
+    except SchemaError:
+        return HELP["clip"]
+    beyond = high + abs(high) / 4 or 1.0
+    shown = f"{beyond:,.15g} as {high:,.15g}"
+    return f"lowest and highest value; a number beyond counts as the nearer end: {shown}"
+
+
+def as_typed(text: str) -> str:
     """Return a category or spelling as a user types it.
 
     It is quoted as in JSON if it would be read as something else without quotes.
@@ -89,28 +113,6 @@ def proposed_names(text: str) -> str:
         return typed_names(whole_names(attribute_of("column", "edges", text).edges or ()))
     except SchemaError:
         return ""
-
-
-def ends_in(reason: str) -> str:
-    """Return the lowest and highest value that a comment proposes for sums and means, or "".
-
-    ``reason`` is the comment of a drafted attribute. The answer is text as a user types it.
-    """
-    found = _ENDS.search(reason)
-    return found[1] if found else ""
-
-
-def codes_in(reason: str) -> tuple[str, str]:
-    """Return the codes for no answer that a comment proposes, and a catch-all for them; or "".
-
-    Without a catch-all, rows with such a code would be left out of all tables. ``reason`` is the
-    comment of a drafted attribute.
-
-    >>> codes_in('if so, add the line missing = [999], and other = "not stated"')
-    ('999', 'not stated')
-    """
-    found = _CODES.search(reason)
-    return (found[1], found[2] or "") if found else ("", "")
 
 
 def birth_dates(ages: str, day: str) -> str:
@@ -240,8 +242,6 @@ def attribute_of(
     return Attribute(name, unit=numbers[0], **given)
 
 
-_ENDS = re.compile(r"for sums and means, clip = \[(.*?)\]")
-_CODES = re.compile(r'missing = \[(.*?)\](?:, and other = "(.*?)")?')
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
 
 
@@ -295,7 +295,7 @@ def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[s
         marks.append(found[2])
         at = found.end()
     if marks[0] == "," or "=" in marks[1:]:
-        first, *others = (_as_typed(item) for item in items)
+        first, *others = (as_typed(item) for item in items)
         raise SchemaError(
             f"attribute {name!r}: expected one category a line, got {line.strip()!r:.80}; "
             f"hint: if these are spellings of one category, {first} = {', '.join(others)}; if "

@@ -110,7 +110,8 @@ class SchemaFile:
         """Return the file with this attribute in place of the attribute of the same name.
 
         If there is no such attribute, the new one becomes the last. A ``reason`` becomes its
-        comment, which marks the attribute as inferred from the data and not confirmed.
+        comment, which marks the attribute as inferred from the data and not confirmed: the file is
+        a draft then. Without a reason, it is confirmed: see :meth:`settled`.
         """
         said = "".join(f"# {line}\n" for line in [reason] if line)
         new = Part(
@@ -122,7 +123,8 @@ class SchemaFile:
         at = own[0] if own else (places[-1] + 1 if places else len(self.parts))
         before = [part for k, part in enumerate(self.parts[:at]) if k not in gone]
         after = [part for k, part in enumerate(self.parts[at:], at) if k not in gone]
-        return SchemaFile((*before, new, *after)).spaced()
+        file = SchemaFile((*before, new, *after)).spaced()
+        return file.settled() if not reason or file._is_draft else file._as_draft()
 
     def confirmed(self, name: str) -> "SchemaFile":
         """Return the file without the comment of an attribute, which is now public knowledge."""
@@ -140,7 +142,7 @@ class SchemaFile:
         lines = [f"left out: column {attribute.name!r}: {reason}{_INSTEAD}", *toml]
         comment = "".join(f"# {line}\n" for line in lines)
         kept = [p for p in self.parts if (p.table, p.name) != ("attributes", attribute.name)]
-        return SchemaFile((*kept, _comment_part(_with_empty_line(comment)))).spaced()
+        return SchemaFile((*kept, _comment_part(_with_empty_line(comment)))).spaced().settled()
 
     def keeping(self, before: "SchemaFile") -> "SchemaFile":
         """Return this new draft with the decisions of a person in the file ``before``.
@@ -151,7 +153,7 @@ class SchemaFile:
         decided = {p.name: p for p in before.parts if p.name and not (p.table and p.comment)}
         parts = [decided.get(part.name, part) if part.name else part for part in self.parts]
         stated = [p for p in before.parts if p.table not in ("", "attributes", "file")]
-        return SchemaFile((*parts, *stated)).spaced()
+        return SchemaFile((*parts, *stated)).spaced().settled()
 
     def taking(self, other: "SchemaFile") -> "SchemaFile":
         """Return the file with the columns and impossible combinations of the file ``other``.
@@ -183,6 +185,19 @@ class SchemaFile:
         """
         parts = [p if p.table else replace(p, text=_DRAFT.sub("", p.text)) for p in self.parts]
         return SchemaFile(tuple(p for p in parts if not p.text.startswith(_WARNING)))
+
+    @property
+    def _is_draft(self) -> bool:
+        return any(_DRAFT.search(part.text) for part in self.parts if not part.table)
+
+    def _as_draft(self) -> "SchemaFile":
+        return SchemaFile((Part("", "", "draft = true\n\n"), *self.parts))
+
+    def settled(self) -> "SchemaFile":
+        """Return the file, which is no draft any more if a person has confirmed all its columns."""
+        has_columns = any(part.table == "attributes" for part in self.parts)
+        is_done = self._is_draft and has_columns and not self.reasons()
+        return self.no_draft() if is_done else self
 
     def spaced(self) -> "SchemaFile":
         """Return the file without empty parts, and with an empty line between the others."""

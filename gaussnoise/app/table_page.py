@@ -1,37 +1,27 @@
 """The first page: the file, its columns, and who is protected."""
 
 import contextlib
-import functools
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from nicegui import run, ui
 
 from ..errors import GaussNoiseError, SchemaError
 from ..tables import Attribute, Dialect, Schema
+from ..tables.reading.declared import column_names
 from ..tables.reading.files import is_csv
+from ..tables.reading.frames import open_table
 from ..tables.reading.office import is_office
 from ..tables.reading.sniff import sniffed
-from ..tables.schema.dates import is_dated
 from ..tables.schema.planned import load_plan
-from .columns import (
-    HELP,
-    KINDS,
-    NUMBERS,
-    age_names,
-    attribute_of,
-    birth_dates,
-    codes_in,
-    ends_in,
-    join,
-    kind_of,
-    proposed_names,
-    typed,
-    typed_names,
-)
+from .column_form import ColumnForm
+from .columns import day_first
+from .described import described
 from .jobs import Job
 from .number_field import NumberField
 from .parts import (
@@ -51,9 +41,10 @@ from .parts import (
     scroll_here,
     words,
 )
+from .reasons import rare_in
 from .schema_file import SchemaFile
 from .state import State
-from .wording import DIALECT, WRITTEN, in_words, written
+from .wording import DIALECT, WRITTEN, in_words
 
 _PERSONS, _RESULT = -1, AT_CHECK  # numbers of two cards of the page; others: a column's index
 
@@ -73,14 +64,10 @@ def table_page(state: State, at: int | None = None) -> None:
             return
         _file(state, schema)
         _elsewhere(state, schema)
-        if schema is None:
-            words(
-                "Or begin without a file: add the columns one by one. A plan needs no data at all."
-            )
-        else:
+        if schema is not None:
             _columns(state, schema, at)
             _left_out(state)
-        _add(state)
+        _add(state, schema)
         if schema is not None:
             _protected(state, schema, at)
             _check(state, at)
@@ -91,18 +78,12 @@ def _file(state: State, schema: Schema | None) -> None:
     names = project.tables()
     stated = load_plan(project.schema).get("table", []) if schema else []
     chosen = [os.path.relpath(path, project.folder) for path in stated]
+    job = state.jobs.last
+    job = job if job is not None and job.words[0] == "schema" else None
     with ui.card():
         head("The file", 2)
-        own = schema.file.stated if schema else {}
-        if chosen:
-            said = f" ({written(own)})" if own else ""
-            ui.label(f"Chosen: {', '.join(chosen)}{said}")
-            if schema and schema.file.skipped:
-                ui.label(f"{schema.file.skipped}.")
-        job = state.jobs.last
-        job = job if job is not None and job.words[0] == "schema" else None
-        own = {name: str(value) for name, value in own.items()}
-        tried, typed_now = _tried(job)
+        if schema is not None and chosen:
+            ui.label(_read(schema, chosen, job))
         if not names:
             ui.label(
                 f"There is no table in {project.folder} yet: put a CSV, Parquet or Excel file "
@@ -110,62 +91,124 @@ def _file(state: State, schema: Schema | None) -> None:
             )
             ui.button("Look again", on_click=lambda: go("/"))
             return
-        first = [name for name in (tried, *chosen[:1], *names[: not names[1:]]) if name in names]
-        start = first[0] if first else None
-        file = choice_of_file(project, start, "File with one row for each record")
-        marks: dict[str, ui.input] = {}
-        about = f"{WRITTEN} (leave it empty: it is found from the file)"
-        with ui.expansion(about, value=bool(typed_now)):
-            for name, label in DIALECT.items():
-                value = typed_now.get(name, "") if tried else own.get(name, "")
-                marks[name] = ui.input(label, value=value).classes("w-full")
-
-        def draft() -> None:
-            if not file.value:
-                raise SchemaError("Choose a file first.")
-            if schema is not None and not schema.is_draft:
-                raise SchemaError(
-                    "The schema is confirmed, and a new draft would replace it. To begin again, "
-                    "move schema.toml out of the folder."
-                )
-            project.inside(file.value)
-            scratch = project.folder / f".{secrets.token_hex(6)}.toml"
-            said = [x for n, m in marks.items() if m.value for x in _option(n, m.value)]
-            state.jobs.start(
-                f"reading {file.value}",
-                *("schema", "-o", scratch.name, *said, "--", file.value),
-                then=lambda job: project.replace_schema(scratch, file.value),
-            )
-            go("/")
-
-        with ui.row():
-            again = "Read the file again: confirmed columns stay" if schema else "Read the file"
-            ui.button(again, on_click=handled(draft))
-            if schema is not None:
-
-                async def take() -> None:
-                    if not file.value:
-                        raise SchemaError("Choose a file first.")
-                    path = project.inside(file.value)
-                    given = {name: mark.value or "" for name, mark in marks.items()}
-                    changed = {x: said for x, said in given.items() if said != own.get(x, "")}
-                    # dates stay as stated: rows do not always distinguish day and month
-                    known = {x: said for x, said in own.items() if x == "date_format"} | changed
-                    if is_csv(path) and not is_office(str(path)):
-                        found = await run.io_bound(sniffed, path, _dialect(known))
-                        if found is not None:  # None when the server stops
-                            project.state_file(found.stated)
-                    project.state(table=file.value)
-                    go("/")
-
-                ui.button("Only choose this file", on_click=handled(take)).props("outline")
+        if schema is None:
+            _choice(state, None, names, [], job)
+        else:
+            part = ui.expansion("Another file, or how the file is written").classes("w-full")
+            part.value = not chosen or bool(job and job.status)
+            with part:
+                _choice(state, schema, names, chosen, job)
         if job is not None:
             if job.status:
                 outcome(job)
-            elif (said := _READ.search(job.said)) is not None:
-                ui.label(f"Read: {said[1]}.")
             _offer_columns(state, job)
-        mine("What is read off the file is as confidential as the file.")
+        if schema is None or schema.is_draft:
+            mine("What is read off the file is as confidential as the file.")
+
+
+def _read(schema: Schema, chosen: Sequence[str], job: Job | None) -> str:
+    """Return a sentence on the chosen files, with what ``job`` found if it read them."""
+    found = _READ.search(job.said) if job and job.words[-1:] == (*chosen,) else None
+    said = []
+    if found is not None:
+        attributes, columns, rows = (int(number) for number in found.groups())
+        said = [f"{rows:,} rows", f"{attributes} of its {columns} columns may be in tables"]
+    if skip := schema.file.skip:
+        said.append(f"the first {'line is' if skip == 1 else f'{skip} lines are'} skipped")
+    return f"{', '.join(chosen)}{': ' * bool(said)}{'; '.join(said)}."
+
+
+def _choice(
+    state: State,
+    schema: Schema | None,
+    names: Sequence[str],
+    chosen: Sequence[str],
+    job: Job | None,
+) -> None:
+    """Draw the choice of the file, the fields on how it is written, and their buttons."""
+    project = state.project
+    own = {name: str(value) for name, value in schema.file.stated.items()} if schema else {}
+    tried, typed_now = _tried(job)
+    first = [name for name in (tried, *chosen[:1], *names[: not names[1:]]) if name in names]
+    file = choice_of_file(project, first[0] if first else None, "File with one row for each record")
+    marks: dict[str, ui.input] = {}
+    about = f"{WRITTEN} (leave it empty: it is found from the file)"
+    with ui.expansion(about, value=bool(typed_now)) if schema is None else ui.column() as part:
+        part.classes("w-full")
+        for name, label in DIALECT.items():
+            value = typed_now.get(name, "") if tried else own.get(name, "")
+            marks[name] = ui.input(label, value=value).classes("w-full")
+
+    def draft() -> None:
+        if not file.value:
+            raise SchemaError("Choose a file first.")
+        if schema is not None and not schema.is_draft:
+            raise SchemaError(
+                "The schema is confirmed, and a new draft would replace it. To begin again, "
+                "move schema.toml out of the folder."
+            )
+        project.inside(file.value)
+        scratch = project.folder / f".{secrets.token_hex(6)}.toml"
+        said = [x for n, m in marks.items() if m.value for x in _option(n, m.value)]
+        state.jobs.start(
+            f"reading {file.value}",
+            *("schema", "-o", scratch.name, *said, "--", file.value),
+            then=lambda job: project.replace_schema(scratch, file.value),
+        )
+        go("/")
+
+    def changed() -> dict[str, str]:
+        given = {name: mark.value or "" for name, mark in marks.items()}
+        return {name: said for name, said in given.items() if said != own.get(name, "")}
+
+    async def take() -> None:
+        path = project.inside(file.value or "")
+        if schema is not None and is_csv(path) and not is_office(str(path)):
+            found = await run.io_bound(_written, path, schema, own, changed())
+            if found is not None:  # None when the server stops
+                project.state_file(found.stated)
+        project.state(table=file.value)
+        go("/")
+
+    with ui.row():
+        again = "Read the file again: confirmed columns stay" if schema else "Read the file"
+        ui.button(again, on_click=handled(draft))
+        if schema is None:
+            return
+        other = ui.button(on_click=handled(take)).props("outline")
+
+    def look() -> None:
+        is_other = [file.value] != [*chosen]
+        other.text = "Only choose this file" if is_other else "Keep how the file is written"
+        other.set_visibility(bool(file.value) and (is_other or bool(changed())))
+
+    for field in (file, *marks.values()):
+        field.on_value_change(look)
+    look()
+
+
+def _written(
+    path: Path, schema: Schema, own: Mapping[str, str], changed: Mapping[str, str]
+) -> Dialect | None:
+    """Return how a file is written: as stated if its columns are found so, else as it looks.
+
+    Args:
+        path: the file.
+        schema: the schema, whose columns the file should have.
+        own: the marks that the schema states.
+        changed: the marks that the user states now.
+    """
+    # an encoding that is wrong changes letters, and is seen in no name of a column
+    kept = {name: said for name, said in own.items() if name != "encoding"}
+    found = sniffed(path, _dialect({**kept, **changed}))
+    if found.encoding != "utf-8" and "encoding" in own and "encoding" not in changed:
+        found = replace(found, encoding=own["encoding"])
+    with contextlib.suppress(GaussNoiseError):
+        if {*schema.names} <= {*column_names(open_table(found.table(path)))}:
+            return found
+    # dates stay as stated: rows do not always distinguish day and month
+    dates = {name: said for name, said in own.items() if name == "date_format"}
+    return sniffed(path, _dialect({**dates, **changed}))
 
 
 def _elsewhere(state: State, schema: Schema | None) -> None:
@@ -208,7 +251,7 @@ def _dialect(typed: Mapping[str, str]) -> Dialect:
     return Dialect(**known)
 
 
-_READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
+_READ = re.compile(r"^wrote [^:\n]*: (\d+) attributes? of (\d+) columns? and (\d+) rows?", re.M)
 
 
 def _offer_columns(state: State, job: Job) -> None:
@@ -235,223 +278,116 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
     reasons = state.project.read().reasons() if schema.is_draft else {}
     with ui.card():
         head("Columns of the tables", 2)
-        if schema.is_draft:
+        if not schema.is_draft:
+            ui.label("All columns are confirmed: nothing is published yet.")
+        elif reasons:
             done = len(schema.names) - len(reasons)
-            if reasons:
-                with ui.element("div").classes("mine"):
-                    words(
-                        f"{len(reasons)} of {len(schema.names)} columns are read off the data. "
-                        "Open each: keep only *public knowledge*, add what does not occur in the "
-                        "file, or leave the column out."
-                    )
+            with ui.element("div").classes("mine"):
+                ui.label(f"{len(reasons)} of {len(schema.names)} columns are read off the data.")
+                words(
+                    "Confirm a column only if all of it is *public knowledge*: a rare value would "
+                    "tell readers that a person has it."
+                )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'
             )
-            if not reasons:
+        else:  # a person removed all marks in an editor
 
-                def confirm() -> None:
-                    state.project.change(SchemaFile.no_draft)
-                    go(f"/?at={_RESULT}")
+            def confirm() -> None:
+                state.project.change(SchemaFile.no_draft)
+                go(_next(state))
 
-                ui.button(
-                    "Confirm all columns: nothing is published yet", on_click=handled(confirm)
-                )
-        else:
-            ui.label("All of them are confirmed as public knowledge: releases are possible.")
+            ui.button("Confirm all columns: nothing is published yet", on_click=handled(confirm))
+        days = day_first if _DAY_FIRST.match(schema.file.date_format) else str
         places = [k for k, name in enumerate(schema.names) if name in reasons]
         later = [k for k in places if at is not None and k >= at] or places
         for k, attribute in enumerate(schema.attributes):
             is_next = at is not None and k == (later[0] if later else at)
             if is_next:
                 scroll_here()
-            _column(state, k, attribute, reasons.get(attribute.name), is_next and bool(later))
+            _column(state, k, attribute, reasons.get(attribute.name, ""), days, is_next)
 
 
-_ANSWERS = {"All of this is public knowledge": True, "Keep, and confirm later": False}
+_DAY_FIRST = re.compile(r"d{1,2}\.M{1,2}\.yyyy")
+_PUBLIC, _LEAVE = "All of this is public", "Leave out"
 
 
-def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_open: bool) -> None:
+def _column(
+    state: State, k: int, attribute: Attribute, reason: str, days: Callable[[str], str], at: bool
+) -> None:
+    """Draw a column in a line, with its usual answers, and the fields that change it.
+
+    It is open if the page is ``at`` this column and a line cannot show all that is to be confirmed.
+    """
     name = attribute.name
-    mark = "read off the data" if reason else "public"
-    about = "a number"
-    if not attribute.is_summed:
-        many = "intervals" if attribute.edges is not None else "categories"
-        about = f"{attribute.size} {many}"
-    caption, icon = f"{about} · {mark}", "help" if reason else "check"
-    part = ui.expansion(name, value=is_open, caption=caption, icon=icon).classes("w-full")
-    part.props["toggle-aria-label"] = f"{name}: {caption}"  # else readers hear the name alone
+    values, is_all = described(attribute, days)
+    if rare := rare_in(reason):
+        values += f"; in few rows: {rare}"
+    caption = f"{values} · {'read off the data' if reason else 'public'}"
+
+    def go_on(k: int) -> None:
+        go(_next(state, k) if reason else f"/?at={k}")
+
+    def save(own: Attribute, mark: str = "") -> None:
+        state.project.change(lambda file: file.with_attribute(own, mark))
+        go(f"/?at={k}") if mark else go_on(k + 1)
+
+    def leave_out() -> None:
+        state.project.change(lambda file: file.without(attribute, "by hand"))
+        go_on(k)
+
+    def answer(heading: str, click: Callable[[], object], look: str = "outline") -> None:
+        button = ui.button(heading, on_click=handled(click)).props(look)
+        button.props["aria-label"] = f"{heading}: {name}"
+
+    with ui.row().classes("w-full items-center"):
+        is_open = at and bool(reason) and not is_all
+        icon = "help" if reason else "check"
+        part = ui.expansion(name, value=is_open, caption=caption, icon=icon)
+        part.style("flex:1 1 20rem;min-width:0")
+        part.props["toggle-aria-label"] = f"{name}: {caption}"  # else readers hear the name alone
+        if reason:
+            with (
+                ui.row()
+                .classes("items-center")
+                .bind_visibility_from(part, "value", lambda is_open: not is_open)
+            ):
+                # neither is the usual answer: a person decides
+                if is_all:
+                    answer(_PUBLIC, lambda: save(attribute))
+                answer("Change", part.open)
+                answer(_LEAVE, leave_out, "flat")
     with part:
+        form = ColumnForm(attribute, reason, days)
         if reason:
             with more("Why is this proposed?"):
                 ui.label(in_words(reason))
-            mine("A rare value here would tell readers that a person has it.")
-        form = _form(attribute, ends_in(reason or ""), codes_in(reason or ""))
-
-        def read() -> Attribute:
-            return form(name, attribute)
-
-        def save(confirmed: bool) -> None:
-            own = read()
-            said = "" if confirmed else reason or ""
-            state.project.change(lambda file: file.with_attribute(own, said))
-            go(f"/?at={k + confirmed}")
-
-        def leave_out() -> None:
-            state.project.change(lambda file: file.without(attribute, "by hand"))
-            go(f"/?at={k}")
-
         with ui.row():
             if reason:
-                # neither is the usual answer: a person decides
-                for heading, confirmed in _ANSWERS.items():
-                    ui.button(heading, on_click=handled(functools.partial(save, confirmed))).props(
-                        "outline"
-                    )
+                answer(_PUBLIC, lambda: save(form.read(name)))
+                answer("Keep, and confirm later", lambda: save(form.read(name), reason))
             else:
-                ui.button("Keep", on_click=handled(lambda: save(True)))
-            ui.button("Leave this column out", on_click=handled(leave_out)).props("flat")
+                answer("Keep", lambda: save(form.read(name)))
+            answer(_LEAVE, leave_out, "flat")
 
 
-def _form(
-    attribute: Attribute | None, ends: str = "", proposed: tuple[str, str] = ("", "")
-) -> Callable[[str, Attribute | None], Attribute]:
-    """Draw the fields that describe a column, which are checked while the user types.
+def _next(state: State, k: int = 0) -> str:
+    """Return the address of what comes next: a column from the ``k``-th on, persons, or the check.
 
-    Args:
-        attribute: the attribute at the beginning; None for a new column.
-        ends: the lowest and highest value that are proposed for sums and means, as text, or "".
-        proposed: codes that are proposed for no answer, as text, and a catch-all for them; or "".
-
-    Returns:
-        A function that returns the described attribute, from the column's name and the attribute
-        before the change.
+    Where all is confirmed and kept, the check of the rows begins by itself.
     """
-    start = "texts" if attribute is None else kind_of(attribute)
-    kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
-    start_text = "" if attribute is None else typed(attribute)
-    has_dates = attribute is not None and is_dated(attribute.edges)
-    with ui.row().classes("items-center") as of_ages:
-        ages = ui.input("Ages from", value="0, 18, 30, 45, 65, 80")
-        day = ui.input("on the day", placeholder="31.12.2025")
-
-        def by_age() -> None:
-            text.value = birth_dates(ages.value or "", day.value or "")
-            names.value = age_names(ages.value or "")
-            title.value = f"age on {(day.value or '').strip()}"
-
-        ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
-    of_ages.bind_visibility_from(kind, "value", lambda now: now == "edges" and has_dates)
-    title = ui.input("Title for readers, if another", value=(attribute and attribute.title) or "")
-    title.set_visibility(bool(title.value) or has_dates)
-    text = ui.textarea("Values", value=start_text)
-    text.classes("w-full").props(f"rows={_rows(start_text)}")
-    start_names = typed_names(attribute and attribute.names)
-    names = ui.textarea("Names of the intervals, for readers", value=start_names)
-    names.props('autogrow hint="one a line, in their order: under 18, then 18 to 39"')
-    first_names = proposed_names(start_text)
-    proposal = ui.button(on_click=handled(lambda: names.set_value(first_names)))
-    proposal.props("outline no-caps")
-    other = ui.input("Group for the rest (catch-all)")
-    other.value = (attribute and attribute.other) or ""
-    codes = ", ".join(map(str, attribute.missing)) if attribute else ""
-    missing = ui.input("Codes for no answer", value=codes)
-    missing.props('hint="with commas: 999, refused"')
-    measured = ui.input("Unit of the number", value=(attribute and attribute.measured_in) or "")
-    measured.props('hint="for readers of its means and sums, like EUR or days"')
-    is_stated = bool(measured.value)
-    measured.bind_visibility_from(
-        kind, "value", lambda now: now in NUMBERS and (is_stated or now in ("clip", "unit"))
-    )
-    for field in (other, missing, measured, names, title):
-        field.classes("w-full")
-
-    def read(name: str, like: Attribute | None) -> Attribute:
-        unit = (measured.value or "") if measured.visible else ""
-        fields = (names, title)
-        values, rest, codes, *said = (x.value or "" for x in (text, other, missing, *fields))
-        return attribute_of(name, kind.value, values, rest, codes, like, unit, *said)
-
-    def problem(about_names: bool, _: object) -> str | None:
-        try:
-            read(attribute.name if attribute else "column", attribute)
-        except GaussNoiseError as error:
-            said = str(error).partition(": ")[2] or str(error)
-            is_here = said.startswith("names: ") == about_names
-            return said.removeprefix("names: ") if is_here else None
-        return None
-
-    def look() -> None:
-        text.props["hint"] = HELP[kind.value or start]
-        text.update()
-        text.validate()
-        names.validate()
-
-    with ui.row().classes("items-center") as near:
-        pairs = ui.label()
-
-        def rewrite() -> None:
-            if found := join("column", text.value or "", attribute):
-                text.value = found[0]
-
-        ui.button("Join them", on_click=handled(rewrite)).props("outline")
-
-    def show_near() -> None:
-        found = None
-        if kind.value == "texts":
-            with contextlib.suppress(GaussNoiseError):  # shown beside the text
-                found = join("column", text.value or "", attribute)
-        near.set_visibility(found is not None)
-        if found is not None:
-            pairs.text = f"These differ in case or blanks only: {found[1]}."
-
-    def show_names() -> None:
-        nonlocal first_names
-        found, before = proposed_names(text.value or ""), first_names
-        first_names = found or before  # text that is half typed has no proposal
-        if found and names.value and names.value == before:  # not typed by the user
-            names.value = found
-        first = "; ".join(found.split("\n")[:2])
-        proposal.text = f"Names for whole numbers or days: {first} …"
-        is_shown = kind.value == "edges"
-        names.set_visibility(is_shown)
-        proposal.set_visibility(is_shown and bool(found) and names.value != found)
-
-    more_codes, rest = proposed
-    if more_codes and not {*more_codes.split(", ")} <= {*codes.split(", ")}:
-
-        def no_answer() -> None:
-            missing.value = ", ".join(filter(None, [missing.value, more_codes]))
-            other.value = other.value or rest
-            of_codes.set_visibility(False)
-
-        of_codes = ui.button(f"{more_codes} means: no answer", on_click=handled(no_answer))
-        of_codes.props("outline")
-    if ends:
-
-        def sum_up() -> None:
-            kind.value, text.value = "clip", ends
-            of_ends.set_visibility(False)
-
-        said = f"For sums and means: a number from {ends.replace(', ', ' to ')}"
-        of_ends = ui.button(said, on_click=handled(sum_up)).props("outline")
-    text.props["hint"] = HELP[start]
-    text.validation = functools.partial(problem, False)
-    names.validation = functools.partial(problem, True)
-    for field in (kind, other, missing, measured):
-        field.on_value_change(look)
-    text.on_value_change(names.validate)
-    for field in (kind, text):
-        field.on_value_change(show_near)
-    for field in (kind, text, names):
-        field.on_value_change(show_names)
-    show_near()
-    show_names()
-    return read
+    if Schema.load(state.project.schema).is_draft:
+        return f"/?at={k}"
+    if not {"person", "rows_per_person"} & load_plan(state.project.schema).keys():
+        return f"/?at={_PERSONS}"
+    _begin_check(state)
+    return f"/?at={_RESULT}"
 
 
-def _rows(text: str) -> int:
-    """Return the height of a text field in lines: as many as the text has, between 2 and 12."""
-    return min(max(text.count("\n") + 1, 2), 12)
+def _begin_check(state: State) -> None:
+    """Begin the check of the rows if there is a file, and if no other task runs."""
+    if "table" in load_plan(state.project.schema) and not state.jobs.is_busy:
+        state.check()
 
 
 def _left_out(state: State) -> None:
@@ -463,13 +399,15 @@ def _left_out(state: State) -> None:
         head("Columns that are left out", 2)
         for name, reason in left.items():
             with ui.row().classes("items-center w-full"):
-                why = in_words(reason) if name != named else "names the person"
+                said = "left out by you" if reason == "by hand" else in_words(reason)
+                why = said if name != named else "names the person"
                 ui.label(f"{name}: {why}").style("overflow-wrap:anywhere")
 
                 def take(name: str = name, reason: str = reason) -> None:
                     own = file.instead(name)
                     if own is not None:
-                        state.project.change(lambda now: now.with_attribute(own, f"was {reason}"))
+                        mark = f"It was left out: {reason}"
+                        state.project.change(lambda now: now.with_attribute(own, mark))
                     go("/")
 
                 def person(name: str = name) -> None:
@@ -484,18 +422,19 @@ def _left_out(state: State) -> None:
                     _added(state, f"Make {name} a column", name)
 
 
-def _add(state: State) -> None:
+def _add(state: State, schema: Schema | None) -> None:
+    without = "Or begin without a file: a plan needs no data at all. " if schema is None else ""
     with ui.card():
-        _added(state, "Add a column")
+        _added(state, f"{without}Add a column")
 
 
 def _added(state: State, heading: str, known: str = "") -> None:
     with ui.expansion(heading).classes("w-full"):
         name = ui.input("Name, as in the first line of the file", value=known).classes("w-full")
-        form = _form(None)
+        form = ColumnForm()
 
         def add() -> None:
-            own = form(name.value or "", None)
+            own = form.read(name.value or "")
             state.project.change(lambda file: file.with_attribute(own))
             go("/")
 
@@ -546,7 +485,10 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
                 person=person.value or None,
                 rows_per_person=most if most != 1 or person.value else None,
             )
-            if person.value in schema.names:
+            if not Schema.load(state.project.schema).is_draft:
+                _begin_check(state)
+                go(f"/?at={_RESULT}")
+            elif person.value in schema.names:
                 go("/")
             else:
                 kept = person.value or "", most
@@ -582,18 +524,20 @@ def consequence(person: str, most: int) -> str:
     """
     noise = f" The noise is about {most} times that for one row." if most > 1 else ""
     if person:
-        other = "one is" if most == 1 else f"{most} are"
+        more_rows, count = (
+            ("several", "one counts") if most == 1 else (f"more than {most}", f"{most} count")
+        )
         return (
-            f"Protected is a person: all rows of one value of {person!r}. Of more than {most}, "
-            f"{other} drawn at random, and the others are in no table.{noise}"
+            f"Each person is protected as a whole. If a {person} has {more_rows} rows, {count}, "
+            f"drawn at random.{noise}"
         )
     if most == 1:
         return (
-            "Protected is one row. A person who has several rows in the file is protected less: "
+            "Each row is protected as one person. A person who has several rows is protected less: "
             "then choose the column that names the person."
         )
     return (
-        f"Protected is a person with at most {most} rows in the file, and one with more is "
+        f"A person with at most {most} rows is protected as a whole, and one with more is "
         f"protected less: nothing counts the rows.{noise}"
     )
 
@@ -603,7 +547,6 @@ def _check(state: State, at: int | None) -> None:
         if at == _RESULT and not state.jobs.is_busy:
             scroll_here()
         head("Would all rows count?", 2)
-        mine("The answer is for you alone: it has exact counts and values.")
         check_rows(state, f"/?at={_RESULT}")
         job = state.jobs.last
         if job is not None and job.words[0] == "check" and job.status is not None:

@@ -1,7 +1,6 @@
 """Messages in the words of the page: its fields in place of options, and no classes of errors."""
 
 import re
-from collections.abc import Mapping
 
 # the fields about how files are written, by the keys of [file] in a schema file
 DIALECT = {
@@ -27,9 +26,9 @@ _IN_PAGE = {
     "for sums and means”",
 }
 _OF_DRAFTS = {
-    r"clip = \[(.*?)\] in place of edges(?: and names)?": r"“a number, for sums and means”, \1",
-    r"if so, add the line missing = \[(.*?)\]": r"if so, write \1 as a code for no answer",
-    r'and other = "(.*?)"': r"\1 as the catch-all",
+    r"write clip = \[(.*?), (.*?)\] in place of edges(?: and names)?": r"a number from \1 to \2 is "
+    "proposed",
+    r'add the line missing = \[(.*?)\](?:, and other = ".*?")?': r"press “\1 means: no answer”",
     r"; hint: (leave it out, or )?--person .*": "",
 }
 
@@ -56,16 +55,6 @@ def _field(found: re.Match[str]) -> str:
     name, value = found.groups()
     shown = value if value.isdigit() else repr(value[1:-1])
     return f"{shown} in the field {_label(name)} under {WRITTEN}, on the page Table"
-
-
-def written(stated: Mapping[str, str | int]) -> str:
-    """Return a text on how a file is written, with the labels of the page's fields.
-
-    >>> written({"delimiter": ";", "date_format": "dd.MM.yyyy"})
-    'Delimiter “;”, Dates “dd.MM.yyyy”'
-    """
-    marks = {"\t": "tab", " ": "blank", "": "none"}
-    return ", ".join(f"{_label(name)} “{marks.get(str(x), x)}”" for name, x in stated.items())
 
 
 def in_words(reason: str) -> str:

@@ -10,7 +10,7 @@ from ...text import number_of, printable
 from ..schema.date_format import likely_formats
 from ..schema.dialect import date_hint
 
-NOT_PRIVATE = "NOT PRIVATE: exact counts of your data, and values of it; do not publish."
+NOT_PRIVATE = "NOT PRIVATE: for you alone, with exact counts and values of your data."
 
 
 @final
@@ -144,7 +144,7 @@ class CheckResult:
             lines += _listed(self.clipped)
         if self.caught:
             lines += [
-                f"counted in the catch-all, since the schema does not name them{among}:",
+                f"counted in the catch-all, since no category names them{among}:",
                 *_listed(self.caught, self.rows),
             ]
         return on_screen("\n".join(lines))

@@ -153,13 +153,15 @@ def _draft(table: object, as_text: Collection[str] = ()) -> Draft:
                 as_written = columns_as_read(drafted.file, [name], [])[name].written
             attribute, reason = _attribute(name, column, as_written)
             if name in dates and is_dated(attribute.edges):
-                reason += f"; read as {drafted.file.date_format}, as most of the values are"
+                reason += f" Dates are read as {drafted.file.date_format}, as most of them are."
             if name in numbers and (mark := drafted.file.thousands) is not None:
                 reason += (
-                    f"; numbers are read with {mark!r} between thousands and "
-                    f"{drafted.file.decimal!r} before decimals, as those with several marks have it"
+                    f" Numbers are read with {mark!r} between thousands and "
+                    f"{drafted.file.decimal!r} before decimals, as those with several marks have "
+                    "it."
                 )
-            drafted.reasons[name] = f"{reason}; {ZONELESS}" if name in zoneless else reason
+            said = f"{ZONELESS[0].upper()}{ZONELESS[1:]}."
+            drafted.reasons[name] = f"{reason} {said}" if name in zoneless else reason
         except DataError as error:
             drafted.left_out[name] = role or str(error)
             continue
@@ -206,7 +208,7 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
     if column.kind == "truths":
         found = {word.lower() for word in column.words.rows}
         values = sorted(word == "true" for word in found & {"true", "false"})
-        said = "truth values"
+        said = "values, true and false alone"
     elif column.kind == "texts":
         codes = no_answers(column.words.rows)
         words = {text: rows for text, rows in column.words.rows.items() if text not in codes}
@@ -215,10 +217,10 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
         spelt = joined(words)
         values = in_order(words.keys() - {text for _, own in spelt for text in own})
         said = "values" + (", of several kinds" if column.is_mixed else "")
-        said += ", numbers written like 007" if column.coded else ""
+        said += ", some numbers written like 007" if column.coded else ""
     elif column.is_integer and 0 < len(column.numbers) <= _MOST_INTEGERS:
         values = sorted(map(int, column.numbers.rows))
-        said = f"integers, at most {_MOST_INTEGERS}"
+        said = "whole numbers"
     else:
         return _numbers(name, column, catch_all)
     if not values and column.odd_rows:
@@ -245,20 +247,21 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
         )
     free = (_other(column, codes) + "_" * k for k in range(len(column.words) + 1))
     other = next(o for o in free if o not in column.words.rows) if catch_all or codes else None
-    reason = f"{len(values)} distinct {said}: categories{catch_all}"
+    reason = f"The file has {len(values)} different {said}.{catch_all}"
     if codes:
-        reason += f"; codes for no answer, which count in the catch-all: {_listed(codes)}"
+        means, counts = ("means", "it counts") if len(codes) == 1 else ("mean", "they count")
+        reason += f" {_listed(codes)} {means} no answer: {counts} in the catch-all."
     if column.is_separated:
         reason += (
-            "; most are like numbers with separators of thousands or another decimal mark: to read "
-            f"them as numbers, {marks}"
+            " Most are like numbers with separators of thousands or another decimal mark; to read "
+            f"them as numbers, {marks}."
         )
     if like := like_dates(column):
-        reason += f"; most are like dates: {like}"
+        reason += f" Most are like dates: {like}."
     reason += _rare(column, values)
     if spelt:
-        why = "joined, as they differ in capitals, blanks or the code of a letter only"
-        reason += f"; {why}: {_shown(spelt)}"
+        why = "they differ in capitals, blanks or the code of a letter only"
+        reason += f" Spellings that were joined, since {why}: {_shown(spelt)}."
     return Attribute(name, values, other=other, missing=codes, spellings=spelt), reason
 
 
@@ -270,8 +273,8 @@ def _rare(column: Seen, values: Sequence[Category]) -> str:
         return ""
     more = [f"{len(rare) - _MOST_RARE} more"] if len(rare) > _MOST_RARE else []
     return (
-        f"; in fewer than 1 of {_FEW_OF} rows: {', '.join(rare[:_MOST_RARE] + more)}: perhaps "
-        "errors, and a rare value may point to a person"
+        f" In fewer than 1 of {_FEW_OF} rows: {', '.join(rare[:_MOST_RARE] + more)}. Such values "
+        "may be errors, and a rare value may point to a person."
     )
 
 
@@ -281,13 +284,13 @@ def _other(column: Seen, codes: Collection[object] = ()) -> str:
 
 
 def _catch_all(column: Seen, as_written: Callable[[str], str]) -> str:
-    """Return a remark on why the attribute needs a catch-all category; "" if it needs none."""
+    """Return sentences on what the attribute's catch-all counts; "" if it needs none."""
     # as_written returns a text as the file has it
-    parts = ["missing values"] if column.missing else []
+    said = " Missing values count in the catch-all." if column.missing else ""
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
-        what = f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}"
-        parts.append(f"{what}: {_listed(list(map(as_written, texts)))}")
-    return f"; a catch-all for {' and '.join(parts)}" if parts else ""
+        shown = _listed(list(map(as_written, texts)))
+        said += f" Texts that are no {column.kind} count in the catch-all: {shown}."
+    return said
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -312,28 +315,27 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     least = max(low, 1) if column.is_integer else low  # no integers lie between 0 and 1
     inner = log_edges(least, high) if skewed else round_edges(low, high)
     shape = (
-        f"most below a {_SKEWED:g}th of the largest: bins that grow, 1-2-5 or tenfold"
+        f"most of them below a {_SKEWED:g}th of the largest: the intervals grow, 1-2-5 or tenfold"
         if skewed
-        else "bins of one width, with round edges"
+        else "in intervals of one width, with round ends"
     )
-    kind = f"more than {_MOST_INTEGERS} integers" if column.is_integer else "numbers"
+    kind = f"more than {_MOST_INTEGERS} whole numbers" if column.is_integer else "numbers"
     most = column.nearly_most
     clip = ""
     if ends := round_ends(low, inner, most):
-        clip = f"; for sums and means, clip = [{ends[0]:.15g}, {ends[1]:.15g}] in place of edges"
-        clip += " and names" * column.is_integer
-        clip += "" if most is None else f": {NEARLY_ALL:.0%} of the numbers above 0 are below"
+        clip = f" For sums and means, write clip = [{ends[0]:.15g}, {ends[1]:.15g}] in place of "
+        clip += "edges and names" if column.is_integer else "edges"
+        clip += "." if most is None else f": {NEARLY_ALL:.0%} of the numbers above 0 are below."
     code = ", ".join(map(str, column.suspects))
     if code:
         what = "a code" if len(column.suspects) == 1 else "codes"
         added = f"the line missing = [{code}]" + f', and other = "{_NOT_STATED}"' * (not catch_all)
-        code = f"; {code} may be {what} for no answer, and no edge is made for it"
-        code += f": if so, add {added}"
+        code = f" {code} may be {what} for no answer. If so, add {added}."
     edges = [-math.inf, *inner, math.inf]
     names = whole_names(edges) if column.is_integer else None
     return (
         Attribute(name, edges=edges, names=names, other=_other(column) if catch_all else None),
-        f"{kind}, {shape}{catch_all}{code}{clip}",
+        f"The file has {kind}, {shape}.{catch_all}{code}{clip}",
     )
 
 
@@ -343,9 +345,9 @@ def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     months = column.months.difference(apart)
     edges, step, most = calendar_edges(min(months), max(months))
     shown = ", ".join(f"{month // 12:04}-{month % 12 + 1:02}" for month in apart)
-    code = f"; {shown} may stand for no date, and counts in a catch-all" if apart else ""
+    code = f" {shown} may stand for no date, and counts in the catch-all." if apart else ""
     return (
         Attribute(name, edges=edges, other=_other(column, apart) if catch_all or apart else None),
-        f"dates: bins of {step}, the shortest steps of the calendar that make {most} bins or so at "
-        f"most; the first and the last are read off the data{catch_all}{code}",
+        f"The file has dates, in intervals of {step}, which are {most} or so at most. "
+        f"The first and the last are read off the data.{catch_all}{code}",
     )

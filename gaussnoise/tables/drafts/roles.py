@@ -18,6 +18,7 @@ _WEIGHTS = set(
 _OF_THINGS = {"birth", "body", "net", "gross"}  # then a weight is that of things, not of rows
 _MOST_WORDS = 4  # names of more words are not interpreted
 _FEW_NAMES = 20
+_NEARLY_EACH = 0.9  # persons in relation to rows, if nearly every row is of another person
 _MOST_ROWS_EACH = 20  # most rows per person, on average, if the name is like an identifier's
 
 
@@ -49,12 +50,12 @@ def role_of(name: str, column: Seen) -> str | None:
     Return None if the column seems to be an attribute.
     """
     if may_be_person(name) and _is_person(name, column):
-        rows = "several rows each" if column.repeated else "one row each"
+        rows = _rows_each(column)
         option = f"--person {shlex.quote(name)}"
         hint = f"{option} --rows-per-person K counts at most K rows of each"
         if not column.repeated:
             hint = f"as long as that is so, a row is a person; {option} makes sure of it"
-        return f"column {name!r}: looks like the person that a row belongs to, {rows}; hint: {hint}"
+        return f"column {name!r}: looks like the person that a row belongs to: {rows}; hint: {hint}"
     weighs = _words(name)[-1] in _WEIGHTS and not _OF_THINGS & set(_words(name))
     if weighs and column.kind == "numbers" and 0 <= column.low < column.high:
         return (
@@ -68,6 +69,16 @@ def role_of(name: str, column: Seen) -> str | None:
             "person may have several rows"
         )
     return None
+
+
+def _rows_each(column: Seen) -> str:
+    """Return a clause that says how often the values of a column of persons occur."""
+    if not column.repeated:
+        return "every row has its own value"
+    names = column.names
+    if names is not None and not names.many and len(names) >= _NEARLY_EACH * column.rows:
+        return "nearly every row has its own value"
+    return "several rows have the same value"
 
 
 def _is_identifier(column: Seen) -> bool:

@@ -679,7 +679,7 @@ class Plan(AbstractPlan):
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
         >>> survey = gn.plan(schema, 1, gn.zCDP(0.1))
         >>> print(survey.check(pa.table({"sex": [*"FM" * 20, "f", "f", None]})))
-        NOT PRIVATE: exact counts of your data, and values of it; do not publish.
+        NOT PRIVATE: for you alone, with exact counts and values of your data.
         43 rows, 40 counted
         3 left out, or on_outside="refuse" refuses the table:
           sex  not a category  2  'f'

@@ -3,6 +3,7 @@
 import datetime
 import math
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -13,13 +14,16 @@ from gaussnoise.app.columns import (
     age_names,
     attribute_of,
     birth_dates,
-    ends_in,
+    clip_help,
+    day_first,
     join,
     kind_of,
     proposed_names,
     typed,
     typed_names,
 )
+from gaussnoise.app.described import described
+from gaussnoise.app.reasons import codes_in, ends_in, rare_in, texts_in
 from gaussnoise.errors import SchemaError
 from gaussnoise.tables.drafts.draft import draft
 
@@ -218,3 +222,69 @@ def test_commas_are_decimal_marks_where_nothing_else_is_meant(text, edges):
 def test_mistakes_are_refused_with_words(kind, text, part):
     with pytest.raises(SchemaError, match=part):
         attribute_of("x", kind, text)
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: kind_of(attribute))
+def test_a_line_that_has_all_of_a_column_has_every_value(attribute):
+    """Only such a line may have the button that confirms it."""
+    said, is_all = described(attribute, day_first)
+    values = [
+        *(attribute.categories or attribute.names or ()),
+        *(own for _, spelt in attribute.spellings for own in spelt),
+        *attribute.missing,
+        *([attribute.other] if attribute.other else []),
+    ]
+    if attribute.clip is not None:
+        values += [f"{end:,.15g}" for end in attribute.clip]
+    if is_all:
+        for value in values:
+            text = str(value).lower() if value in (True, False) else str(value)
+            assert text in said or repr(text)[1:-1] in said.replace('\\"', '"')
+    # groups, and names that are not those of the ends, have to be seen
+    assert is_all == (not attribute.groups and attribute.names is None)
+
+
+def test_a_long_list_is_not_all_in_a_line():
+    few = gn.Attribute("x", [f"c{k}" for k in range(14)])
+    assert described(few)[1]
+    many = gn.Attribute("x", [f"c{k}" for k in range(15)])
+    assert described(many) == ("15 categories: c0, c1, c2, c3, c4, …", False)
+    spelt = gn.Attribute("x", [f"c{k}" for k in range(14)], spellings={"c0": ["C0"]})
+    assert not described(spelt)[1]
+    assert not described(gn.Attribute("x", ["a" * 250]))[1]
+
+
+def test_dates_are_shown_as_the_file_has_them_and_read_back():
+    born = gn.Attribute(
+        "x", edges=[-math.inf, datetime.date(1961, 9, 2), datetime.date(2026, 9, 1)]
+    )
+    text = day_first(typed(born))
+    assert text == "-inf, 02.09.1961, 01.09.2026"
+    assert attribute_of("x", "edges", text) == born
+    assert "02.09.1961, 01.09.2026" in described(born, day_first)[0]
+
+
+def test_proposals_of_a_draft_are_found_in_its_comments():
+    table = {
+        "pay": [*(str(k % 90) for k in range(3000)), "k.A.", "-1", '"x", y. Z'],
+        "size": ["1"] * 3001 + ["2", "17"],
+    }
+    reasons = draft(pd.DataFrame(table)).reasons
+    assert ends_in(reasons["pay"]) == "0, 90"
+    assert codes_in(reasons["pay"]) == ("-1", "")
+    assert texts_in(reasons["pay"]) == r'"\"x\", y. Z", "k.A."'
+    assert rare_in(reasons["size"]) == "2, 17"
+    assert (ends_in(""), codes_in(""), texts_in(""), rare_in("")) == ("", ("", ""), "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0, 6000", "7,500 as 6,000"),
+        ("-8, -4", "-3 as -4"),
+        ("0; 0,5", "0.625 as 0.5"),
+        ("0", "0;"),
+    ],
+)
+def test_the_hint_of_a_mean_says_what_numbers_beyond_its_ends_count_as(text, said):
+    assert said in clip_help(text)

@@ -26,6 +26,16 @@ def opened(tab, name):
     return item.filter(has_text=re.compile(rf"^(help|check)\s*{name}")).last
 
 
+def changed(tab, name):
+    """The opened column, which is not confirmed."""
+    tab.get_by_role("button", name=f"Change: {name}").click()
+    return opened(tab, name)
+
+
+def confirm(tab, name):
+    opened(tab, name).get_by_role("button", name="All of this is public").click()
+
+
 def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path):
     folder = tmp_path / "project"
     census(folder, "census.csv", "utf-8")
@@ -35,14 +45,14 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="census.csv").click()
     tab.get_by_role("button", name="Read the file").click()
-    expect(tab.get_by_text("Read: 3 attributes of 3 columns and 601 rows.")).to_be_visible(
+    expect(tab.get_by_text("census.csv: 601 rows; 3 of its 3 columns may be in")).to_be_visible(
         timeout=60_000
     )
     connected(tab)
 
     # several spellings on one line are questioned, and joined as the question says
-    opened(tab, "sex").click()
-    values = tab.get_by_label("Values").locator("visible=true")
+    expect(opened(tab, "sex")).to_contain_text("F (also f), Female, M · read off the data")
+    values = changed(tab, "sex").get_by_label("Values")
     expect(values).to_have_value("F = f\nFemale\nM")
     values.fill("F, f, Female\nM")
     expect(tab.get_by_text("spellings of one category, F = f, Female;")).to_be_visible()
@@ -52,45 +62,62 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     expect(values).to_have_value("F = f\nM")
     expect(tab.get_by_text("These differ in case")).to_be_hidden()
     values.fill("F = f, Female\nM")
-    tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
+    confirm(tab, "sex")
     expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
     connected(tab)
 
     # what was confirmed stays when the file is read again
+    tab.get_by_text("Another file, or how the file is written").click()
     with tab.expect_navigation():
         tab.get_by_role("button", name="Read the file again: confirmed columns stay").click()
     tab.wait_for_function("!document.querySelector('[role=status] .q-linear-progress')")
     expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
-    for name in ("town", "income"):
-        connected(tab)
-        if not opened(tab, name).get_by_label("Values").is_visible():
-            opened(tab, name).click()
-        if name == "income":  # one number is an error
-            why = tab.get_by_text("Why is this proposed?").locator("visible=true")
-            why.click()
-            expect(tab.get_by_text("“a number, for sums and means”, 0, 10000")).to_be_visible()
-            own = tab.get_by_role("button", name="For sums and means: a number from 0 to 10000")
-            own.click()
-            expect(values).to_have_value("0, 10000")
-            values.fill("[0, 10000]")
-        tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
-        rest = (
-            tab.get_by_text("1 of 3 columns")
-            if name == "town"
-            else tab.get_by_text("Confirm all columns")
-        )
-        expect(rest).to_be_visible()
     connected(tab)
-    tab.get_by_role("button", name="Confirm all columns").click()
-    expect(tab.get_by_text("confirmed as public knowledge: releases are possible")).to_be_visible()
+    # a column is confirmed, or left out, in its line, which has all its values
+    expect(opened(tab, "town")).to_contain_text("Hafen, MÜHLE (also Mühle)")
+    tab.get_by_role("button", name="All of this is public: town").click()
+    expect(tab.get_by_text("1 of 3 columns")).to_be_visible()
+    connected(tab)
+    tab.get_by_role("button", name="Leave out: income").click()  # and it comes back, marked
+    expect(tab.get_by_text("All columns are confirmed")).to_be_visible()
+    connected(tab)
+    expect(tab.get_by_text("income: left out by you")).to_be_visible()
+    tab.get_by_role("button", name="Make income a column").click()
+    expect(tab.get_by_text("1 of 3 columns")).to_be_visible()
+    connected(tab)
+    with tab.expect_navigation():  # to see what is proposed for it
+        tab.get_by_text("Another file, or how the file is written").click()
+        tab.get_by_role("button", name="Read the file again: confirmed columns stay").click()
+    tab.wait_for_function("!document.querySelector('[role=status] .q-linear-progress')")
+    expect(tab.get_by_text("1 of 3 columns")).to_be_visible()
+    connected(tab)
+    own = changed(tab, "income")
+    own.get_by_text("Why is this proposed?").click()
+    expect(own.get_by_text("a number from 0 to 10000 is proposed")).to_be_visible()
+    values, before = own.get_by_label("Values"), own.get_by_label("Values").input_value()
+    own.get_by_role("button", name="For means and sums").click()
+    expect(values).to_have_value("0, 10000")
+    expect(own.get_by_text("counts as the nearer end: 12,500 as 10,000")).to_be_visible()
+    own.get_by_role("button", name="For tables by groups").click()
+    expect(values).to_have_value(before)
+    own.get_by_role("button", name="For means and sums").click()
+    values.fill("[0, 10000]")
+    confirm(tab, "income")  # which is the last one
+    expect(tab.get_by_text("All columns are confirmed: nothing is published")).to_be_visible()
 
     # another file is written in another way, which is found
     tab.goto(f"{server.root}/")  # at its top
     connected(tab)
+    tab.get_by_text("Another file, or how the file is written").click()
+    only = tab.get_by_role("button", name="Only choose this file")
+    expect(tab.get_by_role("button", name="Read the file again")).to_be_visible()
+    expect(only).to_have_count(0)  # it is chosen already
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="excel.csv").click()
-    tab.get_by_role("button", name="Only choose this file").click()
-    expect(tab.get_by_text("Chosen: excel.csv")).to_contain_text("Encoding “cp1252”")
+    only.click()
+    expect(tab.get_by_text("excel.csv.", exact=True)).to_be_visible()
+    stated = gn.Schema.load(folder / SCHEMA).file.stated
+    assert stated == {"delimiter": ";", "decimal": ",", "encoding": "cp1252"}
     connected(tab)
     tab.get_by_role("button", name="Check the rows").click()
     expect(tab.get_by_text("601 rows, 601 counted")).to_be_visible(timeout=60_000)
@@ -124,21 +151,20 @@ def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, t
     tab.get_by_label("Schema file or published folder").click()
     tab.get_by_role("option", name=f"2025/{SCHEMA}").click()
     tab.get_by_role("button", name="Take these columns").click()
-    expect(tab.get_by_text("confirmed as public knowledge: releases are possible")).to_be_visible()
+    expect(tab.get_by_text("All columns are confirmed: nothing is published")).to_be_visible()
     connected(tab)
-    tab.get_by_role("button", name="Only choose this file").click()
-    expect(tab.get_by_role("alert")).to_contain_text("Choose a file first")
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="census.csv").click()
     tab.get_by_role("button", name="Only choose this file").click()
-    expect(tab.get_by_text("Chosen: census.csv")).to_be_visible()
+    expect(tab.get_by_text("census.csv.", exact=True)).to_be_visible()
 
     # a mean has the unit that is stated beside its ends
     connected(tab)
     opened(tab, "income").click()
     unit = tab.get_by_label("Unit of the number").locator("visible=true")
+    expect(opened(tab, "income")).to_contain_text("a number from 0 to 10,000 · public")
     unit.fill("EUR")
-    tab.get_by_role("button", name="Keep", exact=True).locator("visible=true").click()
+    tab.get_by_role("button", name="Keep: income").locator("visible=true").click()
     connected(tab)
     opened(tab, "sex").click()
     expect(tab.get_by_label("Values").locator("visible=true")).to_have_value("F = Female, f\nM")
@@ -159,15 +185,14 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="people.csv").click()
     tab.get_by_role("button", name="Read the file").click()
-    expect(tab.get_by_text("Read: 2 attributes")).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text("2 of its 2 columns")).to_be_visible(timeout=60_000)
     connected(tab)
     values = tab.get_by_label("Values").locator("visible=true")
     names = tab.get_by_label("Names of the intervals").locator("visible=true")
     propose = tab.get_by_role("button", name="Names for whole numbers or days")
     propose = propose.locator("visible=true")
-    confirm = tab.get_by_role("button", name="All of this is public").locator("visible=true")
 
-    opened(tab, "age").click()
+    changed(tab, "age")
     expect(names).to_have_value(re.compile("^under 0\n0 to 19\n"))
     expect(propose).to_have_count(0)
     values.press_sequentially("x")  # half typed
@@ -181,23 +206,28 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     propose.click()
     expect(names).to_have_value("0 to 17\n18 to 64\n65 and over")
     names.fill("child\nyoung\nold")
-    confirm.click()
+    confirm(tab, "age")
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
     connected(tab)
 
-    if not opened(tab, "born").get_by_label("Values").is_visible():
-        opened(tab, "born").click()
+    own = changed(tab, "born")
     tab.get_by_label("Ages from").locator("visible=true").fill("0, 18, 65")
     tab.get_by_label("on the day").locator("visible=true").fill("2025-12-31")
     tab.get_by_role("button", name="Intervals of birth dates").locator("visible=true").click()
     expect(names).to_have_value("aged 65 and over\naged 18 to 64\naged 0 to 17")
-    tab.get_by_label("The column holds").locator("visible=true").click()
+    own.get_by_text("More: ends, group for the rest").click()
+    own.get_by_label("The column holds").click()
     tab.get_by_role("option", name="categories: words").click()
     expect(names).to_have_count(0)
-    tab.get_by_label("The column holds").locator("visible=true").click()
+    own.get_by_label("The column holds").click()
+    tab.get_by_role("option", name="a number, for sums and means").click()
+    expect(values).to_have_value("")  # dates fit no number: the hint says what does
+    expect(own.get_by_text("lowest and highest value: 0, 100000")).to_be_visible()
+    own.get_by_label("The column holds").click()
     tab.get_by_role("option", name="intervals of numbers or dates").click()
-    confirm.click()
-    expect(tab.get_by_text("Confirm all columns")).to_be_visible()
+    expect(values).to_have_value("-inf, 1961-01-01, 2008-01-01, 2025-12-31")
+    confirm(tab, "born")
+    expect(tab.get_by_text("All columns are confirmed")).to_be_visible()
     age, born = gn.Schema.load(folder / SCHEMA).attributes
     assert age == gn.Attribute("age", edges=[0, 18, 65, float("inf")], names=AGES)
     assert born.labels == ("aged 65 and over", "aged 18 to 64", "aged 0 to 17")
@@ -211,13 +241,13 @@ def test_a_code_for_no_answer_is_taken_with_a_group_in_which_its_rows_count(star
     (folder / "stays.csv").write_text("\n".join(["sex;stay", *lines]), encoding="utf-8")
     entered(tab, started())
     tab.get_by_role("button", name="Read the file").click()
-    expect(tab.get_by_text("Read: 2 attributes")).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text("2 of its 2 columns")).to_be_visible(timeout=60_000)
     connected(tab)
-    opened(tab, "stay").click()
+    changed(tab, "stay")
     code = tab.get_by_role("button", name="999 means: no answer").locator("visible=true")
     code.click()
     expect(code).to_have_count(0)
-    tab.get_by_role("button", name="All of this is public").locator("visible=true").click()
+    confirm(tab, "stay")
     expect(tab.get_by_text("1 of 2 columns")).to_be_visible()
     stay = gn.Schema.load(folder / SCHEMA).attributes[1]
     assert stay.missing == (999,)

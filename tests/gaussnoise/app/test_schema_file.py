@@ -63,16 +63,25 @@ def test_every_column_of_a_draft_is_marked_until_it_is_confirmed(drafted):
     assert file.text == drafted
     schema = gn.Schema.loads(drafted)
     assert set(file.reasons()) == set(schema.names)
-    assert "categories" in file.reasons()["sex"]
+    assert "different values" in file.reasons()["sex"]
     one = file.confirmed("sex")
     assert set(one.reasons()) == set(schema.names) - {"sex"}
     edited = one.with_attribute(gn.Attribute("age", edges=[0, 50, 90]), "read off the data")
     assert set(edited.reasons()) == set(one.reasons())  # an edit alone confirms nothing
     assert gn.Schema.loads(edited.text).is_draft
-    done = edited.no_draft()
+    done = edited
+    for name in schema.names[1:]:  # the last one that is confirmed or left out ends the draft
+        assert gn.Schema.loads(done.text).is_draft
+        own = gn.Schema.loads(done.text).attributes[schema.names.index(name)]
+        done = done.with_attribute(own) if name != schema.names[-1] else done.without(own, "mine")
     assert not gn.Schema.loads(done.text).is_draft
     assert "DRAFT" not in done.text
-    assert done.left_out() == file.left_out()
+    assert done.left_out() == file.left_out() | {schema.names[-1]: "mine"}
+    # what comes back is marked, and the file is a draft again
+    back = SchemaFile.of(done.with_attribute(own, "It was left out.").text)
+    assert gn.Schema.loads(back.text).is_draft
+    assert set(back.reasons()) == {schema.names[-1]}
+    assert not gn.Schema.loads(back.with_attribute(own).text).is_draft
 
 
 def test_columns_come_and_go(drafted):

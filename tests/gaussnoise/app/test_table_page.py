@@ -27,8 +27,10 @@ def test_reasons_of_a_draft_name_fields_of_the_page():
     assert "--person" in reasons["person id"]
     for said in map(in_words, reasons.values()):
         assert not re.search(" = |--", said)
-    assert "write 999 as a code for no answer" in in_words(reasons["stay"])
-    assert "“a number, for sums and means”" in in_words(reasons["stay"])
+    assert "999 may be a code for no answer. If so, press “999 means: no answer”." in in_words(
+        reasons["stay"]
+    )
+    assert "For sums and means, a number from 0 to 50 is proposed: 99%" in in_words(reasons["stay"])
 
 
 def test_messages_are_sentences_about_the_page():
@@ -60,8 +62,9 @@ def test_the_noise_grows_with_the_rows_of_a_person_as_the_page_says(most):
     one, several = (plan.standard_deviation("sex") for plan in plans)
     assert several / one == pytest.approx(most)
     said = consequence("id", most)
+    assert "protected as a whole" in said
     assert ("The noise is about 3 times that for one row" in said) == (most == 3)
-    assert f"Of more than {most}, " in said
+    assert ("several rows, one counts" if most == 1 else "more than 3 rows, 3 count") in said
     assert "protected less" in consequence("", most)
     assert "protected less" not in said
 

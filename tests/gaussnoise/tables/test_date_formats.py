@@ -224,7 +224,7 @@ def test_the_file_decides_about_a_drafts_format_and_only_where_it_can(tmp_path):
     drafted = draft(path)
     assert drafted.file == gn.Dialect(date_format="MM/dd/yyyy")
     assert drafted.attributes[0].edges[0] == datetime.date(2023, 1, 1)
-    assert "read as MM/dd/yyyy, as most of the values are" in drafted.reasons["d"]
+    assert "read as MM/dd/yyyy, as most of them are" in drafted.reasons["d"]
     # what the owner states is kept
     assert sniffed(path, gn.Dialect(date_format="dd/MM/yyyy")).date_format == "dd/MM/yyyy"
 
@@ -268,7 +268,7 @@ def test_drafts_of_frames_say_how_their_texts_become_dates(make):
     assert 'written dd.MM.yyyy; hint: in CSV, state date_format = "dd.MM.yyyy"' in reason
     assert reason.endswith("; elsewhere, convert the column to dates")
     few = draft(make({"d": ["01.02.2023", "13.02.2023"] * 9})).reasons["d"]
-    assert "2 distinct values: categories; most are like dates: dates written dd.MM.yyyy" in few
+    assert "2 different values. Most are like dates: dates written dd.MM.yyyy" in few
 
 
 def test_a_column_that_is_mostly_empty_and_one_in_iso_are_found_too(tmp_path):

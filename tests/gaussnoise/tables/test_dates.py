@@ -691,7 +691,7 @@ def test_drafts_have_bins_of_the_calendar_and_say_which(name, engines, tmp_path)
         for attribute in found.attributes:
             assert [str(edge) for edge in attribute.edges] == expected
             assert attribute.other == "other or not stated"
-            assert f"bins of {step}," in found.reasons[attribute.name]
+            assert f"intervals of {step}," in found.reasons[attribute.name]
     assert [len(found.attributes) for found in drafts] == [2, 2, 2, 2]
     assert len({found.to_toml() for found in drafts}) == 1
     assert gn.Schema.loads(drafts[0].to_toml()) == drafts[0].schema
@@ -745,7 +745,7 @@ def test_the_shell_goes_from_a_file_with_dates_to_answers_and_a_page(tmp_path, m
 
     call("schema;t.csv;-o;draft.toml")
     drafted = (tmp_path / "draft.toml").read_text(encoding="utf-8")
-    assert "# dates: bins of quarters" in drafted
+    assert "# The file has dates, in intervals of quarters," in drafted
     assert "admitted × sex" in call("plan;-s;draft.toml;-m;2;--rho;1000")
     confirmed = drafted.replace("draft = true", "")
     (tmp_path / "schema.toml").write_text(confirmed, encoding="utf-8")

@@ -398,10 +398,10 @@ def test_edges_of_skewed_numbers_tell_orders_of_magnitude_alone():
 )
 def test_a_draft_says_where_numbers_may_be_clipped_for_sums_and_means(numbers, ends):
     reason = draft(pa.table({"n": numbers})).reasons["n"]
-    assert ("for sums and means, clip = " in reason) == (ends is not None)
+    assert ("For sums and means, write clip = " in reason) == (ends is not None)
     if ends is not None:
-        assert f"; for sums and means, clip = {ends} in place of edges" in reason
-        assert reason.endswith("99% of the numbers above 0 are below") == (min(numbers) >= 0)
+        assert f" For sums and means, write clip = {ends} in place of edges" in reason
+        assert reason.endswith("99% of the numbers above 0 are below.") == (min(numbers) >= 0)
         (attribute,) = gn.Schema.loads(f"[attributes.n]\nclip = {ends}\n").attributes
         assert attribute.base.size == 2
 
@@ -414,9 +414,9 @@ def test_every_column_says_why_it_is_what_it_is(build):
         "few": [1, 2, 3, 4] * 26,
     }
     found = draft(build(table))
-    assert "2 distinct values: categories; a catch-all for missing values" in found.reasons["sex"]
-    assert "bins of one width" in found.reasons["age"]
-    assert "4 distinct integers" in found.reasons["few"]
+    assert "2 different values. Missing values count in the catch-all." in found.reasons["sex"]
+    assert "intervals of one width" in found.reasons["age"]
+    assert "4 different whole numbers" in found.reasons["few"]
     assert list(found.left_out) == ["id\n"]
     text = found.to_toml()
     assert gn.Schema.loads(text) == found.schema

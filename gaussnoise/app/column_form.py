@@ -1,0 +1,254 @@
+"""The fields that describe a column: first those of its kind of values, and then all others."""
+
+import contextlib
+import functools
+from collections.abc import Callable
+
+from nicegui import ui
+
+from ..errors import GaussNoiseError
+from ..tables import Attribute
+from ..tables.schema.dates import is_dated
+from .columns import (
+    HELP,
+    KINDS,
+    NUMBERS,
+    age_names,
+    attribute_of,
+    birth_dates,
+    clip_help,
+    join,
+    kind_of,
+    proposed_names,
+    typed,
+    typed_names,
+)
+from .described import described
+from .parts import handled, more
+from .reasons import codes_in, ends_in, texts_in
+
+_SUMS, _GROUPS = "For means and sums", "For tables by groups"
+_MORE = "group for the rest, codes for no answer, title, kind"  # less used fields
+
+
+class ColumnForm:
+    """The fields that describe a column, which are checked while the user types."""
+
+    def __init__(
+        self,
+        attribute: Attribute | None = None,
+        reason: str = "",
+        days: Callable[[str], str] = str,
+    ) -> None:
+        """Draw the fields.
+
+        Args:
+            attribute: the attribute at the beginning; None for a new column.
+            reason: the comment of a drafted attribute, with its proposals; or "".
+            days: how the dates in a text are written.
+        """
+        self._attribute, self._reason, self._days = attribute, reason, days
+        self._kind_now = "texts" if attribute is None else kind_of(attribute)
+        self._start = self._kind_now
+        self._is_dated = attribute is not None and is_dated(attribute.edges)
+        self._typed: dict[str, str] = {}  # the last text of each kind
+        self._first_names = ""
+        self._purposes: dict[str, ui.button] = {}  # means and sums, or groups
+        if attribute is None:
+            self._draw_kind()
+        if self._is_dated:
+            self._draw_ages()
+        elif self._start in NUMBERS:
+            self._draw_purposes()
+        if not self._is_dated:
+            self._draw_values()
+        self._names = ui.textarea("Names of the intervals, for readers")
+        self._names.props('autogrow hint="one a line, in their order: under 18, then 18 to 39"')
+        self._names.value = typed_names(attribute and attribute.names)
+        if not self._is_dated:
+            self._draw_named()
+        self._measured = ui.input("Unit of the number")
+        self._measured.value = (attribute and attribute.measured_in) or ""
+        self._measured.props('hint="for readers of its means and sums, like EUR or days"')
+        self._has_unit = bool(self._measured.value)
+        if texts := texts_in(reason):
+            ui.label(f"Nothing must be typed for {texts}: they count in the group for the rest.")
+        codes = ui.row()  # for a button that fills fields which come later
+        rest = more(f"More: {'ends, ' * self._is_dated}{_MORE}")
+        # it is open if the column's line does not show all ends, which are to be confirmed
+        rest.value = self._is_dated and attribute is not None and not described(attribute)[1]
+        with rest:
+            if attribute is not None:
+                self._draw_kind()
+            if self._is_dated:
+                self._draw_values()
+                self._draw_named()
+            self._title = ui.input("Title for readers, if another")
+            self._title.value = (attribute and attribute.title) or ""
+            self._other = ui.input("Group for the rest (catch-all)")
+            self._other.value = (attribute and attribute.other) or ""
+            self._missing = ui.input("Codes for no answer").props(
+                'hint="with commas: 999, refused"'
+            )
+            self._missing.value = ", ".join(map(str, attribute.missing)) if attribute else ""
+        with codes:
+            self._draw_codes()
+        for field in (self._names, self._measured, self._title, self._other, self._missing):
+            field.classes("w-full")
+        self._listen()
+
+    def read(self, name: str) -> Attribute:
+        """Return the described attribute of the column ``name``.
+
+        Raises:
+            SchemaError: the fields describe no attribute.
+        """
+        unit = self._measured.value if self._measured.visible else ""
+        fields = self._text, self._other, self._missing
+        values, rest, codes = (field.value or "" for field in fields)
+        said = unit or "", self._names.value or "", self._title.value or ""
+        return attribute_of(name, self._kind.value, values, rest, codes, self._attribute, *said)
+
+    def _draw_kind(self) -> None:
+        self._kind = ui.select(KINDS, value=self._start, label="The column holds").classes("w-full")
+
+    def _draw_values(self) -> None:
+        text = "" if self._attribute is None else self._days(typed(self._attribute))
+        self._text = ui.textarea("Values", value=text)
+        self._text.classes("w-full").props(f"rows={_rows(text)}")
+        with ui.row().classes("items-center") as self._near:
+            self._pairs = ui.label()
+            ui.button("Join them", on_click=handled(self._join)).props("outline")
+
+    def _draw_named(self) -> None:
+        """Draw a button that names the intervals."""
+        self._propose = ui.button(
+            on_click=handled(lambda: self._names.set_value(self._first_names))
+        )
+        self._propose.props("outline no-caps")
+
+    def _draw_ages(self) -> None:
+        """Draw the fields for intervals of birth dates, by age."""
+        with ui.row().classes("items-center"):
+            ages = ui.input("Ages from", value="0, 18, 30, 45, 65, 80")
+            day = ui.input("on the day", placeholder="31.12.2025")
+
+            def by_age() -> None:
+                born = birth_dates(ages.value or "", day.value or "")
+                self._kind.value, self._text.value = "edges", self._days(born)
+                self._names.value = age_names(ages.value or "")
+                self._title.value = f"age on {(day.value or '').strip()}"
+
+            ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
+
+    def _draw_purposes(self) -> None:
+        """Draw the two purposes of a number, of which each chooses a kind."""
+        groups = "edges" if self._start in ("clip", "unit") else self._start
+        with ui.row():
+            for name, kind in {_SUMS: "clip", _GROUPS: groups}.items():
+
+                def choose(kind: str = kind) -> None:
+                    self._kind.value = kind
+
+                self._purposes[name] = ui.button(name, on_click=handled(choose)).props("no-caps")
+
+    def _draw_codes(self) -> None:
+        """Draw a button that takes the proposed codes for no answer, if there are any."""
+        codes, rest = codes_in(self._reason)
+        if not codes or {*codes.split(", ")} <= {*(self._missing.value or "").split(", ")}:
+            return
+
+        def take() -> None:
+            self._missing.value = ", ".join(filter(None, [self._missing.value, codes]))
+            self._other.value = self._other.value or rest
+            button.set_visibility(False)
+
+        button = ui.button(f"{codes} means: no answer", on_click=handled(take)).props("outline")
+
+    def _listen(self) -> None:
+        """Let each field react to others, and show what the beginning needs."""
+        self._text.validation = functools.partial(self._problem, False)
+        self._names.validation = functools.partial(self._problem, True)
+        self._kind.on_value_change(self._change_kind)
+        for field in (self._other, self._missing, self._measured):
+            field.on_value_change(self._check)
+        for field in (self._text, self._names):
+            field.on_value_change(self._show)
+        self._text.on_value_change(lambda: self._names.validate())
+        self._show()
+
+    def _change_kind(self) -> None:
+        """Show the last text of the new kind, else its proposal, else a text that fits it."""
+        before, now = self._kind_now, self._kind.value
+        self._typed[before] = self._text.value or ""
+        self._kind_now = now
+        proposed = ends_in(self._reason) if now == "clip" else ""
+        texts = self._typed.get(now), proposed, self._text.value
+        self._text.value = next((text for text in texts if text and _fits(now, text)), "")
+        self._show()
+        self._check()
+
+    def _check(self) -> None:
+        self._text.validate()
+        self._names.validate()
+
+    def _problem(self, about_names: bool, _: object) -> str | None:
+        """Return the mistake in the names, or in all else; None without one or without values."""
+        if not (self._text.value or "").strip():
+            return None
+        try:
+            self.read(self._attribute.name if self._attribute else "column")
+        except GaussNoiseError as error:
+            said = str(error).partition(": ")[2] or str(error)
+            is_here = said.startswith("names: ") == about_names
+            return said.removeprefix("names: ") if is_here else None
+        return None
+
+    def _join(self) -> None:
+        if found := join("column", self._text.value or "", self._attribute):
+            self._text.value = found[0]
+
+    def _show(self) -> None:
+        """Show the hint, unit, names and spellings that belong to the kind and the text."""
+        kind, text = self._kind.value, self._text.value or ""
+        hint = clip_help(text) if kind == "clip" else HELP[kind or self._start]
+        if self._text.props.get("hint") != hint:
+            self._text.props["hint"] = hint
+            self._text.update()
+        sums = kind in ("clip", "unit")
+        for name, button in self._purposes.items():
+            is_chosen = (name == _SUMS) == sums
+            button.props(f"aria-pressed={str(is_chosen).lower()}")
+            button.props(remove="outline") if is_chosen else button.props("outline")
+        self._measured.set_visibility(sums or (self._has_unit and kind in NUMBERS))
+        found = None
+        if kind == "texts":
+            with contextlib.suppress(GaussNoiseError):  # shown beside the text
+                found = join("column", text, self._attribute)
+        self._near.set_visibility(found is not None)
+        if found is not None:
+            self._pairs.text = f"These differ in case or blanks only: {found[1]}."
+        self._show_names(kind == "edges", self._days(proposed_names(text)))
+
+    def _show_names(self, is_shown: bool, found: str) -> None:
+        """Show the names of intervals; those that the user did not type follow the ends."""
+        before = self._first_names
+        self._first_names = found or before  # text that is half typed has no proposal
+        if found and self._names.value and self._names.value == before:
+            self._names.value = found
+        first = "; ".join(found.split("\n")[:2])
+        self._propose.text = f"Names for whole numbers or days: {first} …"
+        self._names.set_visibility(is_shown)
+        self._propose.set_visibility(is_shown and bool(found) and self._names.value != found)
+
+
+def _fits(kind: str, text: str) -> bool:
+    """Return whether a text describes values of a kind."""
+    with contextlib.suppress(GaussNoiseError):
+        return bool(attribute_of("column", kind, text))
+    return False
+
+
+def _rows(text: str) -> int:
+    """Return the height of a text field in lines: as many as the text has, between 2 and 12."""
+    return min(max(text.count("\n") + 1, 2), 12)
