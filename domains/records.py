@@ -43,7 +43,7 @@ def _entries(values: Any) -> Iterable[object]:
 
 
 def array_of(values: object) -> NDArray | str:
-    """Return ``values`` as an array; if they are none, a text that says why and quotes no value."""
+    """Return ``values`` as an array, or a text that says why they are none and quotes no value."""
     if is_masked(values):
         return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
     try:

@@ -33,9 +33,9 @@ def finite_array(operation: str, values: "ArrayLike") -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """Return a list of points that are K, if K is finite, or whose convex hull is K.
+    """Return the points of K, if K is finite, or points whose convex hull is K; shape (N, dim).
 
-    Shape (N, dim); None if K has no such list, or a list that is too long.
+    Return None if K has no such list, or if the list is too long.
     """
     listed = K._listed(LISTED_ENTRIES)
     return None if listed is None else listed.points

@@ -49,8 +49,8 @@ def projection(domain: AbstractDomain) -> Map | None:
 
     The function leaves rows that are members as they are. NaN and infinity are mapped to the
     center. The result for a row does not depend on other rows: arithmetic is elementwise in a fixed
-    order, without matrix products, and each operation is correctly rounded, or is the C library's
-    ``pow`` of one number.
+    order, without matrix products, and each operation is correctly rounded, or is the function
+    ``pow`` of the C library, of one number.
     """
     move = domain._map_into()
     if move is None:

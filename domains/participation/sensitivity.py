@@ -100,7 +100,7 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """Return the sets of ticks that can attain the maximum, and lower and upper bounds for each."""
+    """Return the sets of ticks that may attain the maximum, and lower and upper bounds for each."""
     sets = who.maximal()
     # Z = I attains a set's sum of X_ii; since |Z_ij| <= 1, no value exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())

@@ -70,10 +70,7 @@ _UNREADABLE = (
 
 
 def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
-    """Read a matrix from a file by Matrix Market, scipy.sparse.save_npz or numpy.savez.
-
-    ``file`` is the opened file ``path``; ``command`` is the name in messages.
-    """
+    """Read a matrix that Matrix Market, scipy.sparse.save_npz or numpy.savez wrote."""
     from scipy import io, sparse
 
     expected = f"{command}: expected one matrix of real numbers in {path}"

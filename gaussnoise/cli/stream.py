@@ -404,8 +404,8 @@ def show_series(
 ) -> None:
     """Show one table over time, with intervals, from the published folder alone.
 
-    Intervals and tests are about the rows that were counted: they know the noise of all ticks and
-    its covariance, and nothing of a population that the rows are a sample of.
+    Intervals and tests are about the rows that were counted: they use the noise of all ticks and
+    its covariance, and say nothing about a population from which the rows are a sample.
     """
     for file in (plot, out):
         check_new("series", file, folder)

@@ -203,9 +203,7 @@ class Plan:
 
     @property
     def shrinks(self) -> bool:
-        """Whether the first and the last step both find the mean more accurately than ``radius``,
-        which is known before.
-        """
+        """Whether the errors of the first and the last step are below ``radius``."""
         return all(self._reach(step) < self.radius for step in (self.steps[0], self.steps[-1]))
 
     @cached_property

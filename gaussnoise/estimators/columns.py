@@ -103,11 +103,12 @@ def column_means(
             are all combinations of categories.
         person: name of the column that identifies the person of each row.
         per_person: as in :func:`plan`: with "mean", each person counts with the mean of their own
-            numbers in a group, with "max" by the largest one. "sum" and "count" need ``between``.
-            Or one of these for each column, ``{"stay": "mean", "visits": "count"}``. None for means
-            over rows.
+            numbers in a group, with "max" with the largest of them. "sum" and "count" need
+            ``between``. Or one of these for each column, ``{"stay": "mean", "visits": "count"}``.
+            None for means over rows.
         rows_per_person: the largest number of groups in which a person counts; if ``per_person`` is
-            None, the largest number of rows of a person. Of more, these are drawn at random.
+            None, the largest number of rows of a person. If a person has more, that many are drawn
+            at random.
         neighbors: the relation, for one person or row; under "replace", the number of rows is
             public.
         between: the public bounds ``(low, high)`` of some columns; None for an unknown bound, as in
@@ -116,9 +117,9 @@ def column_means(
             columns need both public bounds, since a search counts rows, not their weights. The
             interval is for the weighted mean of the counted rows themselves, as the plan counts
             them (clipped, and rounded to steps of ``most / 2**20``), and its noise is known
-            exactly. How weighted means vary from sample to sample depends on the sampling design,
-            and on squares that plans do not release, so the interval says nothing about a
-            population: ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
+            exactly. The interval is not for a population: the variance of weighted means from
+            sample to sample depends on the sampling design, and on squares that plans do not
+            release. So ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
         spread: the factor in the assumption above; 0.5 if it is less.
         order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
         level: confidence level of each interval (not of all together), in (0, 1).

@@ -259,7 +259,7 @@ class Search:
     def find(self, rows: Array) -> Array:
         """Return the middle of the chosen bin for every coordinate, shape (d,).
 
-        NaN for a coordinate of an unbounded range in which no count was above the threshold.
+        A coordinate is NaN if its range is unbounded and no count was above the threshold.
         """
         return np.array([self._find_one(rows[:, j], c) for j, c in enumerate(self.center.tolist())])
 

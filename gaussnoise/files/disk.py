@@ -348,11 +348,7 @@ def parsed(content: str | bytes) -> Any:
 
 
 def _dict_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dict of a JSON object from its (key, value) pairs.
-
-    Raises:
-        ValueError: a key occurs twice.
-    """
+    """Return the dict of a JSON object's (key, value) pairs; ValueError if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")

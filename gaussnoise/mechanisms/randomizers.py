@@ -59,8 +59,6 @@ _LEAST_CAP = 1e-9  # least share of candidates in a cap that is tried
 class Codebook(PickledByArguments):
     """A public random codebook of candidate vectors, and the randomiser that sends one of them.
 
-    The module describes both.
-
     Attributes:
         dim: r, the dimension of the unit vectors.
         pairs: h, the number of pairs ±u_j.

@@ -103,7 +103,7 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Return the guarantee that is left without a share of δ, and this part of δ.
+        """Return the guarantee with δ reduced by a share, and the part of δ that was taken.
 
         A mechanism that has the returned guarantee, except on an event whose probability is at most
         the returned part of δ, has the whole guarantee. Return None if the guarantee has no δ.
@@ -120,7 +120,7 @@ class AbstractPrivacy:
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
         """Return a description of the cost ρ of Gaussian noise, in words.
 
-        ``scope`` says which releases together, if there are several.
+        ``scope`` names the releases that cost ρ together, if there are several.
         """
         of = f", {scope}" if scope else ""
         return f"{self.words}{of}, by Gaussian noise of rho = {no_less(rho)}"

@@ -76,10 +76,7 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
 
 
 def _answer(tables: "StreamTables", asked: Question, question: str, level: float) -> Answer:
-    """Return the answer to a question that the parser turned into ``asked``.
-
-    ``question`` is the user's text, for messages; ``level`` is the level of the intervals.
-    """
+    """Return the answer to the parsed question ``asked``; messages quote the text ``question``."""
     done, over, said = len(tables), tables.plan.over, tables.plan.over.said
     if isinstance(asked, Trend):
         if done < _FEWEST:

@@ -207,10 +207,8 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """Return the sha256 values of the previous tick's private file and of its published record.
-
-        Each tick's private file stores them, so that no earlier file can be changed unnoticed.
-        """
+        """Return the sha256 of the previous tick's private file, and of its published record."""
+        # each tick's private file stores them, so that no earlier file can be changed unnoticed
         try:
             if not before:
                 return {"previous": file_digest(self.path / "stream.json"), "published": ""}
@@ -258,10 +256,8 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Delete half-written files that interrupted programs left.
-
-        The names of files that a ledger may still publish have another form, so these stay.
-        """
+        """Delete half-written files that interrupted programs left."""
+        # names of files that a ledger may still publish have another form, so these stay
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # the next call tries again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
@@ -338,10 +334,7 @@ def check_private(who: str, path: Path) -> None:
 
 
 def _check_owner(who: str, path: Path) -> int:
-    """Return the permission bits and type (``st_mode``) of the private folder.
-
-    Raise StreamError if it is a link, or a folder of another user.
-    """
+    """Return ``st_mode`` of the private folder; StreamError for a link or another user's folder."""
     private = path / "private"
     try:
         status, parent = os.lstat(private), path.stat()

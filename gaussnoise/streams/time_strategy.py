@@ -230,11 +230,7 @@ def _unit_gram(strategy: TimeStrategy) -> Array:
 
 
 def _for_one_report(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the matrix C of least error if every person has rows in one tick (time step) only, and
-    a proven lower bound on its error.
-
-    A is the workload over time, and p is the error norm.
-    """
+    """Return the best C for rows in one tick per person, and a proven bound on its error."""
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -249,24 +245,15 @@ def _is_causal(A: Array) -> bool:
 
 
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
-    """Return the matrix C of least error if each row of ``reports`` is what one person may add over
-    time.
-
-    Return also a proven lower bound on its error. A is the workload over time, p the error norm.
-    """
+    """Return the best C if persons add a row of ``reports`` over time, and a lower bound."""
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     return _strategy(noise, A), noise.gamma_lower
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """Return a matrix C for persons who add a different vector of counts in each of their ticks.
-
-    A tick is a time step. Row t of C has the weights of the ticks so far in measurement t, and A is
-    the workload over time.
-
-    Up to signs, such changes determine the sensitivity. If A is not lower triangular, a lower
-    triangular matrix with the same AᵀA replaces it, which has the same error at p = 2.
-    """
+    """Return a C for persons who add a different vector of counts in each of their ticks."""
+    # up to signs, such changes determine the sensitivity. If A is not lower triangular, another
+    # matrix, with the same AᵀA and so the same error at p = 2, replaces it
     if not _is_causal(A):
         upper = np.asarray(np.linalg.qr(A[:, ::-1], mode="r"))
         A, p = upper[::-1, ::-1], 2
@@ -280,10 +267,7 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
 
 def _strategy(noise: OptimalNoise, A: Array) -> Array:
-    """Return the lower triangular matrix C with ``CᵀC = AᵀM⁺A``.
-
-    M is the covariance of the optimal noise for the workload A.
-    """
+    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``, M optimal for the workload A."""
     M = noise.covariance
     if isinstance(M, StreamCovariance):  # M is stored by a recursion, not as a matrix
         whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
@@ -293,11 +277,7 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Return several matrices C, and the largest proven lower bound on the error.
-
-    Each C is optimal for a set of vectors that persons may add over time; the sets grow. ``signed``
-    says whether a person may also subtract.
-    """
+    """Return several C, optimal for growing sets of vectors, and the largest proven lower bound."""
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -320,11 +300,7 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield matrices near C whose columns have length 1 and few entries below the diagonal.
-
-    Columns of ticks (time steps) at least ``apart`` apart have no common row, and so are
-    orthogonal.
-    """
+    """Yield banded matrices near C; columns have length 1, orthogonal if ``apart`` apart."""
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (

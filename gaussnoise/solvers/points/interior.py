@@ -47,9 +47,9 @@ def optimal_design(
     point i and u_j the variance of coordinate j in the present ellipsoid. Then it applies Newton's
     method to the optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both
     simplices as μ → 0, x = (λ, ω). Unknowns are scaled by x, so that weights of every size have the
-    same relative precision: the upper bound depends on points with little effect on F, too. Linear
-    systems are solved by preconditioned conjugate gradients; each product with the Hessian takes
-    two matrix products of the size of the points.
+    same relative precision. This is needed, since points with little effect on F also determine the
+    upper bound. Linear systems are solved by preconditioned conjugate gradients; each product with
+    the Hessian takes two matrix products of the size of the points.
 
     Args:
         fidelity: the objective.

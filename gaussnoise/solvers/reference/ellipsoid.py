@@ -31,9 +31,9 @@ def ellipsoid(
 
     Here s = p/2, a point is covered if ``(x − v)' M⁻¹ (x − v) <= 1`` with the center v, and M = B Q
     B' on the span of the points. An ellipsoid in the space of (M, v) that holds the optimum is made
-    smaller, cut by cut. Every Q becomes feasible when scaled: the best Q so far is the answer, and
-    later cuts remove all that are no better. From time to time its dual weights are computed, to
-    decide whether to stop.
+    smaller, cut by cut. Every Q is feasible after scaling: the best Q so far is the answer, and
+    later cuts remove every Q that is not better. From time to time its dual weights are computed,
+    to decide whether to stop.
 
     Args:
         points: shape (N, d), entries at most one.

@@ -81,7 +81,8 @@ def count_marginals(
             a CSV file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV
             has no quotes.
         attributes: columns to read.
-        subsets: distinct sorted tuples of indices in ``attributes``; each index is in one at least.
+        subsets: distinct sorted tuples of indices in ``attributes``; each index is in at least one
+            of them.
         on_outside: for a row that has a null or another value without a cell, in an attribute
             without a catch-all: "refuse" the table, or "drop" the row from every marginal, also
             from the total. With "drop", rows affect the counts only: columns of pandas and dask may

@@ -19,8 +19,9 @@ def group_subsets(
 
     Each has at most ``most_cells`` cells, or is one subset itself.
 
-    The choice is greedy: each union starts from the largest subset left, and takes in one attribute
-    after the other. It is of few categories, and many subsets lack only this one.
+    The choice is greedy: each union starts from the largest subset left, and gets one attribute
+    after the other. Each of these has few categories, and is the only attribute that many subsets
+    lack.
     """
     logs = [math.log(size) for size in sizes]
     alike = [  # the logarithm of each size, and the attributes of this size

@@ -224,7 +224,7 @@ class Joint:
     def spread(
         self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield (virtual cell of each number, units that records add there) for all such cells.
+        """Yield (virtual cell of each number, units that records add to it) for all such cells.
 
         ``numbers``: the numbers of a table. ``mass``: the units of each record or group of records.
         ``sums``: the columns of :func:`sum_names` and :meth:`names`.
@@ -287,7 +287,8 @@ def joined(low: Integers, high: Integers) -> NDArray[Any]:
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:
     """Return the units that records add to each virtual cell of one clipped number.
 
-    ``mass``: all units of a record. ``a``: those for its steps. ``q``: those for squares, or None.
+    ``mass`` has all units of a record, ``a`` the units for its steps, and ``q`` the units for
+    squares, or None.
     """
     if q is None:
         return [mass - a, a]

@@ -38,7 +38,7 @@ class Rows(Protocol[Vector]):
         ...
 
     def but(self, marks: Sequence[Vector]) -> Self:
-        """Return the rows for which no mark is true."""
+        """Return the rows without those for which some mark is true."""
         ...
 
     def totals(self, marks: Mapping[str, Vector]) -> Counter[str]:

@@ -53,7 +53,7 @@ Value = TypeVar("Value", bound=Hashable)
 class Few(Generic[Value]):
     """The distinct values that were added, and the number of rows of each, in ``rows``.
 
-    If there are more than ``most`` values, they are forgotten, and ``many`` is True.
+    With more than ``most`` values, nothing is kept, and ``many`` is True.
     """
 
     def __init__(self, most: int) -> None:

@@ -63,18 +63,19 @@ class Facts:
         return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
 
     def surest(self, rho: float) -> float:
-        """Return how sure of one row (or person) a reader can be after a release on the budget ρ.
+        """Return the largest posterior probability that one row (or person) is in the data.
 
-        This is a probability: the largest posterior belief that the row is in the data, from 50 %.
+        The prior probability is 50 %, and the release has the budget ρ.
         """
         return surest(rho, SHOWN_DELTA, self.integers, self.steps)
 
     def guessed(self, rho: float) -> float:
         """Return an upper bound on the probability that a reader's guess is right.
 
-        The guess is whether one row (or person) is in the data, which is as likely as not before.
-        A test between two Gaussians √(2ρ) apart is right with probability at most Φ(√(ρ/2)), and
-        half the distance of the drawn noise from a Gaussian is added for each of the two.
+        The guess is whether one row (or person) is in the data; before the release, both are
+        equally likely. A test between two Gaussians √(2ρ) apart is right with probability at most
+        Φ(√(ρ/2)), and half the distance of the drawn noise from a Gaussian is added for each of the
+        two.
         """
         far = lattice_distance(int(self.integers), self.steps)
         right = float(scipy.special.ndtr(math.sqrt(rho / 2))) * SAFE_SIDE + far
@@ -130,7 +131,7 @@ def facts_of(plan: "Plan") -> Facts:
 
 
 def surest(rho: float, delta: float, integers: int, steps: float) -> float:
-    """Return the largest posterior belief that one row (or person) is in the data, from 50 %.
+    """Return the largest posterior belief that one row (or person) is in the data; prior 50 %.
 
     The bound holds for the noise that is drawn for ρ: this number of integers, with a scale of at
     least ``steps`` lattice steps. It is exceeded with probability at most ``delta``; see
@@ -151,7 +152,7 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 
 
 def risk_text(plan: "Plan", facts: Facts) -> str | None:
-    """Return a sentence on how sure of one row (or person) a reader can be; None without noise."""
+    """Return a sentence on a reader's largest belief about one row; None without noise."""
     if not plan.noise.gamma > 0:
         return None
     person = "one row" if facts.unit == "one row" else "one person"
@@ -159,7 +160,7 @@ def risk_text(plan: "Plan", facts: Facts) -> str | None:
 
 
 def risk_of(plan: Any, person: str, surest: str) -> str:
-    """Return a clause: the most that a reader can be sure of one row or person.
+    """Return a clause on a reader's largest belief that one row (or person) is in the data.
 
     ``person`` is "one row" or "one person", and ``surest`` is the probability as text.
     """

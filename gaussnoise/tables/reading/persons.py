@@ -29,7 +29,7 @@ PERSON = "person"  # name of the column of persons, beside the codes c0, c1, …
 
 
 def check_table(table: object) -> None:
-    """Check that the table's engine can order the rows of a person: see :func:`check_engine`.
+    """Refuse a table whose engine cannot order the rows of a person: see :func:`check_engine`.
 
     Objects that are no dataframe are accepted here, and refused later.
     """

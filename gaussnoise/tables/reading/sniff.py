@@ -190,12 +190,9 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 
 
 def _lines_before(lines: Sequence[str], delimiter: str, quote: str) -> int:
-    """Return how many lines stand before that of column names, 0 if that is in doubt.
-
-    Each has another number of fields than all records below, which have the same number, and each
-    of these a name with a letter. A line with one field less, right above the names, may hold the
-    names itself, of all columns but that of row names.
-    """
+    """Return how many lines stand before that of column names, 0 if that is in doubt."""
+    # all records have as many fields as there are names; lines before have another number. A line
+    # with one field less, right above, may itself hold the names, without one for row names
     before: list[int] = []
     for skip, line in enumerate(lines[:_MOST_SKIPPED]):
         records = _records(lines[skip:], delimiter, quote) if line.strip("\r\n") else []
@@ -208,11 +205,9 @@ def _lines_before(lines: Sequence[str], delimiter: str, quote: str) -> int:
 
 
 def _like_names(fields: Sequence[str]) -> bool:
-    """Return whether fields may be column names: they differ, and each has a letter.
-
-    They have no other delimiter, except commas, which names have too. Text like "Rome, Italy" has a
-    blank where a name begins.
-    """
+    """Return whether fields may be column names: they differ, and each has a letter."""
+    # names may have commas, but no other delimiter; text like "Rome, Italy" has a blank where the
+    # next name would begin
     names = {field.strip().lower() for field in fields}
     return (
         len(names) == len(fields)

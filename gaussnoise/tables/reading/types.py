@@ -34,7 +34,7 @@ _CAST = {
 def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
     """Refuse a column type that cannot hold the attribute's values.
 
-    ``floats`` accepts floats for integer categories, since pandas turns integers with nulls into
+    With ``floats``, integer categories may be floats, since pandas turns integers with nulls into
     floats.
     """
     if is_dated(attribute.edges):

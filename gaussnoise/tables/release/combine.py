@@ -75,8 +75,8 @@ def combine(
             rows, the releases are of different rows, and estimates are of the rows that are counted
             on average. Numbers and weights are not tested if plans round them to different
             multiples.
-        all_rows_fit: whether to assume that every row had valid values in the attributes by which
-            only some of the releases leave out rows, as for :func:`difference`.
+        all_rows_fit: if only some of the releases leave out the rows without a valid value in some
+            attribute: whether to assume that there are no such rows, as for :func:`difference`.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
@@ -88,8 +88,8 @@ def combine(
             (their numbers of rows included), of a stream, the same release twice, or releases that
             dropped other rows; or tables that differ by more than noise, as those of different rows
             do.
-        NotAvailableError: an attribute that releases measure by different contrasts, as plans for
-            different bases do.
+        NotAvailableError: the releases measure an attribute by different contrasts, since their
+            plans have different bases.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])
@@ -197,12 +197,13 @@ def check_together(
     releases: Sequence[TableRelease],
     may_differ: Sequence[str] = (),
 ) -> None:
-    """Raise ParameterError if releases count other records, or if they have noise in common.
+    """Raise ParameterError if releases count different records, or have noise in common.
 
     Args:
         function: the name at the beginning of error messages.
         releases: the releases.
-        may_differ: the properties in which releases may differ, as :func:`differing` names them.
+        may_differ: the properties in which releases may differ, by their names in
+            :func:`differing`.
     """
     expected = f"{function}: expected releases with independent noise, got"
     if any(release.times is not None for release in releases):

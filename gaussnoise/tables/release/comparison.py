@@ -116,7 +116,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The p-value of each cell: how often noise alone makes a difference as large.
+        """The p-value of each cell: the probability that noise alone makes so large a difference.
 
         The array has the shape of ``estimate``. Each cell is tested alone; the test is exact where
         the intervals are. It is about the rows, not about a population of which they are a sample.

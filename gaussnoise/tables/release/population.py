@@ -164,7 +164,8 @@ class MeanDifference:
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, whose joint covariance is known.
-        sampling: half-width due to sampling in both groups; shorter on the side of rare numbers.
+        sampling: half-width due to sampling in both groups, before Wilson's correction, which makes
+            one side of the interval longer than the other.
         bias: bound on the bias of clipping of both means, and on all rounding.
         reason: why there is no difference, and what would help; empty if there is one.
 
@@ -346,7 +347,7 @@ class ColumnMeans:
 
     @property
     def rules(self) -> list[str]:
-        """Sentences about groups: how many count a person, and which have no mean."""
+        """Sentences about groups: in how many a person is counted, and which have no mean."""
         plan: Any = self.release.plan
         few: dict[str, list[ColumnMean]] = {}
         for mean in self.means:
@@ -513,7 +514,7 @@ def asked_population(
 def left_over(own: FoundRange, level: float) -> float:
     """Return the error probability left for noise and sampling.
 
-    It is that of the interval's level, less what the search for the column's range may use.
+    It is one minus the level of the interval, minus the probability that the range is wrong.
     """
     left = 1 - level - own.wrong if isinstance(level, int | float) else math.nan
     if not 0 < left < 1:

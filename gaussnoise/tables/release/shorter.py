@@ -34,7 +34,7 @@ _MOST = 60  # most questions with fewer conditions
 
 
 def shorter(asked: Question) -> Iterator[Question]:
-    """Yield shorter questions: without one condition (the last first), then two, and so on."""
+    """Yield shorter questions: first without one condition, from the last on, then without two."""
     waiting, seen = [asked], [asked]
     while waiting and len(seen) < _MOST:
         one = waiting.pop(0)

@@ -13,7 +13,7 @@ _IN_A_YEAR = {"year": 1, "quarter": 4, "month": 12}
 
 
 class TickTimes(NamedTuple):
-    """The kind of period that every tick (release) of a stream is, and their texts, from tick 1."""
+    """The times of the ticks (releases) of a stream: their kind, and the text and span of each."""
 
     kind: str
     texts: tuple[str, ...]

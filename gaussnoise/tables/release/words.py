@@ -232,7 +232,7 @@ def patterns(tick: str, kind: str = "tick") -> dict[str, re.Pattern[str] | None]
     """Return {terminal: pattern}, where ``tick`` is another word for a tick of a stream.
 
     ``kind`` is the kind of period that every tick is: "by month" then asks for each tick. Before a
-    number it is not meant: "week 5" is a week of the year.
+    number, the word does not mean a tick: "week 5" is a week of the year.
     """
     either = f"(?:tick|{re.escape(tick)})"
     found = {

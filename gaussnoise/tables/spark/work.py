@@ -42,8 +42,8 @@ class Work:
     def clear(out: Path, charge: str | None = None) -> None:
         """Remove work folders that drivers of earlier runs for ``out`` left when they were killed.
 
-        A folder whose lock is held stays. So does work that a ledger may have charged, to be
-        continued, unless ``charge`` identifies that charge.
+        A folder whose lock is held stays. Work that a ledger may have charged stays too, so that it
+        can be continued, unless ``charge`` identifies that charge.
         """
         left = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.work(\.[0-9a-f]{16})?")
         with contextlib.suppress(OSError):  # the next run tries again
