@@ -64,10 +64,7 @@ def typed(attribute: Attribute) -> str:
 
 
 def _as_typed(text: str) -> str:
-    """Return a category or spelling as a user types it.
-
-    It is quoted as in JSON if it would be read as something else without quotes.
-    """
+    """Return a category or spelling as a user types it: in JSON quotes where it needs them."""
     plain = text.strip() == text and text.isprintable() and text and text[0] != '"'
     return text if plain and not re.search("[,=]", text) else json.dumps(text, ensure_ascii=False)
 
@@ -246,11 +243,9 @@ _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two nu
 
 
 def _parts(name: str, text: str, *, one: bool) -> list[str]:
-    """Split a typed text into its numbers or dates, as texts with decimal points.
-
-    A comma is a decimal mark if semicolons or line breaks separate the numbers, or if one number is
-    expected. A comma that could also separate numbers is refused.
-    """
+    """Split a typed text into its numbers or dates, as texts with decimal points."""
+    # a comma is a decimal mark if semicolons or line breaks separate numbers, or if one is expected;
+    # a comma that could also separate numbers is refused
     text = text.strip().removeprefix("[").removesuffix("]")  # as schema files have it
     if one or re.search(r"[;\n]", text.strip()):
         parts = [part.strip() for part in re.split(r"[;\n]|,\s" if one else r"[;\n]", text)]
@@ -277,10 +272,7 @@ def _categories(name: str, text: str, like: Attribute | None) -> list[tuple[str,
 
 
 def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[str]]:
-    """Return (category, other spellings) from one typed line.
-
-    A line in ``known``, the categories and spellings before the change, is one category as it is.
-    """
+    """Return (category, other spellings) from one typed line; a line in ``known`` is a category."""
     if line in known:
         return line, []
     items, marks, at = [], [], 0
