@@ -244,8 +244,8 @@ _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two nu
 
 def _parts(name: str, text: str, *, one: bool) -> list[str]:
     """Split a typed text into its numbers or dates, as texts with decimal points."""
-    # a comma is a decimal mark if semicolons or line breaks separate numbers, or if one is expected;
-    # a comma that could also separate numbers is refused
+    # a comma is a decimal mark if semicolons or line breaks separate numbers, or one is expected; a
+    # comma that could also separate numbers is refused
     text = text.strip().removeprefix("[").removesuffix("]")  # as schema files have it
     if one or re.search(r"[;\n]", text.strip()):
         parts = [part.strip() for part in re.split(r"[;\n]|,\s" if one else r"[;\n]", text)]
