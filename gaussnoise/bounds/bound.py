@@ -194,7 +194,7 @@ class Bound:
         )
 
     def explain(self) -> str:
-        """Return, as text, the bound, the data sets for which it holds, and the theorems used."""
+        """Return text on the bound: its value, where it holds, and the theorems used."""
         lines = [
             f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps "
             f"{self.privacy}"

@@ -39,9 +39,10 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
       Hence ``tr(W V_i) >= γ_w(x_i − K)² / (nχ)²``.
     * The largest ``tr(W Σ_X)`` over w is ``‖sd(Σ_X)‖_p²``.
 
-    Records share the weights w, but each has its own measure: one measure for all would claim too
-    much. The search takes multiplicative steps on the measures and w, and adds points of K that are
-    far from a record. Every intermediate result proves a bound; the best is kept.
+    All records have the same weights w, but each has its own measure: with one measure for all, the
+    bound would not be valid. The search takes multiplicative steps on the measures and w, and adds
+    points of K that are far from a record. Every intermediate result proves a bound; the best is
+    kept.
 
     Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection. Their
     Theorem 55 then uses half of the width of K instead of the differences of each record.

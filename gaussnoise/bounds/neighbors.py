@@ -107,7 +107,7 @@ class TradeOff:
         """Return the trade-off between the errors at two neighbours, for the (ε, δ) that a
         guarantee implies.
 
-        If none is known, it is that of (0, 1), which every mechanism satisfies.
+        If none is known, it is the trade-off for (0, 1), which every mechanism satisfies.
         """
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
@@ -130,7 +130,7 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the largest ‖sd‖_p among a data set and its neighbours.
+        """Return a lower bound on the largest ‖sd‖_p at a data set or at one of its neighbours.
 
         ``spectrum`` and ``counts`` are the eigenvalues σ of the proof, and the multiplicity of
         each.

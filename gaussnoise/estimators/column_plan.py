@@ -121,7 +121,7 @@ class ColumnPlan:
     ) -> FoundRange:
         """Return the range to which a column is clipped, or the reason why no range was found.
 
-        ``ends`` are its public bounds, and ``spread`` and ``order`` those of :func:`column_means`.
+        ``ends`` are its public bounds; ``spread`` and ``order`` are as in :func:`column_means`.
 
         ``unit`` is :meth:`deviation` at the part of the budget that no search uses.
         """

@@ -26,7 +26,7 @@ def first_difference(expected: object, got: object, place: str = "") -> str | No
 
 
 def text_difference(expected: str, got: str) -> str | None:
-    """Return a text on the first line in which two texts differ; None if they agree."""
+    """Return a text about the first different line of two texts; None if they agree."""
     lines = expected.split("\n"), got.split("\n")
     longest = max(map(len, lines))
     padded = [own + ["nothing"] * (longest - len(own)) for own in lines]

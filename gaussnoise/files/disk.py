@@ -388,7 +388,7 @@ def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
 def folder_fault(
     folder: Path, files: Mapping[str, str], every: bool, record: str = RECORD
 ) -> str | None:
-    """Return a text on the first file of a release that was changed, or None.
+    """Return a text about the first changed file of a release; None if no file was changed.
 
     Args:
         folder: the folder of the release.

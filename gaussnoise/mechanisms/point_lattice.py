@@ -49,7 +49,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
         """Return the lattice for listed points (rows of ``points``), optimal noise and the budget
         ρ.
 
-        ``covariance`` is that of the noise; the points are written in coordinates along its factor.
+        ``covariance`` is the noise's; the points are written in coordinates along its factor.
         """
         rows = origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]

@@ -35,7 +35,7 @@ def _order(p: float) -> str:
 def bracket_text(noise: "OptimalNoise") -> str:
     """Return the lower and the upper bound in words, rounded outwards.
 
-    They have as many digits as their gap justifies.
+    The number of digits depends on the gap between the bounds.
     """
     if noise.gamma == 0:
         return "γ = 0"

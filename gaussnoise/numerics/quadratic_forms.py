@@ -25,7 +25,7 @@ _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle poin
 class Curved(NamedTuple):
     """Eigenvalues and eigenvectors of the square part of a quadratic function, in new coordinates.
 
-    The function is of x = root·m, and m are the new coordinates, in which noise is independent.
+    Its variable is x = root·m. In the new coordinates m, noise is independent.
     """
 
     eigenvalues: Array
@@ -42,7 +42,7 @@ class Curved(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """A quadratic function of a Gaussian's mean, in coordinates in which it has no mixed terms.
+    """A quadratic function of a Gaussian's mean, in coordinates without mixed terms.
 
     The function is ``Σ_j λ_j m_j² + β_j m_j + constant``. m is the mean of a Gaussian with unit
     covariance, which was observed at ``u``. λ are ``eigenvalues``, β ``slopes``.
@@ -265,7 +265,7 @@ class QuadraticRatio:
 
     @property
     def estimate(self) -> float:
-        """The estimate of the numerator over that of the denominator; NaN if the latter is zero."""
+        """The estimated numerator over the estimated denominator; NaN if that is zero."""
         top, bottom = self._parts
         return top / bottom if bottom else math.nan
 

@@ -30,9 +30,9 @@ class AbstractPrivacy:
     """A privacy guarantee about neighbouring data sets.
 
     Everything that depends on the kind of guarantee is in its class. A guarantee of your own is a
-    frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns how
-    much Gaussian noise satisfies it, and any other method whose result is known; by default,
-    methods return that nothing is known. Tests and lower bounds use the guarantees that
+    frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns the ρ
+    of Gaussian noise that satisfies it. It may override other methods, if their results are known;
+    by default, they return that nothing is known. Tests and lower bounds use the guarantees that
     :meth:`implies` returns, or :meth:`power`.
 
     Results must be valid for every mechanism with the guarantee. A guarantee may only depend on how
@@ -140,7 +140,7 @@ class AbstractPrivacy:
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor on ρ with which a budget that grows by ``scales`` is enough.
+        """Return the least factor on ρ for which a budget that grows by ``scales`` suffices.
 
         It covers every record. Return None if no factor is enough.
         """

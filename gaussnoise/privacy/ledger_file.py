@@ -319,7 +319,7 @@ def knows_scales(database: sqlite3.Connection) -> bool:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Wait until no other program holds the lock of a file, then hold it within the block.
+    """Wait until no other program holds the lock of a file, and hold the lock within the block.
 
     The lock is a transaction on an empty file, which ends when this program dies.
     """

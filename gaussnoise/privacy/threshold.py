@@ -150,7 +150,7 @@ class ThresholdQuery(PickledByArguments):
 
     @property
     def threshold(self) -> float:
-        """The least noisy count, in rows, with which a key is shown."""
+        """The least noisy count, in rows, of keys that are shown."""
         return math.ldexp(self._threshold, -self._bits)
 
     def frequent(self, counts: Mapping[int, int]) -> dict[int, float]:

@@ -36,7 +36,7 @@ def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
 
 
 def noted(private: Path, tick: int, table: object) -> None:
-    """Add the files that a tick's table is read from to the note of counted files.
+    """Write into the note of counted files from which files a tick's table is read.
 
     Raises:
         OSError: the note cannot be written.

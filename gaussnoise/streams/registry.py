@@ -78,8 +78,8 @@ class Registry:
         """Yield (block of records, the part of ``digests`` in the block's range of hashes), for all
         blocks.
 
-        ``digests`` are sorted hashes of persons. A record is that of one person: a hash, the number
-        of ticks (releases) that counted rows, and the last of them.
+        ``digests`` are sorted hashes of persons. A record is about one person: a hash, the number
+        of ticks (releases) that counted rows, and the last of these ticks.
         """
         begin = 0
         for start, block in enumerate(self.blocks(), 1):

@@ -162,8 +162,8 @@ class SeriesTable(AbstractEstimates):
         """Return a confidence interval for every number of the series.
 
         Each holds at this level alone, or all ticks and cells together if ``simultaneous`` (Šidák).
-        Intervals of shares and means are cut to the possible values. They contain the estimate if
-        it is possible, else the possible value nearest to it.
+        Intervals of shares and means are cut to the possible values. Each contains the possible
+        value that is nearest to the estimate.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

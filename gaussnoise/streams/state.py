@@ -59,8 +59,9 @@ class AbstractCommit(abc.ABC):
     @property
     @abc.abstractmethod
     def measurements_sha256(self) -> str:
-        """The sha256 of the noisy measurements. It may be public; a sha256 of the exact counts may
-        not.
+        """The sha256 of the noisy measurements.
+
+        It may be public; a sha256 of the exact counts may not.
         """
 
 
@@ -265,7 +266,7 @@ class State:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Yield once no other program works on the stream, and keep others out meanwhile.
+        """Wait until no other program works on the stream, and keep others out within the block.
 
         Raises:
             StreamError: the private folder is missing, or others than its owner can open it.

@@ -175,8 +175,7 @@ class Ticks(PickledByArguments):
 
     @property
     def columns(self) -> list[Attribute]:
-        """The columns that say to which tick (release) a row belongs, and whether it counts as 1 or
-        −1, as attributes.
+        """The columns of the tick (release) and of the sign (1 or −1) of each row, as attributes.
 
         The list is empty if there are no such columns.
         """

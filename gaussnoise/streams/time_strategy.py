@@ -166,8 +166,7 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     """Return the time strategy of least error that is found, at the sensitivity of its own
     integers.
 
-    A time strategy has the weights with which each measurement adds up the ticks (time steps) so
-    far.
+    A time strategy is the weights of all ticks (time steps) so far in each measurement.
 
     For one report per person it is the certified optimum. Let A be the workload, and M the optimal
     noise covariance, which covers the columns of A. Every C with ``CᵀC = AᵀM⁺A`` gives noise M to

@@ -90,7 +90,7 @@ def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tu
     """Return the square roots of the eigenvalues of C/d, for the measure that proves the bound.
 
     C is the covariance of the measure for ``gamma``, and its second moment for ``replace``. The
-    first number is that of d − 1 equal eigenvalues, the second that of the vector (1, …, 1). For
+    first number belongs to d − 1 equal eigenvalues, the second to the vector (1, …, 1). For
     ``gamma``, with weight θ on 0, ``C = ((1−θ)/d)(1 − (1−θ) 11'/d)``. For ``replace``, the mean of
     ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
     """

@@ -72,8 +72,9 @@ class Hessian(Protocol):
 class Fidelity:
     """The dual objective F of weights λ of points and shares ω of coordinates, each of sum one.
 
-    The weights of coordinates are ``w = ω^{1/s*}``, 1/s* = 1 − 2/p. F is jointly concave in (λ, ω):
-    it is so in (λ, w) (Nikolov & Tang 2023, Theorem 26) and increasing in w, and w is concave in ω.
+    The weights of coordinates are ``w = ω^{1/s*}``, 1/s* = 1 − 2/p. F is jointly concave in (λ, ω),
+    since it is jointly concave in (λ, w) (Nikolov & Tang 2023, Theorem 26) and increasing in w, and
+    w is concave in ω.
 
     Attributes:
         points: shape (N, d).

@@ -114,7 +114,7 @@ class Band:
         return error + float(np.log(total)), gradient
 
     def mixing(self, C: Array) -> tuple[Array, list[Array]]:
-        """Return A C⁻¹, by which noise enters the answers, and inverses of C's diagonal blocks.
+        """Return A C⁻¹, which maps noise to answers, and the inverses of C's diagonal blocks.
 
         A is the workload, and C the strategy matrix.
         """

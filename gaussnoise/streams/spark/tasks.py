@@ -186,7 +186,7 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Batches:
-    """Write tables to files: those of the last tick (release), and those of all ticks so far.
+    """Write tables to files: tables of the last tick (release), and tables of all ticks so far.
 
     Args:
         drawing: the plan of the measurements.

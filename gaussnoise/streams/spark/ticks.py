@@ -136,8 +136,8 @@ class Executors(AbstractMaker[GroupsCommit]):
 
         The record is on disk before this method returns.
 
-        Files of groups that a killed driver committed for the same rows are used. If it had other
-        rows, its files are deleted; no other user has seen them.
+        Files of groups that a killed driver committed for the same rows are used. If that driver
+        had other rows, its files are deleted; no other user has seen them.
         """
         token = secrets.token_hex(8)
         self.run.check_file_system(self.state.private / f"{tick:04d}-{token}.probe", token)

@@ -193,7 +193,7 @@ _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 @dataclass(frozen=True)
 class Placing:
-    """The rule that says to which cells of a table a coded record adds, and how much.
+    """The rule for what a coded record adds to the cells of a table.
 
     Attributes:
         attributes: the attributes of the codes.
@@ -228,7 +228,7 @@ class Placing:
     def outside(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> set[int]:
-        """Return the attributes for which some record has a value outside the schema, as indices.
+        """Return the indices of attributes with a value outside the schema in some record.
 
         The index after the last attribute stands for the weight.
         """

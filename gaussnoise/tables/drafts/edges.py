@@ -51,7 +51,7 @@ def round_edges(low: float, high: float) -> list[float]:
 
 
 def round_ends(low: float, inner: list[float], most: float | None) -> list[float] | None:
-    """Return round bounds [low, high] to which numbers may be clipped for sums and means, or None.
+    """Return round bounds [low, high] for the clipping of numbers to be summed, or None.
 
     The upper bound is ``most`` rounded up to one digit, so that it does not depend on the few
     largest numbers. Without ``most``, it is the last inner edge.

@@ -292,8 +292,8 @@ def mean_of(plan: "Plan", name: str) -> str:
 def limit_text(plan: "Plan", *, each_tick: bool) -> str:
     """Return a clause with the largest number of counted rows per person.
 
-    Return "" if every row is counted. In a plan of a stream (``each_tick``), the number is that of
-    each tick.
+    Return "" if every row is counted. In a plan of a stream (``each_tick``), the number is for each
+    tick.
     """
     k = plan.rows_per_person
     rows = "one row" if k == 1 else f"at most {k} rows"
@@ -309,7 +309,7 @@ def limit_text(plan: "Plan", *, each_tick: bool) -> str:
 def drawn_text(rows: int, *, each_tick: bool = False) -> str:
     """Return a clause: at most ``rows`` rows of each person are counted, drawn at random.
 
-    ``each_tick``: whether this is so in each tick (one release) of a stream.
+    ``each_tick``: whether the limit is for each tick (one release) of a stream.
     """
     most = "one row" if rows == 1 else f"{rows} rows"
     within, own = (" in a tick", " of the tick") if each_tick else ("", "")

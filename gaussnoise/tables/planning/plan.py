@@ -102,7 +102,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
-        """For each attribute, the strategy: a matrix by which its counts are multiplied."""
+        """For each attribute, the strategy: the matrix that multiplies its counts."""
         return self._unit_covariance.strategies
 
     @property
@@ -137,7 +137,7 @@ class Plan(AbstractPlan):
     def draws(self) -> int:
         """The number of noisy integers that are drawn in all.
 
-        It includes the noisy counts by which ranges of numbers were found.
+        It includes the noisy counts of the searches for ranges of numbers.
         """
         return self.integers + sum(own.draws for own in self.ranges)
 
@@ -262,7 +262,7 @@ class Plan(AbstractPlan):
     def rho_charged(self) -> float:
         """The ρ that OpenDP charges for the noise, for all rows of one person.
 
-        It includes the budget by which ranges were found.
+        It includes the cost of the searches for ranges.
         """
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
@@ -363,8 +363,8 @@ class Plan(AbstractPlan):
     def error(self) -> float:
         """The error that the plan minimises: ``‖sd‖_p`` of the standard deviations sd.
 
-        They are those of all answers, times the weights. At p = 2 it is the root of the total
-        variance.
+        These are the standard deviations of all answers, times the weights. At p = 2 it is the root
+        of the total variance.
         """
         return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 

@@ -522,7 +522,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def ranges(self) -> tuple[FoundRange, ...]:
-        """The ranges of clipped numbers for which a part of the budget was spent to find them."""
+        """The ranges of clipped numbers that were found with a part of the budget."""
         return self.asked.ranges
 
     @property

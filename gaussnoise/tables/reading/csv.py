@@ -44,7 +44,7 @@ _USUAL_LINE = 2_000_000  # duckdb's default limit, in bytes
 def open_csv(
     paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", dialect: Dialect = USUAL
 ) -> "tuple[duckdb.DuckDBPyRelation, Lines | None]":
-    """Return a duckdb relation of text columns, from files each of which is checked separately.
+    """Return a duckdb relation of text columns, after a separate check of each file.
 
     Also return the files for arrow's reader, if it may read them.
 

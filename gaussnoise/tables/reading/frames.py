@@ -435,12 +435,12 @@ def _is_reader_thread() -> bool:
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:
-    """Return the name of a column type, without parameters: those of an enumeration are data."""
+    """Return the name of a column type, without parameters, which may be data."""
     return dtype.base_type().__name__
 
 
 def is_zoned(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a column type is that of timestamps with a time zone."""
+    """Return whether values of a column type are timestamps with a time zone."""
     return isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
 
 

@@ -235,7 +235,7 @@ def spark_person(frame: "DataFrame", dtype: nw.dtypes.DType) -> "DataFrame":
 
 
 def dask_person(column: Column, form: Form) -> list[str | None]:
-    """Return the names of the persons of a partition's rows, in hexadecimal digits, or None."""
+    """Return, for each row of a partition, the person's name in hexadecimal digits, or None."""
     people = people_of(column, form)
     known = np.unique(people.index[people.index >= 0])
     named = dict(zip(known.tolist(), people.names(known), strict=True))

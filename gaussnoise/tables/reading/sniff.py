@@ -41,8 +41,8 @@ _MOST_DATES = 2**16  # most distinct dates that are considered
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
     """Return the probable dialect (delimiter, quote, encoding, …) of a table's first file.
 
-    The date format is that of all files. Parts that ``stated`` gives are kept. If the table is no
-    CSV, ``stated`` is returned.
+    The date format is found from all files. Parts that ``stated`` gives are kept. If the table is
+    no CSV, ``stated`` is returned.
     """
     path = next(iter(table_files(table) if is_csv(table) else ()), None)
     if path is None or is_office(path):
@@ -219,8 +219,8 @@ def _like_names(fields: Sequence[str]) -> bool:
 def decimal_columns(table: object) -> list[str]:
     """Return the CSV columns with decimal commas or marks of thousands to be drafted as numbers.
 
-    In such a column, most values are numbers, and so are all values with a digit and a comma or
-    point.
+    In such a column, most values are numbers, and every value with a digit and a comma or point is
+    a number.
     """
     own = dialect_of(table)
     if (own.decimal == USUAL.decimal and own.thousands is None) or not is_csv(table):

@@ -534,8 +534,8 @@ def person_of(value: object, form: Form) -> Key | None:
     It is None for nulls, NaN, empty text and unknown objects. In ``UNTYPED`` columns, persons are
     compared as categories are: 1, "1" and "01" are one person. For, one word among numbers turns
     all of them into text, and so one person's name must not split the rows of another person in
-    two. Numbers from 2**53 on, which floats may have rounded, are no person, nor is text of such a
-    number.
+    two. Numbers from 2**53 on, which floats may have rounded, and texts of such numbers name no
+    person.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":

@@ -467,7 +467,7 @@ def hidden(values: Array, sd: Array) -> int | None:
 
 
 def enough(release: AbstractRelease, value: float, sd: float) -> str:
-    """Return a hint for an error: the budget with which ``value`` would be clear of its noise."""
+    """Return a hint for an error: the budget at which ``value`` would be clear of its noise."""
     hint = "a release with a larger budget"
     if value > 0:
         hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"

@@ -162,7 +162,7 @@ class Changes(PickledByArguments):
 
     @cached_property
     def left_out_by(self) -> Sequence[str]:
-        """The attributes and rules by which only one of the two releases leaves out rows.
+        """The attributes and rules for which only one of the two releases leaves out rows.
 
         If there are any, it was assumed that all rows have valid values: see :func:`difference`.
         """

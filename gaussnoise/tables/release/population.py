@@ -221,11 +221,12 @@ class ColumnMeans:
     ) -> tuple[MeanDifference, ...]:
         """Return the means of one category of a grouping column minus those of another.
 
-        Like the intervals of means, those of differences are for the population, each alone: noise
-        and sampling are added like squares, and then the bounds on the bias of both means. For
-        sampling, the distances from both means to the bounds of their intervals are combined (Zou &
-        Donner 2008). Groups are assumed to be sampled independently; if a person can have a record
-        in both, these distances are added, which holds for any dependence of the records.
+        Like the intervals of means, the intervals of differences are for the population, each
+        alone. The half-widths of noise and sampling are added as squares; the bounds on the bias of
+        both means are added to the root. For sampling, the distances from both means to the bounds
+        of their intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled
+        independently; if a person can have a record in both, these distances are added, which holds
+        for any dependence of the records.
 
         Args:
             attribute: the name of a grouping column.
@@ -269,7 +270,7 @@ class ColumnMeans:
 
     @property
     def of_two(self) -> tuple[MeanDifference, ...]:
-        """For each grouping column with two categories: mean of the first minus that of the second.
+        """For each grouping column with two categories: the first mean minus the second one.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})

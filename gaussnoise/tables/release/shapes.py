@@ -63,7 +63,7 @@ def exponential(means: Array, shares: Array) -> Array:
 
 
 def falling_rates(means: Array) -> Array:
-    """Return the rates r ≥ 0 for which densities proportional to exp(−rt) have these means.
+    """Return the rates r ≥ 0 of the densities proportional to exp(−rt) that have these means.
 
     The densities are on [0, 1].
 

@@ -21,7 +21,7 @@ class TickTimes(NamedTuple):
 
     @property
     def cells(self) -> Times:
-        """The times as those of the cells of an attribute with one cell for each tick."""
+        """The times as :class:`Times` of an attribute with one cell for each tick."""
         return Times("tick", self.texts, self.spans)
 
 

@@ -297,7 +297,7 @@ class Reader:
 
         None is also returned if several are possible.
 
-        This is tried when nothing else matches, so that no other meaning is lost.
+        Call it only if nothing else matches, so that no other meaning is lost.
         """
         i, level = self._named or (0, None)
         known: dict[str, Mapping[str, Any]] = {

@@ -271,7 +271,7 @@ class Attribute:
 
     @property
     def is_summed(self) -> bool:
-        """Whether the values are numbers of which sums and means are released."""
+        """Whether the values are numbers whose sums and means are released."""
         return self.clip is not None or self.unit is not None
 
     @property
@@ -281,7 +281,7 @@ class Attribute:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The two values for which a number to sum counts wholly in one virtual cell.
+        """The two values of a number to sum that count in one virtual cell only.
 
         The first virtual cell is for the lower one, the last for the upper one.
         """
@@ -544,14 +544,15 @@ class Schema:
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories; texts that differ in case,
-        blanks or Unicode form only become one, with ``spellings``; "n/a" and its like become codes
-        for no answer, with ``missing``. Other numbers become bins with round edges; bins are wider
-        for larger numbers if most numbers are far below the largest. Numbers that may be codes for
-        no answer, such as 999, are left out of the bins. Dates become bins of months, quarters or
-        years. A column with nulls gets a catch-all. So does, in CSV and pandas, where no type is
-        declared, a column of numbers or dates with a few texts among them, like "N/A". Identifiers,
-        free text, and columns that seem to name the person of a row, or to hold sample weights, are
-        left out with a warning. `gaussnoise schema` writes the same with a comment on every column.
+        blanks or Unicode form only become one, with ``spellings``; "n/a" and similar texts become
+        codes for no answer, with ``missing``. Other numbers become bins with round edges; bins are
+        wider for larger numbers if most numbers are far below the largest. Numbers that may be
+        codes for no answer, such as 999, are left out of the bins. Dates become bins of months,
+        quarters or years. A column with nulls gets a catch-all. So does, in CSV and pandas, where
+        no type is declared, a column of numbers or dates with a few texts among them, like "N/A".
+        Identifiers, free text, and columns that seem to name the person of a row, or to hold sample
+        weights, are left out with a warning. `gaussnoise schema` writes the same with a comment on
+        every column.
 
         Args:
             table: a dataframe, or paths of files, as for :meth:`Plan.release`. It is read once, in

@@ -77,7 +77,7 @@ class Work:
         self._lock.touch()
 
     def make_key(self) -> None:
-        """Draw and store the random key, by which the counted rows of each person are chosen."""
+        """Draw and store the random key that decides which rows of each person are counted."""
         with open(self.key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
@@ -155,7 +155,7 @@ class Work:
         return self._records.read_text(encoding="utf-8") == records.fingerprint
 
     def check_rows(self, records: SparkRecords) -> None:
-        """Refuse rows that differ from the rows with which the work was begun.
+        """Refuse rows other than those of the begun work.
 
         Raises:
             DataError: the table has other rows now.
@@ -210,5 +210,5 @@ class Work:
 
     @property
     def key(self) -> Path:
-        """The file of the random key by which the counted rows of each person are chosen."""
+        """The file of the random key that decides which rows of each person are counted."""
         return self.folder / "person.key"

@@ -639,6 +639,6 @@ def _title(table: AbstractEstimates) -> str:
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return flat indices of cells, the largest first, with NaN after the first half of the others."""
+    """Return flat indices of cells, the largest first, with NaN after half of the others."""
     order, known = np.argsort(-estimate.ravel(), kind="stable"), np.isfinite(estimate).sum()
     return np.concatenate([order[: -(-known // 2)], order[known:], order[-(-known // 2) : known]])
