@@ -139,8 +139,8 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
     For a stream, these are all files except the folder ``private`` and the signatures of ticks.
 
     A signature proves who published the files, not that they are true: ``load`` and
-    :mod:`gaussnoise.verifier` check that they agree with each other. The public key must come from
-    its owner, and not with the folder.
+    :mod:`gaussnoise.verifier` check that the files agree with each other. The public key must come
+    from its owner, and not with the folder.
 
     Args:
         folder: a folder with a ``signature.json``.

@@ -16,11 +16,11 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
     X, shape (n, n), is symmetric and not negative.
 
     The bound is exact if patterns are few, or if X is zero between different ticks of one person.
-    Otherwise it comes from two dynamic programmes. The first gives each tick i the largest sum of
-    X_ij over k − 1 other ticks j: over any j, or twice over j < i, or twice over j > i. The second
-    finds the pattern with the largest total of X_ii and these sums. The least of the three bounds
-    is returned. For :class:`Apart`, :func:`_path_bound` gives a fourth bound.
     """
+    # otherwise the bound comes from two dynamic programmes. The first gives each tick i the largest
+    # sum of X_ij over k − 1 other ticks j: over any j, or twice over j < i, or twice over j > i.
+    # The second finds the pattern with the largest total of X_ii and these sums. The least of the
+    # three bounds is returned; Apart has a fourth, _path_bound
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
         largest = set_sums(between + np.diag(X.diagonal()), who.maximal()).max()

@@ -163,26 +163,25 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
-    """Return the time strategy of least error that is found, at the sensitivity of its own
-    integers.
+    """Return the time strategy of least error that is found, at the sensitivity of its integers.
 
     A time strategy is the weights of all ticks (time steps) so far in each measurement.
 
-    For one report per person it is the certified optimum. Let A be the workload, and M the optimal
-    noise covariance, which covers the columns of A. Every C with ``CᵀC = AᵀM⁺A`` gives noise M to
-    the answers. One such C is lower triangular, so measuring in the order of time loses nothing.
-
-    For more reports it is the best of several candidates: that optimum; banded matrices, whose
-    columns at two ticks of one person are orthogonal; optima for chosen sets of reports, with the
-    same row or with rows of opposite signs at all ticks; the optimum for vectors that may differ
-    from tick to tick (:func:`gaussnoise.streams.participations`); and mixtures of their ``CᵀC``, in
-    which error and sensitivity are convex. Sets with the same row prove the lower bound.
+    For one report per person it is the certified optimum. For more reports it is the best of
+    several candidates, and a lower bound is proven.
 
     Args:
         ticks: workload and reports.
         p: norm of the error, in [2, ∞].
         bits: the bits of the longest column's norm.
     """
+    # for one report: let A be the workload, and M the optimal noise covariance, which covers the
+    # columns of A. Every C with CᵀC = AᵀM⁺A gives noise M to the answers. One such C is lower
+    # triangular, so measuring in the order of time loses nothing. For more reports, candidates are
+    # that optimum; banded matrices, whose columns at two ticks of one person are orthogonal; optima
+    # for chosen sets of reports, with the same row or with rows of opposite signs at all ticks; the
+    # optimum for vectors that may differ from tick to tick; and mixtures of their CᵀC, in which
+    # error and sensitivity are convex. Sets with the same row prove the lower bound
     with interrupts_pass():
         return _chosen(ticks, p, bits)
 

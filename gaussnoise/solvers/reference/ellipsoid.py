@@ -118,11 +118,11 @@ def enclosing_ball(
 ) -> tuple[Array, Array, float, Array]:
     """Return a feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
 
-    Q is the covariance in the coordinates Y of the points (basis B), and v the center. The optimal
-    covariance has no larger objective, so tr M is at most ``trace`` for both covariances M = B Q
-    B', and they are at most √2 trace apart; v lies in the hull of the points. A further factor √2
-    makes one ellipsoid hold the product of the two balls, of Q and of v.
+    Q is the covariance in the coordinates Y of the points (basis B), and v the center.
     """
+    # the optimal covariance has no larger objective, so tr M is at most ``trace`` for both
+    # covariances M = B Q B', and they are at most √2 trace apart; v lies in the hull of the points.
+    # A further factor √2 makes one ellipsoid hold the product of the two balls, of Q and of v
     r = Y.shape[1]
     # every point has y'Q⁻¹y <= Σ_j y_j²/(r max y_j²) <= 1
     Q = r * np.diag(np.square(Y).max(axis=0))

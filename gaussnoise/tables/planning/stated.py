@@ -64,7 +64,7 @@ class Asked:
         return replace(self, stated={**self.stated, **dict.fromkeys(BUDGET), "rho": rho})
 
     def of_counts(self) -> tuple["Asked", list[str]]:
-        """Return these arguments without tables that sum a clipped number, and the names of these."""
+        """Return arguments without tables that sum a clipped number, and the names of those."""
         asked, own = self.workload, self.schema
         if isinstance(asked, int):
             asked = list(itertools.combinations(own.names, asked))

@@ -155,8 +155,8 @@ def guarded(
     """Return ``action()``; an engine's error is replaced, since its text may quote records.
 
     The logs of Spark's driver may quote records too, and are turned off meanwhile; logs of
-    executors on other machines are not. ``engine`` is the library that does the work, if it is
-    known: duckdb works in another thread.
+    executors on other machines are not. ``engine`` is the library that does the work, if known.
+    duckdb's work is done in another thread.
     """
     try:
         with _quiet_spark():
