@@ -26,8 +26,9 @@ def fitted(text: str, width: int = WIDTH) -> str:
     """Return text with lines no longer than ``width``, except for longer words.
 
     Lines of equal length with three columns or more are rows of one table: cells of its widest text
-    columns are broken into lines, so that columns stay aligned. So is the text after a label. The
-    rest of a broken comment is a comment, and quoted texts in arrays of TOML are not broken.
+    columns are broken into lines, so that columns stay aligned. Text after a label is broken in the
+    same way. The rest of a broken comment is a comment, and quoted texts in arrays of TOML are not
+    broken.
 
     >>> print(fitted("noise        added to every count, once and for all releases", 40))
     noise        added to every count, once

@@ -43,8 +43,9 @@ def lower_bound(
     ``e^{μ²} − 1``. Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and
     ``γ°_p(S_X) / (nχ)`` at the data set X, where ``S_X = {±(x − y)}`` over records x of X and all y
     in K. For few listed points, and for tables of up to about eleven attributes, the bound for all
-    data is the larger of the first one and the least value of the second one over data whose
-    records are all equal. Under add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ`` for all data.
+    data is the larger of two numbers: the first bound, and the least value of the second bound over
+    data whose records are all equal. Under add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ``
+    for all data.
 
     Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
     one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the coordinate weights of the proof.

@@ -95,11 +95,10 @@ class Law:
         return signs[0] * turn <= 0
 
     def tail(self) -> float:
-        """Return the probability of an estimate at most the observed one if the function is zero.
+        """Return the probability that a new estimate is at most the observed one if the value is 0.
 
-        The estimate is that from a new observation. Its probability depends on m. As m is unknown,
-        it is replaced by the nearest m at which the estimate would be 0, with unbiased squares of
-        slopes.
+        The probability depends on m. As m is unknown, it is replaced by the nearest m at which the
+        estimate would be 0, with unbiased squares of slopes.
         """
         own = self._squared_slopes(self._nearest(float(self.eigenvalues.sum())))
         total, positive = float(own.sum()), np.maximum(own, 0)
@@ -279,9 +278,8 @@ class QuadraticRatio:
         return math.sqrt(law.variance) / abs(bottom)
 
     def at_most(self, r: float) -> float:
-        """Return the probability of an estimate at most the observed one if the true ratio is r.
-
-        The estimate is that from a new observation. Return NaN if the ratio cannot be r.
+        """Return the probability that a new estimate is at most the observed one, if the ratio is
+        r. Return NaN if the ratio cannot be r.
         """
         law = self._less(r)
         if not law.has_zero:

@@ -30,8 +30,8 @@ def count_values(
 ) -> dict[Label, int]:
     """Return the number of rows of every text or integer in a column; ignore other values.
 
-    Texts are equal only if their bytes are equal. An engine's collation must not merge texts: one
-    row could then decide which of the merged texts the others are counted as.
+    Texts are equal only if their bytes are equal. An engine's collation must not merge texts, since
+    then one row could change the text under which many rows are counted.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, but of other engines

@@ -183,7 +183,7 @@ def _deviation(goal: Target, answers: int) -> float:
 
 
 def largest_ratio(covariance: AbstractCovariance, goals: Sequence[Target | None]) -> float:
-    """Return the largest ratio of a standard deviation to the largest that its target allows.
+    """Return the largest ratio of a standard deviation to its limit, which a target determines.
 
     Deviations are at unit sensitivity.
     """

@@ -355,8 +355,8 @@ def codes_of(attribute: Attribute) -> dict[Category, int]:
 def bins_of_codes(attribute: Attribute) -> Attribute | None:
     """Return bins that separate codes for no answer from other numbers; None without such codes.
 
-    A value means no answer if its code in these bins is odd, in any engine: each such bin holds one
-    number. Categories and dates need no bins, since codes have no cell there.
+    Each code for no answer has a bin of its own. In any engine, a value means no answer if the code
+    of its bin is odd. Categories and dates need no bins, since codes have no cell there.
     """
     codes = sorted(float(code) for code in attribute.missing if not isinstance(code, str))
     if not codes or attribute.categories is not None or is_dated(attribute.edges):

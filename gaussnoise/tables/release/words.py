@@ -534,8 +534,8 @@ class Reader:
     ) -> NoReturn:
         """Raise an error with the expected text, which marks this part of the question.
 
-        It suggests the question with the most similar known word; questions with the same meaning;
-        and others, see :class:`.RefusedError`.
+        The error suggests the question with the most similar known word, questions with the same
+        meaning, and other questions: see :class:`.RefusedError`.
         """
         part = self.text[start:end].strip()
         end = start + len(part)
