@@ -228,7 +228,7 @@ class Bound:
         if chi is not None:
             found.append(chi[1])
         elif weak is None:
-            found.append("nothing is known of mechanisms that keep it")
+            found.append("no bound is known for mechanisms with this guarantee")
         else:
             known = f"({weak[0]:g}, {weak[1]:g})-differential privacy"
             found += [] if known == guarantee.words else [f"it implies {known}"]
@@ -356,8 +356,8 @@ def bound_of(
         return _in_proportion(noise, noise.neighbors, privacy, n, rows, unbiased)
     if privacy.scales and (noise.neighbors != "add-remove" or _has_sums(noise.domain)):
         raise ParameterError(
-            "bound: of budgets that grow with numbers of a record there are bounds for one row "
-            "more or less, on counts; hint: plan(...).bound for sums"
+            "bound: with budgets that grow with numbers of a record, bounds are known for counts "
+            "and one row more or less; hint: plan(...).bound for sums"
         )
     if noise.neighbors == "add-remove":
         return bound_from(

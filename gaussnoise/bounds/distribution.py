@@ -28,7 +28,8 @@ def at_distribution(
         domain: K.
         rows: shape (k, d), distinct.
         counts: shape (k,), the number of records equal to each row.
-        proof: the proof for S, or for the differences of some of the records.
+        proof: the proof for the set S of all differences x − y of a record x and a y in K, or for
+            the differences of some of the records.
         p: error norm.
         free: the bound that holds for all P; at p = 2, it has the same weights.
     """

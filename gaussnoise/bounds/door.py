@@ -146,8 +146,8 @@ def _at_data(
     most = min(_MOST_LOCAL_RECORDS, max(1, _MOST_LOCAL_ENTRIES // domain.dim**2))
     if len(rows) > most:
         raise ParameterError(
-            "lower_bound: under local privacy every record has moves of its own: expected at most "
-            f"{most} distinct ones in R^{domain.dim}, got more; hint: leave data out"
+            f"lower_bound: expected at most {most} distinct records in R^{domain.dim} under local "
+            "privacy, got more; hint: leave data out"
         )
     proof = local_proof(domain, rows, counts, p)
     reachable = (
@@ -187,7 +187,7 @@ def _check(given: object, neighbors: object, unbiased: object) -> None:
         )
     if not bounded and (local or known_epsilon_delta(privacy) is None):
         raise NotAvailableError(
-            f"lower_bound: nothing is known of mechanisms that keep {privacy!r:.100}; hint: "
+            f"lower_bound: no bound is known for mechanisms with {privacy!r:.100}; hint: "
             f"override {'chi_squared' if local else 'chi_squared, power'} or implies in its class"
         )
     if unbiased == "distributional" and neighbors != "replace":

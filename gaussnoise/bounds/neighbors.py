@@ -81,8 +81,9 @@ def chi_squared(privacy: AbstractPrivacy) -> float:
 class TradeOff:
     r"""The trade-off between the variances at two (ε, δ)-indistinguishable neighbours.
 
+    Var_P and Var_Q are the variances of an estimate at two neighbours whose means are one apart.
     The worst pair of output distributions has four outcomes (Kairouz, Oh & Viswanath 2015). For it,
-    with χ² = 4 sinh²(ε/2),
+    with χ² = 4 sinh²(ε/2) and 0 <= α <= 1,
 
         α Var_P + (1 − α) Var_Q  >=  κ(α) = (1 − δ) α(1 − α) / (δ + α(1 − α) χ²).
     """

@@ -47,9 +47,8 @@ def read_matrix(path: Path, command: str) -> Any:
         if min(numbers.shape) > 1 and np.array_equal(line, np.arange(len(line))):
             where = "row" if what == "header" else "column"
             raise ParameterError(
-                f"{command}: the first {where} of {path} counts 0, 1, 2, …, as the {what} does "
-                "that pandas writes; "
-                f"{_PLAIN}, and .npy for a matrix that begins so"
+                f"{command}: the first {where} of {path} is 0, 1, 2, …, like the {what} that "
+                f"pandas writes; {_PLAIN}, and .npy for a matrix that begins so"
             )
     return numbers
 

@@ -178,15 +178,15 @@ def column_means(
     if person is None:
         if per_person not in ("mean", None):
             raise ParameterError(
-                f"{name}: per_person={shown(per_person)} needs person=, whose numbers it takes"
+                f"{name}: per_person={shown(per_person)} needs person=, the column of persons"
             )
         reduced = {}
     for column, how in reduced.items():
         if how in ("sum", "count") and None in ends[column]:
             raise ParameterError(
-                f"{name}: expected both public ends with per_person={how!r}: a search finds where "
-                "rows are, and what a person's rows add up to depends on the range to which each "
-                f"is clipped; hint: between={{{column!r:.80}: (0, most)}}, with the most that one "
+                f"{name}: expected both public ends with per_person={how!r}: a search finds a "
+                "range for the numbers of rows, not for their sum or count for a person; hint: "
+                f"between={{{column!r:.80}: (0, most)}}, with the most that one "
                 "person may have"
             )
         if how == "sum" and ends[column][0] != 0:
@@ -196,11 +196,11 @@ def column_means(
             )
     if weight is not None and (reduced or any(None in pair for pair in ends.values())):
         raise ParameterError(
-            f"{name}: expected both public ends, and per_person=None, with weight=: ranges are "
-            "found for rows, not for what they weigh; hint: between={column: (0, most)}"
+            f"{name}: expected both public ends, and per_person=None, with weight=: a search for "
+            "ranges counts rows, not their weights; hint: between={column: (0, most)}"
         )
     if person is None and not (type(rows_per_person) is int and rows_per_person == 1):
-        raise ParameterError(f"{name}: rows_per_person= needs person=, whose rows it limits")
+        raise ParameterError(f"{name}: rows_per_person= needs person=, the column of persons")
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(f"{name}: expected ledger=, id= and out= together")
     spread = positive(name, "spread", spread)

@@ -236,7 +236,7 @@ class Search:
             raise ParameterError(
                 f"{function}: expected sigma of at least {self._blur / _MOST_BLUR:.3g}, got "
                 f"{self.deviation:g}: floats are too coarse for it in so large a range; hint: a "
-                "smaller radius, or numbers less some public one"
+                "smaller radius, or numbers minus a public constant"
             )
         if self._enough(n):
             if not (self.pure or math.isinf(self.radius)):

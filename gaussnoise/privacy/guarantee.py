@@ -87,7 +87,7 @@ class AbstractPrivacy:
             ParameterError: no such ρ is known, or arguments out of range.
         """
         raise ParameterError(
-            f"{type(self).__name__}: no Gaussian noise is known to keep it"
+            f"{type(self).__name__}: no Gaussian noise is known to satisfy it"
             + (f"; {self.instead}" if self.instead else "; hint: override to_zcdp")
         )
 
@@ -98,7 +98,7 @@ class AbstractPrivacy:
             NotAvailableError: no such ε is known.
         """
         raise NotAvailableError(
-            f"{type(self).__name__}: no Laplace noise is known to keep it; hint: override "
+            f"{type(self).__name__}: no Laplace noise is known to satisfy it; hint: override "
             "to_epsilon"
         )
 

@@ -173,7 +173,7 @@ def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
     found = privacy.implies(_DELTA)
     if not found:
         raise NotAvailableError(
-            f"{function}: nothing is known of mechanisms that keep {privacy!r:.100}; hint: "
+            f"{function}: no bound is known for mechanisms with {privacy!r:.100}; hint: "
             "override implies or power in its class"
         )
     return found

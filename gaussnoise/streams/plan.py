@@ -501,8 +501,8 @@ def continual(
         )
     if tables.person is not None and over.reports is None:
         raise ParameterError(
-            "plan: expected Ticks(..., reports=k) with person=: in how many ticks one person can "
-            f"have rows at most, got none; hint: reports={over.n} is always true"
+            "plan: expected Ticks(..., reports=k) with person=: the largest number of ticks in "
+            f"which one person has rows; got none; hint: reports={over.n} is always true"
         )
     if over.enforced and tables.person is None:
         raise ParameterError(

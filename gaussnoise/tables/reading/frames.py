@@ -346,8 +346,8 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
     others = [key for key in keys_of(files[0]) if key not in partitions]
     if len(others) > len(_only_in_folders(others, columns)):
         raise DataError(
-            "table: expected folders that tell only columns that are not in the files, or only "
-            f"those that are; got {', '.join(map(repr, others))} in both; hint: a path from within "
+            "table: expected all columns that folder names state in the files, or none of them; "
+            f"got {', '.join(map(repr, others))} in both; hint: a path from within "
             "such folders, or files without these columns"
         )
     paths = ", ".join(literal(glob.escape(f)) for f in files)

@@ -451,8 +451,8 @@ def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str 
         own = "a release with rows_per_person=1, of one row or record of each person"
     if why:
         raise ParameterError(
-            f"{function}: what it says of a population expects independent rows that count one "
-            f"each, got {why}; hint: {own}{hint}"
+            f"{function}: expected independent rows that count one each, for statements about a "
+            f"population, got {why}; hint: {own}{hint}"
         )
 
 

@@ -262,8 +262,8 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
         if how is not None:
             raise ParameterError(
                 f"combine: expected {name!r} with the same categories, edges or interval in all "
-                f"releases, got {name!r} which {how}; hint: what counts or sums in other ways says "
-                f"nothing of each other, so ask one of them for its tables of {name!r}"
+                f"releases, got {name!r} which {how}; hint: ask one of them for its tables of "
+                f"{name!r}"
             )
 
 
@@ -291,9 +291,9 @@ def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[Abstr
             if name in used and not _same(strategies.setdefault(name, own), own):
                 raise NotAvailableError(
                     f"combine: expected {name!r} to be measured by the same contrasts in all "
-                    "releases, got different ones, as plans for different queries of it have (such "
-                    "as cells in one and prefix in another); hint: plan the same queries of "
-                    f"{name!r} next time; the tables of these stand each by itself"
+                    "releases, got different ones, as plans for different queries have (such as "
+                    f"cells and prefix); hint: plan the same queries of {name!r} next time, and "
+                    "ask each of these releases by itself"
                 )
     return tuple(strategies.get(a.name, IdentityStrategy(a.size)) for a in schema.attributes)
 
