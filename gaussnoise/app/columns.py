@@ -64,7 +64,10 @@ def typed(attribute: Attribute) -> str:
 
 
 def _as_typed(text: str) -> str:
-    """Return a category or spelling as a user types it: in JSON quotes where it needs them."""
+    """Return a category or spelling as a user types it.
+
+    It is quoted as in JSON if it would be read as something else without quotes.
+    """
     plain = text.strip() == text and text.isprintable() and text and text[0] != '"'
     return text if plain and not re.search("[,=]", text) else json.dumps(text, ensure_ascii=False)
 

@@ -212,7 +212,10 @@ _READ = re.compile(r"^wrote [^:\n]*: (.*)$", re.MULTILINE)
 
 
 def _offer_columns(state: State, job: Job) -> None:
-    """Draw a button that takes over the columns that ``job`` of an earlier server read."""
+    """Draw a button that takes over the columns that ``job`` read from the file.
+
+    The job was started by a server that was stopped before the job ended.
+    """
     scratch = state.project.inside(job.words[2])
     if job.status == 0 and scratch.is_file():
         ui.label("The file was read while the server was stopped.")
@@ -312,7 +315,17 @@ def _column(state: State, k: int, attribute: Attribute, reason: str | None, is_o
 def _form(
     attribute: Attribute | None, ends: str = "", proposed: tuple[str, str] = ("", "")
 ) -> Callable[[str, Attribute | None], Attribute]:
-    """Draw the fields that describe a column; return a function that returns its attribute."""
+    """Draw the fields that describe a column, which are checked while the user types.
+
+    Args:
+        attribute: the attribute at the beginning; None for a new column.
+        ends: the lowest and highest value that are proposed for sums and means, as text, or "".
+        proposed: codes that are proposed for no answer, as text, and a catch-all for them; or "".
+
+    Returns:
+        A function that returns the described attribute, from the column's name and the attribute
+        before the change.
+    """
     start = "texts" if attribute is None else kind_of(attribute)
     kind = ui.select(KINDS, value=start, label="The column holds").classes("w-full")
     start_text = "" if attribute is None else typed(attribute)

@@ -283,8 +283,10 @@ class Numbers:
         return self._unmarked(cells_of(self.table, self._places))
 
     def _unmarked(self, cells: list[Cell]) -> list[Cell]:
-        """Return the cells, without marks of reliability if the numbers are changes."""
-        # a change may be near zero and reliable, while marks compare a number with its noise
+        """Return the cells, without marks of reliability if the numbers are changes.
+
+        A change may be near zero and reliable, while marks compare a number with its noise.
+        """
         return [one._replace(mark="") for one in cells] if self.kind == "changes" else cells
 
     @property
@@ -522,7 +524,10 @@ def _tables_of(
 def _gaps(
     release: AbstractRelease, own: str, groups: tuple[str, ...]
 ) -> Iterator[tuple[AbstractEstimates, str, Literal["mean", "changes"]]]:
-    """Yield (table, title, kind) for means by each attribute of two categories, and differences."""
+    """Yield (table, title, kind) for means by each attribute with two categories.
+
+    The differences of these means follow.
+    """
     heading = release.plan.schema.heading
     for name in groups:
         rest = tuple(other for other in groups if other != name)
