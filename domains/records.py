@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from .errors import DimensionError, DomainTooLargeError, GaussNoiseError, InvalidDomainError
 from .floats import MOST_NUMBERS, Array
 
 _DEEPEST = 64  # numpy's own limit on the number of dimensions
@@ -43,7 +43,7 @@ def _entries(values: Any) -> Iterable[object]:
 
 
 def array_of(values: object) -> NDArray | str:
-    """Return ``values`` as an array; if they are none, a text that says why and quotes no value."""
+    """Return ``values`` as an array, or a text that says why they are none and quotes no value."""
     if is_masked(values):
         return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
     try:
@@ -53,11 +53,13 @@ def array_of(values: object) -> NDArray | str:
     return array_of(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
 
 
-def regular_array(function: str, values: object) -> NDArray:
-    """Return ``values`` as an array, or raise InvalidDomainError."""
+def regular_array(
+    function: str, values: object, error: type[GaussNoiseError] = InvalidDomainError
+) -> NDArray:
+    """Return ``values`` as an array, or raise an error that quotes no value."""
     array = array_of(values)
     if isinstance(array, str):
-        raise InvalidDomainError(f"{function}: expected a regular array of numbers, got {array}")
+        raise error(f"{function}: expected a regular array of numbers, got {array}")
     return array
 
 

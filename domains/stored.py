@@ -71,7 +71,7 @@ def is_ours(cls: type) -> bool:
 
 
 def schema_name(cls: type[Storable]) -> str | None:
-    """Return the class's own ``stored_as``, its name in schema files, or None if it has none."""
+    """Return the name of a class in schema files, its own ``stored_as``; None if it has none."""
     return vars(cls).get("stored_as")
 
 
@@ -81,7 +81,7 @@ def type_name(cls: type[Storable]) -> str | None:
 
 
 def class_described(name: object) -> type[Storable] | None:
-    """Return the class that descriptions in files call by this name, or None if it is unknown."""
+    """Return the class with this name in the descriptions of files; None if it is unknown."""
     cls = _KNOWN.get(name) if isinstance(name, str) else None
     known = cls is not None and type_name(cls) == name and not inspect.isabstract(cls)
     return cls if known else None

@@ -115,10 +115,7 @@ def dotted_rows(
 def _keep_scale(
     axes: "Axes", estimate: NDArray, low: NDArray, high: NDArray, aside: NDArray[np.bool_]
 ) -> None:
-    """Set the scale by the numbers that are not in the mask ``aside``, with arrows for the others.
-
-    Nothing is changed if all numbers fit near this scale.
-    """
+    """Set the scale by the numbers outside ``aside``; draw arrows for others that do not fit."""
     rest = ~aside & np.isfinite(low) & np.isfinite(high)
     if not rest.any():
         return

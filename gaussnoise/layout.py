@@ -26,8 +26,9 @@ def fitted(text: str, width: int = WIDTH) -> str:
     """Return text with lines no longer than ``width``, except for longer words.
 
     Lines of equal length with three columns or more are rows of one table: cells of its widest text
-    columns are broken into lines, so that columns stay aligned. So is the text after a label. The
-    rest of a broken comment is a comment, and quoted texts in arrays of TOML are not broken.
+    columns are broken into lines, so that columns stay aligned. Text after a label is broken in the
+    same way. The rest of a broken comment is a comment, and quoted texts in arrays of TOML are not
+    broken.
 
     >>> print(fitted("noise        added to every count, once and for all releases", 40))
     noise        added to every count, once
@@ -52,10 +53,7 @@ def fitted(text: str, width: int = WIDTH) -> str:
 
 
 def _break_row(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
-    """Yield the lines, at most ``width`` long where words allow it, of one row of a text table.
-
-    Text is broken inside its column. ``rows`` are all rows of the table.
-    """
+    """Yield the lines of one row of a text table, with text broken inside its column."""
     spans = _columns(rows)
     margin = line[: len(line) - len(line.lstrip())]
     has_label = len(spans) == 2 and spans[1][0] <= width // 2
@@ -75,10 +73,7 @@ def _break_row(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (start, end) of each column of a table of text.
-
-    Columns are separated by two blanks or more in all rows.
-    """
+    """Return (start, end) of each column of a table, two blanks or more apart in all rows."""
     length = max(map(len, rows))
     filled = "".join(
         "x" if any(row[k : k + 1].strip() for row in rows) else " " for k in range(length)
@@ -89,11 +84,7 @@ def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
 def _narrow(
     rows: Sequence[str], spans: Sequence[tuple[int, int]], most: int
 ) -> tuple[list[int], list[int]]:
-    """Return narrower widths for the columns of a text table, and for the gaps before them.
-
-    Their sum is at most ``most``, unless some words are too long. ``spans`` are the (start, end) of
-    the present columns.
-    """
+    """Return narrower widths of columns and gaps, of sum at most ``most`` if words allow it."""
     widths = [end - start for start, end in spans]
     before = [0, *(end for _, end in spans)]
     gaps = [start - end for (start, _), end in zip(spans, before, strict=False)]
@@ -107,10 +98,7 @@ def _narrow(
 
 
 def _break_line(line: str, width: int, indent: str) -> list[str]:
-    """Return a line broken between words into pieces of at most ``width`` characters.
-
-    All pieces but the first begin with ``indent``. An array in TOML is not broken inside quotes.
-    """
+    """Return a line broken between words; later pieces begin with ``indent``."""
     if re.match(r'[\w".-]+ = \[', line):
         line = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", _BLANK), line)
     pieces = textwrap.wrap(

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains.algebra.members import projection
 from domains.domain import AbstractDomain
 from domains.floats import Array
-from domains.records import array_of, kind
+from domains.records import kind, regular_array
 
 from .errors import DataError, NotAvailableError, ParameterError
 
@@ -172,14 +172,8 @@ def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
 
 
 def as_array(function: str, values: "ArrayLike | None") -> NDArray:
-    """Return ``values`` as an array.
-
-    Numpy's errors are replaced by a DataError that quotes no values.
-    """
-    array = array_of(values)
-    if isinstance(array, str):
-        raise DataError(f"{function}: expected a regular array of numbers, got {array}")
-    return array
+    """Return ``values`` as an array, or raise a DataError that quotes no value."""
+    return regular_array(function, values, DataError)
 
 
 def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:

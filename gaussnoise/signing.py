@@ -62,8 +62,8 @@ def sign(
     record does not list ``signature.json``, which is written after it; all readers accept the file.
 
     For a stream, its record and all ticks so far are signed, never its folder ``private``. After
-    the next tick, sign again: the new signature covers all ticks. It replaces signatures by other
-    keys, which cover fewer ticks; the owners of those keys sign again.
+    the next tick, sign again: the new signature covers all ticks. It removes the signatures of
+    other keys, which cover fewer ticks; the owners of those keys must sign again.
 
     Args:
         folder: the folder of a release, of combined releases, of changes, of a stream, or of one of
@@ -139,8 +139,8 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
     For a stream, these are all files except the folder ``private`` and the signatures of ticks.
 
     A signature proves who published the files, not that they are true: ``load`` and
-    :mod:`gaussnoise.verifier` check that they agree with each other. The public key must come from
-    its owner, and not with the folder.
+    :mod:`gaussnoise.verifier` check that the files agree with each other. The public key must come
+    from its owner, and not with the folder.
 
     Args:
         folder: a folder with a ``signature.json``.
@@ -191,11 +191,7 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
 
 
 def _statement(place: Path) -> bytes:
-    """Return the text that is signed: an in-toto statement, in JSON, of the sha256 of all files.
-
-    Raises:
-        OutputError: the files of the folder do not agree with the folder's record.
-    """
+    """Return the text to sign: an in-toto statement of the sha256 of all files, checked before."""
     try:
         record = next((name for name in RECORDS if (place / name).is_file()), None)
         if record is None:
@@ -225,10 +221,7 @@ def _statement(place: Path) -> bytes:
 
 
 def _stream_fault(place: Path, key: object) -> str | None:
-    """Return a text on a file of a stream that is not as it was published; None if all are.
-
-    ``key`` is the name of the stream, which the record of each tick (release) states.
-    """
+    """Return a text on a file of stream ``key`` that is not as published; None if all are."""
     folders = {path.name for path in (place / "ticks").iterdir()}
     there = {path.name for path in place.iterdir()}
     if more := there - {_STREAM, SIGNATURE, "ticks", "private", "verifier"}:
@@ -255,12 +248,7 @@ def _subjects(payload: bytes) -> dict[str, str]:
 
 
 def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None, list[str]]:
-    """Compare the {file: sha256} that were signed with the files that are there.
-
-    Returns:
-        A text on the first file that was changed, added or removed, or None; and the folders of a
-        stream's ticks (releases) that were published after signing.
-    """
+    """Return a text on the first file that is not as signed, or None; and later ticks' folders."""
     before, now = ({m[0] for m in map(_TICK.match, files) if m} for files in (signed, there))
     new = now - before if _STREAM in signed else set[str]()
     for name in sorted({*signed, *there}):
@@ -273,13 +261,7 @@ def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None,
 
 
 def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
-    """Raise OutputError unless only a stream's later ticks were added after an earlier signature.
-
-    Args:
-        target: the file of the earlier signature, for the message.
-        stated: the in-toto statement that was signed.
-        payload: the statement of the present files.
-    """
+    """Raise OutputError unless only ticks were added after the earlier signature in ``target``."""
     try:
         fault, new = _changes(_subjects(stated), _subjects(payload))
     except MALFORMED:
@@ -292,10 +274,7 @@ def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
 
 
 def _digests(place: Path) -> dict[str, str]:
-    """Return {file: sha256} of all files in a folder that a signature covers, sorted by name.
-
-    These are all files but signatures and the private files of a stream.
-    """
+    """Return {file: sha256} of all files but signatures and a stream's private files, sorted."""
     names = {name for name in files_in(place) if name != SIGNATURE}
     if (place / _STREAM).is_file():
         ticks = {tick[0] for tick in map(_TICK.match, names) if tick and tick[0] + RECORD in names}
@@ -311,11 +290,7 @@ def _digests(place: Path) -> dict[str, str]:
 
 
 def _envelope(path: Path) -> tuple[bytes, list[Any]]:
-    """Read the file of a signature (a DSSE envelope); the signatures are not checked.
-
-    Returns:
-        The signed statement, and the list of signatures.
-    """
+    """Return the signed statement and the signatures in a DSSE envelope; they are not checked."""
     try:
         envelope = read_json(path, _MOST_JSON)
         signatures = [{**own} for own in envelope["signatures"]]
@@ -346,10 +321,7 @@ def _text(content: bytes) -> str:
 
 
 def _replace(target: Path, envelope: dict[str, object]) -> None:
-    """Write a signature (a DSSE envelope) to the file ``target``.
-
-    The file gets its name in one step, so that the folder never has an unfinished file.
-    """
+    """Write a DSSE envelope to ``target``, which gets its name in one step."""
     folder = Path(os.path.abspath(target.parent))
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.signature")
     try:
@@ -418,12 +390,7 @@ def _public_key(path: Path) -> Any:
 
 
 def _loaders(kind: str) -> tuple[Any, Any, type]:
-    """Return what reads keys of the kind "private" or "public" in the package cryptography.
-
-    Returns:
-        The function for keys in PEM, the function for keys in the format of ssh-keygen, and the
-        class of Ed25519 keys.
-    """
+    """Return cryptography's readers of PEM and of ssh-keygen's format, and its Ed25519 class."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -448,10 +415,7 @@ def _content(who: str, path: Path, kind: str) -> bytes:
 
 
 def _no_key(who: str, path: Path, kind: str, got: str) -> ParameterError:
-    """Return the error for a file that does not hold the expected key.
-
-    The message contains nothing of the file. ``kind`` is "private" or "public".
-    """
+    """Return the error, without content of the file, for a file that holds no key of this kind."""
     made = "openssl genpkey -algorithm ed25519 -out key.pem, and for the public key openssl pkey "
     return ParameterError(
         f"{who}: expected an Ed25519 {kind} key in {path}, got {got}; hint: {made}-in key.pem "

@@ -1,6 +1,7 @@
 """Checks of the arguments of set operations, and lists of the points of sets."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,17 +34,15 @@ def finite_array(operation: str, values: "ArrayLike") -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """Return a list of points that are K, if K is finite, or whose convex hull is K.
+    """Return the points of K, if K is finite, or points whose convex hull is K; shape (N, dim).
 
-    Shape (N, dim); None if K has no such list, or a list that is too long.
+    Return None if K has no such list, or if the list is too long.
     """
     listed = K._listed(LISTED_ENTRIES)
     return None if listed is None else listed.points
 
 
-def points_of_all(
-    parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int
-) -> list[Array] | None:
+def points_of_all(parts: Sequence[AbstractDomain], dim: int) -> list[Array] | None:
     """Return the lists of points of all parts, or None if they are too many to combine.
 
     A combination takes one point of every part, and is a vector in R^dim.
@@ -53,9 +52,7 @@ def points_of_all(
     return points if len(points) == len(parts) and combinations * dim <= LISTED_ENTRIES else None
 
 
-def same_kind(
-    parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array
-) -> AbstractDomain:
+def same_kind(parts: Sequence[AbstractDomain], points: Array) -> AbstractDomain:
     """Return the points as a finite set if all parts are finite sets, otherwise as a polytope."""
     finite = all(isinstance(K, AbstractFiniteDomain) for K in parts)
     return FiniteSet(points) if finite else Polytope(points)

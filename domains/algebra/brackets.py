@@ -36,7 +36,7 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """Return bounds on the largest ``(x − center)' form (x − center)``; the upper one is ``upper``.
+    """Return bounds on the largest ``(x − center)' form (x − center)``; ``upper`` is the upper one.
 
     The lower bound is the best local maximum found from ``starts`` and from the support points
     along the eigenvectors of the form.

@@ -23,7 +23,7 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 
 
 def magnitudes(domain: AbstractDomain) -> Array:
-    """Return bounds on the absolute values from which coordinates are computed, shape (d,).
+    """Return bounds on the size of the numbers of which coordinates are computed, shape (d,).
 
     They bound the rounding of members. A class of your own is assumed to compute its members with
     an error of a few units in the last place of its bounding box.
@@ -45,12 +45,12 @@ def widest(domain: AbstractDomain) -> int:
 
 
 def projection(domain: AbstractDomain) -> Map | None:
-    """Return a function that maps rows to members of the domain, or None without a quick one.
+    """Return a function that maps rows to members of the domain; None if no quick one is known.
 
     The function leaves rows that are members as they are. NaN and infinity are mapped to the
     center. The result for a row does not depend on other rows: arithmetic is elementwise in a fixed
-    order, without matrix products, and each operation is correctly rounded, or is the C library's
-    ``pow`` of one number.
+    order, without matrix products, and each operation is correctly rounded, or is the function
+    ``pow`` of the C library, of one number.
     """
     move = domain._map_into()
     if move is None:

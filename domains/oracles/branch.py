@@ -23,7 +23,7 @@ def worst_open(
     Args:
         root: one node, or several.
         children: returns the parts of the given nodes, with their own bounds.
-        closed: returns a bound that is good enough, >= 0; it may grow.
+        closed: returns a bound >= 0; members below it need no search. It may grow.
         most: number of nodes that may be branched.
     """
     pool = tuple(array.copy() for array in root)

@@ -20,10 +20,8 @@ _MOST_RATIO = 120.0
 class Block(Protocol):
     """A 2-convex body L that changes of signs leave unchanged.
 
-    The squares (x_1², …, x_n²) of its members fill a convex set T, which with each point contains
-    every smaller one that is not negative.
-
-    T is convex, and with a point contains every smaller one that is not negative.
+    The squares (x_1², …, x_n²) of its members fill a convex set T. If T contains a point, it
+    contains every point with smaller, nonnegative coordinates.
 
     Attributes:
         size: n.

@@ -29,8 +29,8 @@ Integers = NDArray[np.object_]
 def enumerate_vertices(A: Array, b: Array) -> Array:
     """Return the vertices of {x : A x <= b}, correctly rounded and sorted, shape (k, dim).
 
-    Of vertices that agree up to 2^-50 of the width along every axis, one is kept. There may be such
-    where more than dim hyperplanes meet up to rounding.
+    Of vertices that agree up to 2^-50 of the width along every axis, one is kept. Such vertices
+    occur where more than dim hyperplanes meet, up to rounding.
 
     Raises:
         InvalidDomainError: the set is empty or unbounded.

@@ -23,7 +23,7 @@ _MOST_LISTED = 2**20  # largest number of pairs of ticks in all sets together
 
 
 class AbstractPatterns(Storable, abc.ABC):
-    """A list of sets of ticks 0, …, n − 1: one person may occupy all or some ticks of one set.
+    """Sets of ticks 0, …, n − 1. One person may occupy all or some ticks of one of the sets.
 
     A tick is one release of a stream.
 

@@ -16,11 +16,11 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
     X, shape (n, n), is symmetric and not negative.
 
     The bound is exact if patterns are few, or if X is zero between different ticks of one person.
-    Otherwise it comes from two dynamic programmes. The first gives each tick i the largest sum of
-    X_ij over k − 1 other ticks j: over any j, or twice over j < i, or twice over j > i. The second
-    finds the pattern with the largest total of X_ii and these sums. The least of the three bounds
-    is returned. For :class:`Apart`, :func:`_path_bound` gives a fourth bound.
     """
+    # otherwise the bound comes from two dynamic programmes. The first gives each tick i the largest
+    # sum of X_ij over k − 1 other ticks j: over any j, or twice over j < i, or twice over j > i.
+    # The second finds the pattern with the largest total of X_ii and these sums. The least of the
+    # three bounds is returned; Apart has a fourth, _path_bound
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
         largest = set_sums(between + np.diag(X.diagonal()), who.maximal()).max()
@@ -100,7 +100,7 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """Return the sets of ticks that can attain the maximum, and lower and upper bounds for each."""
+    """Return the sets of ticks that may attain the maximum, and lower and upper bounds for each."""
     sets = who.maximal()
     # Z = I attains a set's sum of X_ii; since |Z_ij| <= 1, no value exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())

@@ -64,9 +64,9 @@ class BoxMoments(AbstractBoxImage):
     ``np.diag(weights) @ K`` makes them comparable.
 
     ``support_point`` is exact. ``max_quadratic`` bounds a polynomial of degree four by branch and
-    bound on its coefficients in the Bernstein basis (Garloff 1986), to about a relative 5e-10. Of
-    ``K − K`` it does so for up to three numbers; at three, brackets stay wider where the limit of
-    parts is reached (0.6 % on [−1, 1]³). With more numbers, its bound is within a factor two.
+    bound on its coefficients in the Bernstein basis (Garloff 1986), to about a relative 5e-10. For
+    ``K − K``, it does the same for up to three numbers; with three, the limit on parts may leave a
+    wider gap (0.6 % on [−1, 1]³). With more numbers, its bound is within a factor two.
 
     Args:
         low: smallest values of the numbers, shape (d,), 1 <= d <= 5.

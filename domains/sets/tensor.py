@@ -219,7 +219,7 @@ class SymmetricCoordinates:
     Attributes:
         base: d.
         order: k.
-        kind: shape (d^k,), for each tensor entry, the row in ``indices`` of its multiset.
+        kind: shape (d^k,), for each tensor entry, the index of its multiset in ``indices``.
         counts: shape (N,), the number of tensor entries per multiset, a multinomial coefficient.
         indices: shape (N, k), the multisets, sorted.
     """

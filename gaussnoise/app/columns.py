@@ -246,11 +246,9 @@ _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two nu
 
 
 def _parts(name: str, text: str, *, one: bool) -> list[str]:
-    """Split a typed text into its numbers or dates, as texts with decimal points.
-
-    A comma is a decimal mark if semicolons or line breaks separate the numbers, or if one number is
-    expected. A comma that could also separate numbers is refused.
-    """
+    """Split a typed text into its numbers or dates, as texts with decimal points."""
+    # a comma is a decimal mark if semicolons or line breaks separate numbers, or one is expected; a
+    # comma that could also separate numbers is refused
     text = text.strip().removeprefix("[").removesuffix("]")  # as schema files have it
     if one or re.search(r"[;\n]", text.strip()):
         parts = [part.strip() for part in re.split(r"[;\n]|,\s" if one else r"[;\n]", text)]
@@ -277,10 +275,7 @@ def _categories(name: str, text: str, like: Attribute | None) -> list[tuple[str,
 
 
 def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[str]]:
-    """Return (category, other spellings) from one typed line.
-
-    A line in ``known``, the categories and spellings before the change, is one category as it is.
-    """
+    """Return (category, other spellings) from one typed line; a line in ``known`` is a category."""
     if line in known:
         return line, []
     items, marks, at = [], [], 0

@@ -133,11 +133,9 @@ def _write(path: Path, write: Callable[[], object]) -> None:
 
 
 def _zip(folder: Path, paths: Iterable[Path], page: Path | None) -> Response:
-    """Return an HTTP response with files of a folder in one zip file.
-
-    Links that lead out of the folder are left out. ``page``, the HTML page for readers, is beside
-    the folder in the zip file, since the folder's record lists all files that may be in the folder.
-    """
+    """Return an HTTP response with a folder's files in a zip file, beside ``page`` for readers."""
+    # the folder's record lists all files in it, so the page is not inside; links that lead out of
+    # the folder are left out
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(paths):

@@ -106,11 +106,9 @@ class Guard:
 
 
 def _headers(scope: Message) -> dict[str, str]:
-    """Return {name in lower case: value} of the headers of an HTTP request.
-
-    The values of a header that occurs twice are joined by a line break, so that they equal no
-    expected value; those of cookies are joined by semicolons.
-    """
+    """Return {name in lower case: value} of the headers of an HTTP request."""
+    # values of a header that occurs twice are joined by a line break, so that they equal no
+    # expected value; those of cookies are joined by semicolons
     found: dict[str, str] = {}
     for name, value in scope.get("headers", ()):
         key = name.decode("latin-1").lower()

@@ -62,10 +62,7 @@ def ledger_page(state: State) -> None:
 
 
 def _row(entry: LedgerEntry, ledger: Ledger) -> dict[str, object]:
-    """Return a row of the page's table for an entry of the ledger, as {column: value}.
-
-    The numbers are those that ``gaussnoise ledger show`` prints.
-    """
+    """Return an entry as {column: value}, with the numbers of ``gaussnoise ledger show``."""
     note = Note(entry.purpose, entry.requested_by, entry.approval).lines
     return {
         "key": entry.attempt,

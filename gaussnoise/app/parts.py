@@ -296,10 +296,8 @@ def outcome(job: Job) -> None:
 
 
 def _refused_rows(job: Job) -> None:
-    """Draw the message that some rows do not fit, with a link to the check that shows which rows.
-
-    The message itself does not say which rows, because the ledger keeps it.
-    """
+    """Draw the message that some rows do not fit, with a link to the check that shows them."""
+    # the message itself does not say which rows, because the ledger keeps it
     tick = job.words[0] == "stream"
     with ui.element("div").classes("refused").props('role="alert"'):
         ui.label(

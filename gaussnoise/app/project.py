@@ -68,10 +68,7 @@ class Project:
         return [x for x in found if x not in (".", SCHEMA)]
 
     def _listed(self, is_wanted: Callable[[str], bool], apart: Collection[str] = ()) -> list[str]:
-        """Return the paths, relative to the folder, of files whose names are wanted.
-
-        The folders ``apart``, and those in a published folder, which has a record, are left out.
-        """
+        """Return relative paths of wanted files, without ``apart`` and published folders."""
         found = []
         for place, folders, files in os.walk(self.folder):
             own = Path(place)

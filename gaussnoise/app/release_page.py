@@ -159,15 +159,7 @@ def without_unit(planned: Plan) -> list[str]:
 def _form(
     state: State, budget: float, known: set[str], begun: str, accepted: Callable[[], bool]
 ) -> None:
-    """Draw the form for a release, and the button that makes it.
-
-    Args:
-        state: the state of the server.
-        budget: the rho of the project's ledger.
-        known: names that earlier releases have.
-        begun: the name of a release that was interrupted, which the form proposes; else empty.
-        accepted: returns whether the user accepts the warnings of the check.
-    """
+    """Draw the form for a release; ``begun`` names an interrupted release, or is ""."""
     project = state.project
     usual = Wish(free_name("release", known))._asdict()
     own = usual | load_options(project.schema, "release")
@@ -245,12 +237,7 @@ def _form(
 
 
 def _check(state: State) -> Callable[[], bool] | None:
-    """Draw the check of the rows before the release, which costs nothing.
-
-    Returns:
-        A function that returns whether the user has accepted all warnings of the check; None if
-        there is no finished check of the present rows.
-    """
+    """Draw the check of rows; return a function that says whether its warnings are accepted."""
     job, last = state.checked, state.jobs.last
     with ui.card():
         head("Before the charge: would all rows count?", 2)

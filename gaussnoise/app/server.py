@@ -34,22 +34,17 @@ _PAGE: dict[str, Any] = {"title": "gaussnoise", "response_timeout": 120.0}
 
 
 def _own_host() -> str:
-    """Return a random loopback address, or 127.0.0.1 if the machine has no other.
-
-    A browser sends a cookie to all ports of an address. With an address of its own, the server's
-    cookie does not go to servers at other addresses of the machine.
-    """
+    """Return a random loopback address, or 127.0.0.1 if the machine has no other."""
+    # a browser sends a cookie to all ports of an address: with its own address, the server's cookie
+    # does not go to other servers of the machine
     parts = [str(1 + secrets.randbelow(254)) for _ in range(3)]
     return ".".join(["127", *parts]) if sys.platform == "linux" else "127.0.0.1"
 
 
 @contextlib.contextmanager
 def _redirection(address: str) -> Iterator[str]:
-    """Yield the address of a file that redirects a browser to ``address``, which has the token.
-
-    So the token is in no command line, which other users can see in the list of processes. Only the
-    owner can read the file; it is removed at the end of the block.
-    """
+    """Yield a file's address that redirects a browser to ``address``, which has the token."""
+    # so the token is in no command line, which other users can see in the list of processes
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
         refresh = f'<meta http-equiv="refresh" content="0;url={address}">'
         file.write(f"<!DOCTYPE html><title>gaussnoise</title>{refresh}")

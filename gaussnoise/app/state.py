@@ -18,13 +18,7 @@ from .project import SCHEMA, Project
 
 
 class _Counted(NamedTuple):
-    """The columns, the schema and plan, and the files on which a release's rows depend.
-
-    Attributes:
-        columns: the columns that are read, besides those of persons and weights.
-        stated: the schema and the plan without its budget, as text.
-        files: the files, with their sizes and the times of their last changes.
-    """
+    """The columns, schema and plan (as text), and files on which a release's rows depend."""
 
     columns: frozenset[str]
     stated: str

@@ -134,10 +134,7 @@ def _published(stream: Stream, name: str, done: int, begun: Mapping[str, tuple[s
 
 
 def _folded(title: str, draw: Callable[[], object]) -> None:
-    """Draw a title that can be opened; only then, ``draw`` is called to draw the content.
-
-    So a page with many ticks is drawn quickly.
-    """
+    """Draw a title that opens; only then ``draw`` is called, so long pages are drawn quickly."""
     part = ui.expansion(title).classes("w-full")
 
     def fill() -> None:
@@ -217,10 +214,7 @@ def _last(state: State, name: str) -> Job | None:
 
 
 def _add(state: State, name: str, number: int, said: str) -> None:
-    """Draw the choice of the file for tick ``number``, the shell command, and the buttons.
-
-    The buttons add the tick or check its rows; ``said`` names the tick.
-    """
+    """Draw the choice of the file for a tick, the shell command, and buttons to add and check."""
     project, files, job = state.project, state.project.tables(), _last(state, name)
     first = None  # a wrong file cannot be taken back, so none is proposed
     if job is not None and (job.status or job.words[1] == "check"):  # to add it, or to retry

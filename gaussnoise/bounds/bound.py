@@ -54,7 +54,8 @@ class Bound:
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of the
             distribution from which the data were drawn.
         private: whether the bound was computed from data, and must not be published.
-        least: smallest number of records for which the bound is proven: the records of one person.
+        least: smallest number of records for which the bound is proven: the largest number of one
+            person.
         deviation: standard deviation of the mean of n draws from the distribution P, ``√(tr(W cov
             P)/n)``, if P was given; ``error²`` includes its square.
 
@@ -193,7 +194,7 @@ class Bound:
         )
 
     def explain(self) -> str:
-        """Return, as text, the bound, the data sets for which it holds, and the theorems used."""
+        """Return text on the bound: its value, where it holds, and the theorems used."""
         lines = [
             f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps "
             f"{self.privacy}"
@@ -227,7 +228,7 @@ class Bound:
         if chi is not None:
             found.append(chi[1])
         elif weak is None:
-            found.append("nothing is known of mechanisms that keep it")
+            found.append("no bound is known for mechanisms with this guarantee")
         else:
             known = f"({weak[0]:g}, {weak[1]:g})-differential privacy"
             found += [] if known == guarantee.words else [f"it implies {known}"]
@@ -256,33 +257,30 @@ class Bound:
 def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> AbstractPrivacy:
     r"""Return the guarantee of a mechanism that is unbiased for the mean of the data.
 
-    For "distributional" this is not the given mechanism M but another one, M̃. Let M take n records
-    and be unbiased for the mean μ(P) of every distribution P on K from n independent draws. Let M̃
-    shuffle the records first, uniformly over the n! orders, and then apply M.
+    For "distributional" this is not the given mechanism M, but M̃, which shuffles the n records
+    uniformly and then applies M. M is unbiased for the mean μ(P) of every distribution P on K from
+    n independent draws; M̃ is then unbiased for the mean of the data, and as private as M.
 
-    M̃ is as private as M: in each order, neighbours stay neighbours, and the outputs for two
-    neighbours are mixtures over the same orders. χ² is jointly convex, so it is at most the largest
-    over the orders.
-
-    M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be the
-    difference between the mean of M̃ and that of the data. For data that consist of these records,
-    m depends only on the vector c of how often each occurs. For P = Σ p_j δ_{a_j}, M̃ has the same
-    mean over n draws as M, since the draws are exchangeable: it is μ(P). The mean of the data has
-    the same mean over n draws, μ(P). Hence ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum
-    one and, as the left side is homogeneous of degree n, for every p >= 0. A polynomial that
-    vanishes there has zero coefficients, so all m(c) are zero. A data set of n records has at most
-    n different ones, so this covers every data set.
-
-    So the covariances Σ_X of M̃ at data X obey all bounds for empirically unbiased mechanisms, with
-    the same constants. At every P, M and M̃ have the same covariance Σ_P, and by the law of total
-    variance ``Σ_P = E Σ_X + cov(P)/n``. So ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n`` for
-    every W that is the same for all X.
-
-    This bounds the error at P by errors at data sets, so every data set must have a bound under the
+    The error at P is bounded by errors at data sets, so every data set must have a bound under the
     guarantee. For other guarantees, data are resampled: see :func:`resampled`.
 
     Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59, which have a larger ε.
     """
+    # M̃ is as private as M: in each order, neighbours stay neighbours, and the outputs for two
+    # neighbours are mixtures over the same orders. χ² is jointly convex, so it is at most the
+    # largest over the orders.
+    # M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be
+    # the difference between the mean of M̃ and that of the data. For data that consist of these
+    # records, m depends only on the vector c of how often each occurs. For P = Σ p_j δ_{a_j}, M̃
+    # has the same mean over n draws as M, since the draws are exchangeable: it is μ(P). The mean of
+    # the data has the same mean over n draws, μ(P). Hence Σ_c n!/(c_1! … c_k!) p^c m(c) = 0 for
+    # every p of sum one and, as the left side is homogeneous of degree n, for every p >= 0. A
+    # polynomial that vanishes there has zero coefficients, so all m(c) are zero. A data set of n
+    # records has at most n different ones, so this covers every data set.
+    # So the covariances Σ_X of M̃ at data X obey all bounds for empirically unbiased mechanisms,
+    # with the same constants. At every P, M and M̃ have the same covariance Σ_P, and by the law of
+    # total variance Σ_P = E Σ_X + cov(P)/n. So tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n for
+    # every W that is the same for all X.
     if unbiased == "empirical" or n is None or known_chi_squared(privacy) is not None:
         return privacy
     return resampled(privacy, n)
@@ -358,8 +356,8 @@ def bound_of(
         return _in_proportion(noise, noise.neighbors, privacy, n, rows, unbiased)
     if privacy.scales and (noise.neighbors != "add-remove" or _has_sums(noise.domain)):
         raise ParameterError(
-            "bound: of budgets that grow with numbers of a record there are bounds for one row "
-            "more or less, on counts; hint: plan(...).bound for sums"
+            "bound: with budgets that grow with numbers of a record, bounds are known for counts "
+            "and one row more or less; hint: plan(...).bound for sums"
         )
     if noise.neighbors == "add-remove":
         return bound_from(

@@ -24,23 +24,23 @@ def at_distribution(
 ) -> Bound:
     """Return the best proven bound at P, the distribution of the records in ``rows``.
 
-    With the shuffled mechanism of :func:`proven`, ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov
-    P)/n`` for every ``‖w‖_{s*} <= 1``, W = diag(w), s* = p/(p − 2), where X is n draws from P, and
-    S_X the set of differences x − y over x in X and y in K (γ_W: see :func:`local_proof`). Let S be
-    the same set for all the records. S_X = S if X has all records, with probability ``q >= 1 − Σ (1
-    − f_i)^n`` for frequencies f_i. In any case S ⊆ 2 hull S_X: x − y is the sum of x − x' and x' −
-    y for an x' in X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. It is also at least ``Σ f_i
-    γ_W(S_i)²``, from the differences x_i − y of the first draw alone. The bound for all P also
-    holds. Under pure privacy the data may be resampled instead, at a larger ε.
-
     Args:
         domain: K.
         rows: shape (k, d), distinct.
         counts: shape (k,), the number of records equal to each row.
-        proof: the proof for S, or for the differences of some of the records.
+        proof: the proof for the set S of all differences x − y of a record x and a y in K, or for
+            the differences of some of the records.
         p: error norm.
         free: the bound that holds for all P; at p = 2, it has the same weights.
     """
+    # With the shuffled mechanism of proven, ‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov
+    # P)/n for every ‖w‖_{s*} <= 1, W = diag(w), s* = p/(p − 2), where X is n draws from P, and S_X
+    # the set of differences x − y over x in X and y in K (γ_W: see local_proof). Let S be
+    # the same set for all the records. S_X = S if X has all records, with probability q >= 1 − Σ (1
+    # − f_i)^n for frequencies f_i. In any case S ⊆ 2 hull S_X: x − y is the sum of x − x' and x' −
+    # y for an x' in X. So E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)². It is also at least Σ f_i
+    # γ_W(S_i)², from the differences x_i − y of the first draw alone. The bound for all P also
+    # holds. Under pure privacy the data may be resampled instead, at a larger ε.
     privacy, n = free.privacy, free.n or 1
     shares = counts / counts.sum()
     all_drawn = max(

@@ -43,8 +43,9 @@ def lower_bound(
     ``e^{μ²} − 1``. Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and
     ``γ°_p(S_X) / (nχ)`` at the data set X, where ``S_X = {±(x − y)}`` over records x of X and all y
     in K. For few listed points, and for tables of up to about eleven attributes, the bound for all
-    data is the larger of the first one and the least value of the second one over data whose
-    records are all equal. Under add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ`` for all data.
+    data is the larger of two numbers: the first bound, and the least value of the second bound over
+    data whose records are all equal. Under add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ``
+    for all data.
 
     Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
     one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the coordinate weights of the proof.
@@ -145,8 +146,8 @@ def _at_data(
     most = min(_MOST_LOCAL_RECORDS, max(1, _MOST_LOCAL_ENTRIES // domain.dim**2))
     if len(rows) > most:
         raise ParameterError(
-            "lower_bound: under local privacy every record has moves of its own: expected at most "
-            f"{most} distinct ones in R^{domain.dim}, got more; hint: leave data out"
+            f"lower_bound: expected at most {most} distinct records in R^{domain.dim} under local "
+            "privacy, got more; hint: leave data out"
         )
     proof = local_proof(domain, rows, counts, p)
     reachable = (
@@ -186,7 +187,7 @@ def _check(given: object, neighbors: object, unbiased: object) -> None:
         )
     if not bounded and (local or known_epsilon_delta(privacy) is None):
         raise NotAvailableError(
-            f"lower_bound: nothing is known of mechanisms that keep {privacy!r:.100}; hint: "
+            f"lower_bound: no bound is known for mechanisms with {privacy!r:.100}; hint: "
             f"override {'chi_squared' if local else 'chi_squared, power'} or implies in its class"
         )
     if unbiased == "distributional" and neighbors != "replace":

@@ -22,30 +22,27 @@ _TRIED = 0.1  # share of a record's weight that its newest point gets
 
 
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
-    r"""Return a proof of a lower bound on ``√(max_w Σ_i f_i γ_w(x_i − K)²)``, for rows x_i of the
-    data.
+    r"""Return a proof of a lower bound on ``√(max_w Σ_i f_i γ_w(x_i − K)²)``, for rows x_i of data.
 
-    The maximum is over coordinate weights w with ``‖w‖_{s*} <= 1``, s* = p/(p − 2), and K is the
-    domain.
+    The maximum is over coordinate weights w with ``‖w‖_{s*} <= 1``, s* = p/(p − 2). K is the
+    domain, f_i the share of records equal to row i, and ``γ_w(S)`` the largest ``tr((W^{1/2} C
+    W^{1/2})^{1/2})`` over second moments C of measures on S, W = diag(w). No ``‖sd‖_p²`` at the
+    data is smaller than the square of this number over (nχ)² (χ as in :func:`lower_bound`).
 
-    Here f_i is the share of records equal to row i, W = diag(w), and ``γ_w(S)`` the largest
-    ``tr((W^{1/2} C W^{1/2})^{1/2})`` over second moments C of measures on S. The proof that no
-    ``‖sd‖_p²`` at the data X is smaller than the square of this, over (nχ)² (χ as in
-    :func:`lower_bound`), has three steps:
-
-    * For an estimate f with covariance Σ_X from independent messages, ``Σ_X ⪰ Σ_i V_i``, V_i the
-      covariance of E[f | message i].
-    * Up to a constant, E[f | message i] is an unbiased estimate of x_i/n from one private message.
-      Hence ``tr(W V_i) >= γ_w(x_i − K)² / (nχ)²``.
-    * The largest ``tr(W Σ_X)`` over w is ``‖sd(Σ_X)‖_p²``.
-
-    Records share the weights w, but each has its own measure: one measure for all would claim too
-    much. The search takes multiplicative steps on the measures and w, and adds points of K that are
-    far from a record. Every intermediate result proves a bound; the best is kept.
+    All records have the same weights w, but each has its own measure. Every intermediate result of
+    the search proves a bound; the best is kept.
 
     Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection. Their
     Theorem 55 then uses half of the width of K instead of the differences of each record.
     """
+    # the proof that no ‖sd‖_p² is smaller:
+    # * For an estimate f with covariance Σ_X from independent messages, Σ_X ⪰ Σ_i V_i, V_i the
+    #   covariance of E[f | message i].
+    # * Up to a constant, E[f | message i] is an unbiased estimate of x_i/n from one private
+    #   message. Hence tr(W V_i) >= γ_w(x_i − K)² / (nχ)².
+    # * The largest tr(W Σ_X) over w is ‖sd(Σ_X)‖_p².
+    # One measure for all records would claim too much. The search takes multiplicative steps on the
+    # measures and w, and adds points of K that are far from a record.
     shares = counts / counts.sum()
     axes = np.vstack([np.eye(domain.dim), -np.eye(domain.dim)])
     ends = np.unique([domain.support_point(axis) for axis in axes], axis=0)

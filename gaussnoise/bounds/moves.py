@@ -43,10 +43,8 @@ def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
     """Return the set of differences x − y, for a record x of the data and a record y that may
-    replace it.
-
-    It need not contain y − x too. If there are too many records, some are left out: a subset gives
-    a valid bound too.
+    replace it. The set may contain x − y without y − x. If there are too many records, some are
+    left out: a subset gives a valid bound too.
     """
     members = domain._listed()
     if members is None:

@@ -81,23 +81,22 @@ def chi_squared(privacy: AbstractPrivacy) -> float:
 class TradeOff:
     r"""The trade-off between the variances at two (ε, δ)-indistinguishable neighbours.
 
+    Var_P and Var_Q are the variances of an estimate at two neighbours whose means are one apart.
     The worst pair of output distributions has four outcomes (Kairouz, Oh & Viswanath 2015). For it,
-    the inequality of the module's docstring is, with χ² = 4 sinh²(ε/2),
+    with χ² = 4 sinh²(ε/2) and 0 <= α <= 1,
 
         α Var_P + (1 − α) Var_Q  >=  κ(α) = (1 − δ) α(1 − α) / (δ + α(1 − α) χ²).
-
-    Equality is possible. In several dimensions, let λ be a measure on the differences s_j between
-    the means of X and of its neighbours X_j, C = Σ λ_j s_j s_j', and W = diag(w) coordinate
-    weights. Let ``(W^{1/2} C W^{1/2})^{1/2}`` have eigenvalues σ, and choose 0 <= u <= 1 for each
-    eigenvector. Let T = W^{1/2} U W^{1/2}, where U has the same eigenvectors and the eigenvalues
-    u/σ. Apply the inequality to the directions θ_j = T s_j, and sum over j:
-
-        α ‖sd(Σ_X)‖_p² + (1 − α) Σu² · max_j ‖sd(Σ_{X_j})‖_p²  >=  κ(α) (Σ u σ)²
-
-    since tr(Σ_X T C T) <= tr(Σ_X W) <= ‖sd(Σ_X)‖_p² and θ'Σ_jθ <= ‖W^{-1/2} θ‖² tr(Σ_j W). With u =
-    1 the right side is κ(α) γ². This implies Nikolov & Tang (2023), Theorems 4, 51 and 52, which
-    have the least σ in place of γ/√rank.
     """
+
+    # Equality is possible. In several dimensions, let λ be a measure on the differences s_j between
+    # the means of X and of its neighbours X_j, C = Σ λ_j s_j s_j', and W = diag(w) coordinate
+    # weights. Let (W^{1/2} C W^{1/2})^{1/2} have eigenvalues σ, and choose 0 <= u <= 1 for each
+    # eigenvector. Let T = W^{1/2} U W^{1/2}, where U has the same eigenvectors and the eigenvalues
+    # u/σ. Apply the inequality to the directions θ_j = T s_j, and sum over j:
+    # α ‖sd(Σ_X)‖_p² + (1 − α) Σu² · max_j ‖sd(Σ_{X_j})‖_p² >= κ(α) (Σ u σ)²
+    # since tr(Σ_X T C T) <= tr(Σ_X W) <= ‖sd(Σ_X)‖_p² and θ'Σ_jθ <= ‖W^{-1/2} θ‖² tr(Σ_j W). With u
+    # = 1 the right side is κ(α) γ². This implies Nikolov & Tang (2023), Theorems 4, 51 and 52,
+    # which have the least σ in place of γ/√rank.
 
     epsilon: float
     delta: float
@@ -107,7 +106,7 @@ class TradeOff:
         """Return the trade-off between the errors at two neighbours, for the (ε, δ) that a
         guarantee implies.
 
-        If none is known, it is that of (0, 1), which every mechanism satisfies.
+        If none is known, it is the trade-off for (0, 1), which every mechanism satisfies.
         """
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
@@ -130,7 +129,7 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the largest ‖sd‖_p among a data set and its neighbours.
+        """Return a lower bound on the largest ‖sd‖_p at a data set or at one of its neighbours.
 
         ``spectrum`` and ``counts`` are the eigenvalues σ of the proof, and the multiplicity of
         each.

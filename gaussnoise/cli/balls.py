@@ -82,11 +82,7 @@ class Balls(Answer):
         self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {found!r} at most")
 
     def _changes(self) -> arb_mat:
-        """Return, as rows, the vectors by which the sum of records may change between neighbours.
-
-        Neighbours are data sets that differ in one record. For replaced records, the rows are the
-        points less one fixed point, and the changes are the differences of two rows.
-        """
+        """Return rows: changes of the sum, or for replaced records, points less one fixed point."""
         X = np.array(self.arrays["domain.array0"])
         points = arb_mat(X.tolist())
         if self.relation == "policy graph":
@@ -119,10 +115,8 @@ class Balls(Answer):
 
 
 def _left_inverse(L: Array) -> Array:
-    """Return an approximate left inverse R of L, so R L is close to the identity.
-
-    The rows of L are first scaled to similar sizes, for a smaller error.
-    """
+    """Return an approximate left inverse R of L, so R L is close to the identity."""
+    # the rows of L are scaled to similar sizes first, for a smaller error
     sizes = np.abs(L).max(axis=1, keepdims=True)
     even = np.exp2(-np.floor(np.log2(np.where(sizes > 0, sizes, 1.0))))
     return np.asarray(np.linalg.pinv(L * even, rcond=1e-15) * even.T, dtype=np.float64)

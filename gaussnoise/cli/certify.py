@@ -40,7 +40,7 @@ def certify_strategy(
     p: Norm = 2,
     as_json: Json = False,
 ) -> None:
-    """Say how far a strategy of anyone's is from the best possible, with proof. Needs no data."""
+    """Say how far any given strategy is from the best possible, with proof. Needs no data."""
     check_norm("certify", p)
     _check_is_file(strategy)
     given: Any
@@ -73,12 +73,7 @@ def _check_is_file(strategy: Path) -> None:
 
 
 def _read_tables(path: Path) -> tuple[Any, Any, Any]:
-    """Read measured tables from a JSON file.
-
-    Returns:
-        {attribute names: standard deviations}, the requested tables and {attribute: size}. For a
-        document of OpenDP: the document, None and None.
-    """
+    """Return (tables, requested ones, sizes) from JSON; (document, None, None) for OpenDP's."""
     try:
         with opened(path) as file:
             document = json.load(file)

@@ -36,7 +36,7 @@ def check_table(
     """Say which rows a release would leave out, and why. NOT private: for the table's owner alone.
 
     It also lists values that count as others: clipped to an interval, or in a catch-all. It warns
-    where nearly all values of a column do, as in the file of another year.
+    if nearly all values of a column do so: the file may be that of another year.
 
     Without -m, and without a workload in the schema, every column is checked.
 

@@ -27,7 +27,7 @@ def convert(
     """Write a release again, in another format, from its folder alone: no data, no budget.
 
     The new folder is a whole release, with the same numbers and record, which verify, report and
-    ask read. A combination of releases keeps these as they are. Signatures are not taken over.
+    ask read. A combination of releases keeps its releases as they are. Signatures are not copied.
     """
     check_new("convert", out, folder)
     if streamed(folder) is not None:

@@ -41,9 +41,9 @@ def show_changes(
     """Show what changed from one release to another, with intervals, from their folders alone.
 
     A table with a clipped number has its means and sums, by the other attributes. Tables with an
-    attribute that is defined differently in each of the releases are left out, and named. Of two
-    ticks of a stream, like DIR/ticks/0003 and DIR/ticks/0007, it shows the changes of each tick's
-    own rows, by the covariance of their noise.
+    attribute that is defined differently in each of the releases are left out, and named. For two
+    ticks of a stream, like DIR/ticks/0003 and DIR/ticks/0007, it compares the rows of one tick with
+    those of the other; intervals use the covariance of their noise.
     """
     check_new("difference", out, january, june)
     ticks = tick_in(january), tick_in(june)

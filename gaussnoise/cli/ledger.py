@@ -53,7 +53,7 @@ def show_ledger(
 ) -> None:
     """Show the spent budget of a ledger, and list its last charges and refusals.
 
-    A refusal depends on the data; all else here is public.
+    A refusal depends on the data; everything else here is public.
     """
     ledger = Ledger.open(path)
     delta = max(1e-6, 2 * ledger.delta) if delta is None else delta

@@ -47,9 +47,8 @@ def read_matrix(path: Path, command: str) -> Any:
         if min(numbers.shape) > 1 and np.array_equal(line, np.arange(len(line))):
             where = "row" if what == "header" else "column"
             raise ParameterError(
-                f"{command}: the first {where} of {path} counts 0, 1, 2, …, as the {what} does "
-                "that pandas writes; "
-                f"{_PLAIN}, and .npy for a matrix that begins so"
+                f"{command}: the first {where} of {path} is 0, 1, 2, …, like the {what} that "
+                f"pandas writes; {_PLAIN}, and .npy for a matrix that begins so"
             )
     return numbers
 
@@ -70,10 +69,7 @@ _UNREADABLE = (
 
 
 def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
-    """Read a matrix from a file by Matrix Market, scipy.sparse.save_npz or numpy.savez.
-
-    ``file`` is the opened file ``path``; ``command`` is the name in messages.
-    """
+    """Read a matrix that Matrix Market, scipy.sparse.save_npz or numpy.savez wrote."""
     from scipy import io, sparse
 
     expected = f"{command}: expected one matrix of real numbers in {path}"

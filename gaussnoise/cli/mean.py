@@ -141,8 +141,9 @@ def release_means(
 ) -> None:
     """Release means of numeric columns, with intervals; a range is found if none is public.
 
-    They are means over rows; with --person over persons, each with the mean of their own numbers;
-    with --weight of the counted rows, without an interval for a population.
+    They are means over rows. With --person, they are means over persons, each with the mean of
+    their own numbers. With --weight, they are means of the counted rows, without an interval for a
+    population.
     """
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(
@@ -185,10 +186,7 @@ def release_means(
 
 
 def _grouping(entry: str, schema: Path | None) -> Attribute:
-    """Return the attribute for the column in ``--by``, whose values are the groups of the means.
-
-    ``entry`` is COLUMN=a,b with all categories, or a COLUMN of the schema file.
-    """
+    """Return the grouping attribute in ``--by``: COLUMN=a,b, or a COLUMN of the schema file."""
     name, equals, listed = entry.partition("=")
     if equals:
         return Attribute(name.strip(), parts_of(listed))

@@ -173,13 +173,13 @@ class StreamOptions(OptionGroup):
         """Return the plan of these options."""
         if self.ticks is None:
             raise ParameterError(
-                "stream: expected --ticks, or ticks = 52 in [stream] of the schema: how many "
-                "tables of new rows come in, at most; got none"
+                "stream: expected --ticks, or ticks = 52 in [stream] of the schema: the "
+                "largest number of tables of new rows; got none"
             )
         if self.person is not None and self.reports is None:
             raise ParameterError(
-                "stream: expected --reports K with --person: in how many ticks one person has rows "
-                f"at most, got none; hint: --reports {self.ticks} is always true"
+                "stream: expected --reports K with --person: the largest number of ticks in which "
+                f"one person has rows; got none; hint: --reports {self.ticks} is always true"
             )
         wanted: dict[str, Any] = {name: getattr(self, name) for name in _OF_TICKS}
         wanted = {name: value for name, value in wanted.items() if value is not None}
@@ -204,9 +204,9 @@ class StreamOptions(OptionGroup):
         raise ParameterError(
             "stream: a stream takes tables of counts, got sums of a number in "
             f"{', '.join(sums[:_FEW])}{more}; hint: {others if counted.workload else ''}for means "
-            "over time, give the number edges in place of clip, whose shares and quantiles a "
-            "stream has; or release every tick by itself, each at a part of the budget of one "
-            "ledger, and compare them by gaussnoise difference JANUARY JUNE"
+            "over time, give the number edges in place of clip, and ask for shares or quantiles; "
+            "or release every tick by itself, each with a part of one ledger's budget, and compare "
+            "the releases by gaussnoise difference JANUARY JUNE"
         )
 
 
@@ -404,8 +404,8 @@ def show_series(
 ) -> None:
     """Show one table over time, with intervals, from the published folder alone.
 
-    Intervals and tests are about the rows that were counted: they know the noise of all ticks and
-    its covariance, and nothing of a population that the rows are a sample of.
+    Intervals and tests are about the rows that were counted: they use the noise of all ticks and
+    its covariance, and say nothing about a population from which the rows are a sample.
     """
     for file in (plot, out):
         check_new("series", file, folder)

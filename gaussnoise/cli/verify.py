@@ -72,10 +72,7 @@ def verify_folder(
 
 
 def _in_balls(answer: Path, lines: list[str]) -> list[str]:
-    """Check a saved answer by ball arithmetic, and return the lines on the checks to print.
-
-    It is for answers that are too large for exact integers. ``lines`` are the lines so far.
-    """
+    """Return the lines of a check by ball arithmetic, for answers too large for exact integers."""
     try:
         from .balls import Balls
     except ModuleNotFoundError:
@@ -106,8 +103,8 @@ def sign_folder(
 ) -> None:
     """Sign all files of a published folder: signature.json, which other tools read as well.
 
-    Of a stream, all ticks that are there are signed, and never the folder private: sign again after
-    the next tick. Combined releases and changes are signed like a release.
+    For a stream, this signs all ticks so far, but never the folder private: sign again after the
+    next tick. Combined releases and changes are signed like a release.
     """
 
     def asked() -> str:

@@ -54,9 +54,8 @@ class Averages:
         """Return an upper bound on the Euclidean norm of the bias of an average that is clipped to
         a ball.
 
-        It also holds if the center was chosen from the same people: along any direction, clipping
-        changes an average by at most a function of the average alone, for every center within
-        ``off``, and this is a bound on the expectation of that function.
+        It also holds if the center was chosen from the same people: it bounds the expectation of
+        the largest change by clipping over all centers within ``off``, along any direction.
 
         Args:
             reach: radius of the ball minus ``off``, positive, shape (t,).

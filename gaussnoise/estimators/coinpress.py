@@ -92,7 +92,7 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """The sha256 of the arrays, by which a ledger recognises the same request."""
+        """The sha256 of the arrays, which a ledger compares to recognise a repeated request."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
@@ -162,8 +162,8 @@ class Plan:
 
     Let the records x_i have the mean x̄. After the first step, a record minus the step's center is
     ``(x_i − x̄) − noise``, unless a record was clipped before. Here x_i − x̄ is normal and
-    independent of the noise, and its covariance is below that of the distribution. In the first
-    step, the difference is ``(x_i − μ) + (μ − center)``.
+    independent of the noise, and its covariance is at most the distribution's. In the first step,
+    the difference is ``(x_i − μ) + (μ − center)``.
 
     Attributes:
         variances: upper bounds on the distribution's variances along its axes, shape (d,).
@@ -203,9 +203,7 @@ class Plan:
 
     @property
     def shrinks(self) -> bool:
-        """Whether the first and the last step both find the mean more accurately than ``radius``,
-        which is known before.
-        """
+        """Whether the errors of the first and the last step are below ``radius``."""
         return all(self._reach(step) < self.radius for step in (self.steps[0], self.steps[-1]))
 
     @cached_property

@@ -40,7 +40,8 @@ class ColumnPlan:
         columns: the names of the columns.
         groups: the attributes of the groups.
         options: the arguments of :func:`plan` about persons and neighbours.
-        per_person: for each column, how one person's numbers become one; empty for means over rows.
+        per_person: for each column, the function that makes one number of a person's numbers; empty
+            for means over rows.
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
         about: lines for readers of the release.
@@ -60,9 +61,7 @@ class ColumnPlan:
 
     @property
     def wrong(self) -> float:
-        """The probability, for each column, with which a check of its range may give a wrong
-        result.
-        """
+        """The probability, for each column, that the check of its range gives a wrong result."""
         return (1 - self.level) * _FAILURES
 
     @property
@@ -74,8 +73,7 @@ class ColumnPlan:
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
     def counts(self, table: object, column: str, rho: float) -> Counts:
-        """Return the object that answers, with noise, how many numbers of a column are beyond a
-        threshold.
+        """Return an object that counts, with noise, the numbers of a column beyond thresholds.
 
         All answers together cost at most ``rho``. Each person, or each row, has one number.
         """
@@ -87,8 +85,8 @@ class ColumnPlan:
         """Return a function that counts, without noise, a column's numbers below and above
         thresholds.
 
-        It reads the table as releases do. One row per person counts, drawn at random: such a row is
-        beyond a threshold as often as all of the person's rows are on average.
+        It reads the table as releases do. One row per person counts, drawn at random. So the
+        expected count gives each person the share of their rows that are beyond the threshold.
         """
         person = self.options["person"]
         limit = None if person is None else PersonLimit(person, 1)
@@ -123,7 +121,7 @@ class ColumnPlan:
     ) -> FoundRange:
         """Return the range to which a column is clipped, or the reason why no range was found.
 
-        ``ends`` are its public bounds, and ``spread`` and ``order`` those of :func:`column_means`.
+        ``ends`` are its public bounds; ``spread`` and ``order`` are as in :func:`column_means`.
 
         ``unit`` is :meth:`deviation` at the part of the budget that no search uses.
         """

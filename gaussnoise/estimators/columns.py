@@ -103,11 +103,12 @@ def column_means(
             are all combinations of categories.
         person: name of the column that identifies the person of each row.
         per_person: as in :func:`plan`: with "mean", each person counts with the mean of their own
-            numbers in a group, with "max" by the largest one. "sum" and "count" need ``between``.
-            Or one of these for each column, ``{"stay": "mean", "visits": "count"}``. None for means
-            over rows.
+            numbers in a group, with "max" with the largest of them. "sum" and "count" need
+            ``between``. Or one of these for each column, ``{"stay": "mean", "visits": "count"}``.
+            None for means over rows.
         rows_per_person: the largest number of groups in which a person counts; if ``per_person`` is
-            None, the largest number of rows of a person. Of more, these are drawn at random.
+            None, the largest number of rows of a person. If a person has more, that many are drawn
+            at random.
         neighbors: the relation, for one person or row; under "replace", the number of rows is
             public.
         between: the public bounds ``(low, high)`` of some columns; None for an unknown bound, as in
@@ -116,9 +117,9 @@ def column_means(
             columns need both public bounds, since a search counts rows, not their weights. The
             interval is for the weighted mean of the counted rows themselves, as the plan counts
             them (clipped, and rounded to steps of ``most / 2**20``), and its noise is known
-            exactly. How weighted means vary from sample to sample depends on the sampling design,
-            and on squares that plans do not release, so the interval says nothing about a
-            population: ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
+            exactly. The interval is not for a population: the variance of weighted means from
+            sample to sample depends on the sampling design, and on squares that plans do not
+            release. So ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
         spread: the factor in the assumption above; 0.5 if it is less.
         order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
         level: confidence level of each interval (not of all together), in (0, 1).
@@ -177,15 +178,15 @@ def column_means(
     if person is None:
         if per_person not in ("mean", None):
             raise ParameterError(
-                f"{name}: per_person={shown(per_person)} needs person=, whose numbers it takes"
+                f"{name}: per_person={shown(per_person)} needs person=, the column of persons"
             )
         reduced = {}
     for column, how in reduced.items():
         if how in ("sum", "count") and None in ends[column]:
             raise ParameterError(
-                f"{name}: expected both public ends with per_person={how!r}: a search finds where "
-                "rows are, and what a person's rows add up to depends on the range to which each "
-                f"is clipped; hint: between={{{column!r:.80}: (0, most)}}, with the most that one "
+                f"{name}: expected both public ends with per_person={how!r}: a search finds a "
+                "range for the numbers of rows, not for their sum or count for a person; hint: "
+                f"between={{{column!r:.80}: (0, most)}}, with the most that one "
                 "person may have"
             )
         if how == "sum" and ends[column][0] != 0:
@@ -195,11 +196,11 @@ def column_means(
             )
     if weight is not None and (reduced or any(None in pair for pair in ends.values())):
         raise ParameterError(
-            f"{name}: expected both public ends, and per_person=None, with weight=: ranges are "
-            "found for rows, not for what they weigh; hint: between={column: (0, most)}"
+            f"{name}: expected both public ends, and per_person=None, with weight=: a search for "
+            "ranges counts rows, not their weights; hint: between={column: (0, most)}"
         )
     if person is None and not (type(rows_per_person) is int and rows_per_person == 1):
-        raise ParameterError(f"{name}: rows_per_person= needs person=, whose rows it limits")
+        raise ParameterError(f"{name}: rows_per_person= needs person=, the column of persons")
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(f"{name}: expected ledger=, id= and out= together")
     spread = positive(name, "spread", spread)

@@ -149,7 +149,7 @@ def coinpress_covariance(
     bound. The last step uses 3/4 of ρ, the other steps share the rest.
 
     The mean must be zero. For other data, use differences of disjoint pairs of records, divided by
-    √2. There are half as many of these, each from two people.
+    √2. There are half as many differences as records, each from two people.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: only the

@@ -106,8 +106,9 @@ def pure_person_level_mean(
 
     Source: Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), "Private mean estimation with
     person-level differential privacy", Algorithms 5 to 8 and Theorem 5.9, after Kamath, Singhal &
-    Ullman (2020). Their algorithm compares candidates with the points of a local cover. Of the
-    points in one direction, the nearest one decides, so it is enough to compare directions.
+    Ullman (2020). Their algorithm compares candidates with the points of a local cover. Among the
+    points in one direction, the nearest one determines the result, so it is enough to compare
+    directions.
 
     >>> people = [np.random.default_rng(i).normal([1, 2], 0.5, size=(20, 2)) for i in range(1000)]
     >>> mean = gn.estimators.pure_person_level_mean(
@@ -215,8 +216,8 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     ``needed``.
 
     The result has one number per point. A changed value contributes at most ``reach`` instead of
-    its current term, which gains most for the smallest terms: it is best to change the smallest
-    values. All is computed in integers, by bisection on sums of sorted values.
+    its current term. This increase is largest for the smallest values, so it is best to change
+    these. The computation is in integers, by bisection on sums of sorted values.
 
     Args:
         values: shape (n,), in ascending order.

@@ -64,9 +64,7 @@ class Estimate(AbstractLoaded):
 
     @property
     def standard_deviation(self) -> Array:
-        """The standard deviation of noise and sampling together, shaped like the estimate; bias is
-        not in it.
-        """
+        """The standard deviation of noise and sampling, without bias, shaped like the estimate."""
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:

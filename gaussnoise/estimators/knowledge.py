@@ -120,9 +120,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return a description of a set by which a ledger recognises it; arrays are replaced by their
-    sha256.
-    """
+    """Return a description of a set for a ledger, with the sha256 of arrays in their place."""
     header, arrays = describe(domain)
     return [
         header,

@@ -236,7 +236,7 @@ class Search:
             raise ParameterError(
                 f"{function}: expected sigma of at least {self._blur / _MOST_BLUR:.3g}, got "
                 f"{self.deviation:g}: floats are too coarse for it in so large a range; hint: a "
-                "smaller radius, or numbers less some public one"
+                "smaller radius, or numbers minus a public constant"
             )
         if self._enough(n):
             if not (self.pure or math.isinf(self.radius)):
@@ -259,7 +259,7 @@ class Search:
     def find(self, rows: Array) -> Array:
         """Return the middle of the chosen bin for every coordinate, shape (d,).
 
-        NaN for a coordinate of an unbounded range in which no count was above the threshold.
+        A coordinate is NaN if its range is unbounded and no count was above the threshold.
         """
         return np.array([self._find_one(rows[:, j], c) for j, c in enumerate(self.center.tolist())])
 

@@ -33,7 +33,8 @@ class Found:
     Attributes:
         estimate: the estimate.
         bias: bound on the bias of clipping and on all rounding.
-        noise: standard deviation of the last step's noise; None if ``bias`` bounds the whole error.
+        noise: standard deviation of the last step's noise; None if ``bias`` is a bound on the whole
+            error.
         sampling: bound on the standard deviation of sampling.
     """
 

@@ -197,7 +197,7 @@ def find_range(
 ) -> Range:
     """Return the range to which numbers are clipped.
 
-    It is so wide that the largest possible bias of clipping is about as small as the noise.
+    Its width makes the largest possible bias of clipping about as large as the noise.
 
     Args:
         counts: the numbers, with the budget for all questions.

@@ -48,8 +48,8 @@ def rates(
     Args:
         setting: the estimated quantity:
 
-            * "bounded": the mean *of the data*, records in a ball of this radius (squared ℓ2
-              error);
+            * "bounded": the mean *of the data*, for records in a ball of this radius (squared ℓ2
+            error);
             * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
             * "normal": the mean of N(μ, radius²) in one dimension, μ unbounded up to logarithms;
             * "person": a population mean from m records of each of n people, with bounded moments

@@ -157,11 +157,10 @@ def clipping_error(center: Array, radius: float) -> float:
     the radius.
 
     Every coordinate is multiplied by 1 plus a few roundings of relative size EPS/2: one for the
-    difference, two for quotients, one for the product, and d/2 + 2 for the length. All except that
-    of the difference are relative to a result of at most one; the rounding of the difference is
-    scaled down with the row. Before that, numbers of other types became floats, and a person's
-    records a mean, with relative errors up to EPS: at most 2 EPS (radius + ‖center‖) after
-    clipping.
+    difference, two for quotients, one for the product, and d/2 + 2 for the length. The rounding of
+    the difference is scaled down with the row; all other roundings are relative to a result of at
+    most one. Before that, numbers of other types became floats, and a person's records a mean, with
+    relative errors up to EPS: at most 2 EPS (radius + ‖center‖) after clipping.
     """
     d = len(center)
     return EPS * (d + 18 + 2 * float(np.linalg.norm(center)) / radius)

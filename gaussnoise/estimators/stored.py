@@ -4,7 +4,6 @@ All functions raise ValueError, which readers of files turn into their own error
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -83,13 +82,3 @@ def guarantee_record(value: object) -> dict[str, object]:
     if not any(name in record for name in _BUDGET):
         raise ValueError("no budget")
     return record
-
-
-def group_of(value: object) -> Mapping[str, str | int | bool]:
-    """Return ``value`` if it is an object {grouping column: category}; raise ValueError
-    otherwise.
-    """
-    group = as_object(value)
-    if not all(isinstance(category, str | int) for category in group.values()):
-        raise ValueError("no category")
-    return group

@@ -18,7 +18,7 @@ _MOST_SHOWN = 80  # largest number of characters of a value in a message
 
 
 def first_difference(expected: object, got: object, place: str = "") -> str | None:
-    """Return a text on the first difference of two JSON values; None if they agree.
+    """Return a text about the first difference between two JSON values; None if they agree.
 
     ``place`` is the path of the values in their file, such as ``files.report``.
     """
@@ -26,7 +26,7 @@ def first_difference(expected: object, got: object, place: str = "") -> str | No
 
 
 def text_difference(expected: str, got: str) -> str | None:
-    """Return a text on the first line in which two texts differ; None if they agree."""
+    """Return a text about the first different line of two texts; None if they agree."""
     lines = expected.split("\n"), got.split("\n")
     longest = max(map(len, lines))
     padded = [own + ["nothing"] * (longest - len(own)) for own in lines]
@@ -56,10 +56,7 @@ def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
 
 
 def _equal(expected: Any, got: Any, place: str) -> bool:
-    """Return whether two JSON values are equal, up to the rounding that differs between machines.
-
-    ``place``, the path of the values in their file, decides the tolerance for numbers.
-    """
+    """Return whether JSON values are equal, up to the rounding that is allowed at ``place``."""
     if type(expected) is not type(got):
         return False
     if isinstance(expected, float):

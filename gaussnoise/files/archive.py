@@ -120,14 +120,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_header(packed: IO[bytes], name: str, kinds: str, size: int) -> None:
-    """Raise an error unless the file ``packed`` is one numpy array of ``size`` bytes in all.
-
-    Args:
-        packed: the file, before the array's header.
-        name: the name of the array in messages.
-        kinds: the letters of the allowed numpy types, such as "iu" for integers.
-        size: the size of the header and the array together.
-    """
+    """Raise an error unless ``packed`` is one array of an allowed type, ``size`` bytes in all."""
     version = np.lib.format.read_magic(packed)
     if version not in _VERSIONS:
         raise CertificateError(f"load: expected {name} in version 1 or 2 of numpy's format")

@@ -14,7 +14,7 @@ from .disk import file_digest, remove, sync
 @final
 @dataclass(frozen=True)
 class Commits:
-    """A folder of files that are complete and never change once they have their names.
+    """A folder of files, each of which is complete when it gets its name, and never changes.
 
     A process writes a file under another name, and syncs it to disk, before a hard link gives the
     file its name. If several processes write the same file, the first one gives it its name; the

@@ -348,11 +348,7 @@ def parsed(content: str | bytes) -> Any:
 
 
 def _dict_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dict of a JSON object from its (key, value) pairs.
-
-    Raises:
-        ValueError: a key occurs twice.
-    """
+    """Return the dict of a JSON object's (key, value) pairs; ValueError if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")
@@ -392,7 +388,7 @@ def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
 def folder_fault(
     folder: Path, files: Mapping[str, str], every: bool, record: str = RECORD
 ) -> str | None:
-    """Return a text on the first file of a release that was changed, or None.
+    """Return a text about the first changed file of a release; None if no file was changed.
 
     Args:
         folder: the folder of the release.

@@ -51,10 +51,8 @@ def mount_of(path: Path, table: str | None = None) -> Mount | None:
 
 
 def _mount(line: str) -> Mount | None:
-    r"""Return the mounted file system in a line of Linux's ``mountinfo``; None for other lines.
-
-    The fifth field of the line is the folder, with blanks as ``\040``, and the type follows " - ".
-    """
+    """Return the mounted file system in a line of Linux's ``mountinfo``; None for other lines."""
+    # the fifth field is the folder, with blanks as \040, and the type follows " - "
     fields, _, rest = line.partition(" - ")
     try:
         point, kind = fields.split(" ")[4], rest.split(" ")[0]

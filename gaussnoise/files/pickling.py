@@ -8,7 +8,7 @@ from typing import Any
 class PickledByArguments:
     """A base of dataclasses; their pickles and copies hold only the arguments of the constructor.
 
-    Everything else is derived from the arguments again, and checked, after unpickling. So if a
+    After unpickling, everything else is computed again from the arguments, and checked. So if a
     noise scale or a codebook in the object was replaced, the replacement is not stored.
     """
 

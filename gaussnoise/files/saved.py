@@ -39,10 +39,7 @@ class AbstractLoaded(AbstractSaved):
     @classmethod
     @abc.abstractmethod
     def _restored(cls, record: dict[str, Any]) -> Self:
-        """Return the result from its record, {name: JSON value} of its attributes.
-
-        If the record has another form, any error is raised.
-        """
+        """Return the result from {attribute: JSON value}; raise any error for another form."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -180,10 +180,9 @@ class GaussianMechanism(PickledByArguments):
             given = dense
         if isinstance(given, StreamCovariance | KroneckerCovariance):
             raise ParameterError(
-                "GaussianMechanism: a workload over time of more ticks, or times larger tables, "
-                "than are written out; "
-                "hint: gn.streams.noise "
-                "for training, gaussnoise.plan(..., over=gn.streams.Ticks(n)) for tables"
+                "GaussianMechanism: the workload over time has too many ticks, or too large "
+                "tables; hint: gn.streams.noise for training, gaussnoise.plan(..., "
+                "over=gn.streams.Ticks(n)) for tables"
             )
         if not isinstance(given, FactorCovariance):
             raise ParameterError(

@@ -49,7 +49,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
         """Return the lattice for listed points (rows of ``points``), optimal noise and the budget
         ρ.
 
-        ``covariance`` is that of the noise; the points are written in coordinates along its factor.
+        ``covariance`` is the noise's; the points are written in coordinates along its factor.
         """
         rows = origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]
@@ -109,8 +109,8 @@ def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
     zero.
 
     If the number of records is public, the origin is a member of K, so that coordinates that no
-    neighbour can change are exact. Under a policy graph, it is a member of the same component. It
-    depends only on the values of the points, so equal points have the same origin.
+    neighbour can change are exact. Under a policy graph, it is a member of the same component. The
+    origin depends only on the values of the points, so equal points have the same origin.
     """
     if neighbors == "add-remove":
         return None

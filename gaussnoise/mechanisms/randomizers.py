@@ -59,8 +59,6 @@ _LEAST_CAP = 1e-9  # least share of candidates in a cap that is tried
 class Codebook(PickledByArguments):
     """A public random codebook of candidate vectors, and the randomiser that sends one of them.
 
-    The module describes both.
-
     Attributes:
         dim: r, the dimension of the unit vectors.
         pairs: h, the number of pairs ±u_j.
@@ -83,13 +81,13 @@ class Codebook(PickledByArguments):
 
     @property
     def size(self) -> int:
-        """The number N = 2h of candidate vectors ±u_1, …, ±u_h, of which a user sends one."""
+        """The number N = 2h of candidate vectors ±u_1, …, ±u_h; a user sends one of them."""
         return 2 * self.pairs
 
     @property
     def chance(self) -> Fraction:
-        """The probability, as an exact fraction, with which a user sends one of the k candidate
-        vectors closest to the user's unit vector.
+        """The probability that a user sends one of the k candidate vectors closest to the user's
+        unit vector, as an exact fraction.
         """
         return Fraction(self.hits, 2**self.bits)
 
@@ -107,7 +105,7 @@ class Codebook(PickledByArguments):
         """The mean of ⟨u, z⟩² / scale², where u is the candidate vector that is sent for a unit
         vector y.
 
-        z is any unit vector orthogonal to y; for r = 1 there is none, and the value is that of
+        z is any unit vector orthogonal to y. For r = 1 there is no such z, and the value is
         ``along``.
         """
         square = (

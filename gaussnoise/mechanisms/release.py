@@ -86,8 +86,8 @@ class Release(AbstractSaved):
         Possible means are in the convex hull of K; possible sums are in the cone over it.
 
         This is the projection mechanism. It costs no privacy. If n is small, its error is much less
-        than that of any unbiased answer: lower bounds for unbiased answers do not apply. Keep the
-        unbiased release for numbers that will be added or compared.
+        than the error of any unbiased answer: lower bounds for unbiased answers do not apply. Keep
+        the unbiased release for numbers that will be added or compared.
 
         Args:
             domain: the set K that records come from.

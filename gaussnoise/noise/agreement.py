@@ -16,14 +16,8 @@ class ReplaceWithin:
     The number of records with each combination of public attributes is published exactly, and the
     public attributes of a record are not protected at all.
 
-    This is the policy graph that joins records with equal public attributes. For marginals the
-    optimum has a closed form; for products of other queries the same residuals (the parts of tables
-    that no smaller table has) are used. Let records x, y agree on the public attributes. The
-    squared difference of their measurements is the sum of ``a_T q_T(x, y)`` over attribute sets T.
-    Here a_T, the product of the squared lengths of the columns of public attributes, is largest
-    where these columns are longest, and q_T >= 0 depends on the other attributes. So the worst case
-    depends on which of the other attributes differ. Residuals of public attributes alone are equal
-    for x and y, so they are published exactly.
+    This is the policy graph that joins records with equal public attributes. Residuals (the parts
+    of tables that no smaller table has) of public attributes alone are published exactly.
 
     Attributes:
         public: sorted positions of the public attributes.
@@ -31,6 +25,13 @@ class ReplaceWithin:
     Source: He, Machanavajjhala & Ding (2014), "Blowfish Privacy"; on invariants, Dharangutte, Gao,
     Gong & Yu (2023), "Integer Subspace Differential Privacy".
     """
+
+    # for marginals the optimum has a closed form; for products of other queries the same residuals
+    # are used. Let records x, y agree on the public attributes. The squared difference of their
+    # measurements is the sum of a_T q_T(x, y) over attribute sets T. Here a_T, the product of the
+    # squared lengths of the columns of public attributes, is largest where these columns are
+    # longest, and q_T >= 0 depends on the other attributes. So the worst case depends on which of
+    # the other attributes differ
 
     public: tuple[int, ...]
 

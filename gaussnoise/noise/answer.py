@@ -57,7 +57,7 @@ def answer(
 def upper_end(covariance: FactorCovariance, p: float, outside: float) -> float:
     """Return an upper bound on the least error for a set inside the sum of an ellipsoid and a box.
 
-    ``covariance`` is that of the ellipsoid, and the sides of the box sum to ``outside``.
+    ``covariance`` defines the ellipsoid, and the sides of the box sum to ``outside``.
     """
     # the error for a Minkowski sum of ellipsoid and box is at most the error plus the sum of sides
     return float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))

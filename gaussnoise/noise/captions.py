@@ -35,7 +35,7 @@ def _order(p: float) -> str:
 def bracket_text(noise: "OptimalNoise") -> str:
     """Return the lower and the upper bound in words, rounded outwards.
 
-    They have as many digits as their gap justifies.
+    The number of digits depends on the gap between the bounds.
     """
     if noise.gamma == 0:
         return "γ = 0"
@@ -105,7 +105,7 @@ def coordinate_name(domain: AbstractDomain, coordinate: int) -> str:
 
 
 def cell_of(domain: Marginals, coordinate: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the table that has this coordinate, by its attributes, and the codes of the cell."""
+    """Return the attributes of the table with this coordinate, and the codes of its cell."""
     starts = np.cumsum([0, *map(domain.cells, domain.subsets)])
     k = int(np.searchsorted(starts, coordinate, side="right")) - 1
     S = domain.subsets[k]

@@ -209,7 +209,7 @@ class _LongPart:
     def _too_large(self) -> DomainTooLargeError:
         n = self.workload.ticks
         return DomainTooLargeError(
-            f"factorize: factors of {n} x {n} for {n} ticks, more than are written out; hint: "
+            f"factorize: factors of {n} x {n} for {n} ticks are too large; hint: "
             "value, lower, gap and witness need none, .noise.covariance multiplies vectors by "
             "L L', and gn.streams.noise makes noise tick by tick"
         )

@@ -98,9 +98,9 @@ def own_noise(
     neighbors: Any,
     tol: float,
 ) -> OptimalNoise:
-    """Return the least multiple of ``covariance`` that covers the set, as an answer.
+    """Return the noise of the least multiple of ``covariance`` that covers the set, as an answer.
 
-    The lower bound of the answer is that of the best noise for this set.
+    The lower bound of the answer holds for all noise that covers the set.
     """
     if not isinstance(domain, AbstractDomain) or domain.dim != covariance.dim:
         raise ParameterError(

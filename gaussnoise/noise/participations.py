@@ -58,15 +58,14 @@ def participation_noise(
     The covariance M of the answer is for one coordinate of the vectors; every coordinate has
     independent noise of this covariance. A tick is one time of publication, and a pattern is a set
     of ticks at which one person takes part.
-
-    If patterns are disjoint, M is found by Newton's method on the dual. If they overlap, or
-    Newton's method stops early, M is found by a barrier method for few patterns and ticks, and
-    otherwise by column generation from the result of Newton's method. If there are too many sets of
-    ticks to list, M is that of the best known strategy, and a Markov chain proves a lower bound. If
-    their gap exceeds ``tol`` and ticks are few, column generation follows, and the better upper and
-    lower bounds are kept. With more ticks it takes minutes, and never improved a bound in our
-    experiments.
     """
+    # If patterns are disjoint, M is found by Newton's method on the dual. If they overlap, or
+    # Newton's method stops early, M is found by a barrier method for few patterns and ticks, and
+    # otherwise by column generation from the result of Newton's method. If there are too many sets
+    # of ticks to list, M is that of the best known strategy, and a Markov chain proves a lower
+    # bound. If their gap exceeds tol and ticks are few, column generation follows, and the better
+    # upper and lower bounds are kept. With more ticks it takes minutes, and never improved a bound
+    # in our experiments.
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
             f'{function}: expected neighbors="add-remove" and method="auto" for people who add '

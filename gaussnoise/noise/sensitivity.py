@@ -168,12 +168,13 @@ def marginal_sensitivity(
 ) -> float:
     """Return an upper bound on ``s' M⁺ s`` over differences s of neighbours, for marginals.
 
-    M is the covariance. Let σ_T² be the variance of the noise for attribute set T, N_T its number
-    of cells, and r_T its rank. Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace, if the attributes in D
-    differ: ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``, where attribute i has n_i
-    categories. The bound is the largest over D; public attributes are never in D. Where there are
-    too many D, a search proves a bound, at least ``claimed``.
+    M is the covariance. If there are too many sets of attributes in which a record and its
+    replacement may differ, a search proves a bound, at least ``claimed``.
     """
+    # let σ_T² be the variance of the noise for attribute set T, N_T its number of cells, and r_T
+    # its rank. Add/remove: Σ_T r_T/(N_T σ_T²). Replace, if the attributes in D differ: Σ_T 2
+    # r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1)), where attribute i has n_i categories. The bound
+    # is the largest over D; public attributes are never in D
     public = public_of(neighbors)
     shares = {
         T: rank(T, domain.sizes) / (domain.cells(T) * variance) for T, variance in variances.items()

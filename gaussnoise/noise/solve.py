@@ -71,8 +71,8 @@ def optimal_noise(
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
         p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard
-            deviation. For :class:`Products`, the deviation of a query is replaced by the root mean
-            square of its table; not under a policy graph, by another method, or in :func:`gamma`.
+            deviation. For :class:`Products`, each query counts with the root mean square deviation
+            of its table; but not under a policy graph, with another method, or in :func:`gamma`.
         neighbors: "replace" (for means; the number of records n is public), "add-remove" (for sums;
             n is private), or an undirected networkx graph on the row indices of the points (n is
             public): values joined by an edge must be indistinguishable, values at distance k are
@@ -80,11 +80,11 @@ def optimal_noise(
             is ``"public"``. For :class:`Marginals` also ``ReplaceWithin`` or ``AddInProportion``:
             :func:`plan` builds these for ``public`` attributes and for numbers with a unit.
         tol: certified relative gap to reach, in (0, 1).
-        method: "auto" chooses, and names in ``.method``: a closed form, listed points, a relaxation
-            without its matrix, or column generation by the quadratic oracle. "oracle" means the
-            last of these. Independent, slower methods for small sets: "sdp-clarabel", "sdp-scs",
-            "sdp" (Clarabel if the set is small enough, otherwise SCS), and "ellipsoid", the
-            central-cut method.
+        method: "auto" chooses one, which ``.method`` then names: a closed form, listed points, a
+            relaxation without its matrix, or column generation by the quadratic oracle. "oracle"
+            takes column generation. Independent, slower methods for small sets: "sdp-clarabel",
+            "sdp-scs", "sdp" (Clarabel if the set is small enough, otherwise SCS), and "ellipsoid",
+            the central-cut method.
         progress: True draws a progress bar; a callable receives a :class:`Progress` at every step;
             False is silent. By default a bar is drawn after two seconds, on a terminal.
 

@@ -27,7 +27,7 @@ _WRITTEN_OUT = 1024  # most ticks for which the covariance is stored as a matrix
 
 
 def linear_workload(problem: Problem) -> StreamWorkload | None:
-    """Return the problem's workload over time, if the linear-time method can solve it, or None."""
+    """Return the problem's workload over time; None if the linear-time method cannot solve it."""
     domain = problem.domain
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None

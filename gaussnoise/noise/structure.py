@@ -85,7 +85,7 @@ def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def halves(A: Array) -> tuple[Array, Array] | None:
-    """Return matrices B, C with ``A = B ⊗ C`` exactly, and B as small as possible, or None.
+    """Return the smallest B, and C, with ``A = B ⊗ C`` exactly; None if there are none.
 
     Only matrices A whose entries are 0 and ±c for one c are factored.
     """

@@ -145,7 +145,7 @@ class Contrasts(NamedTuple):
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return an interval for each combination, with its true value at probability ``level``.
+        """Return intervals that contain the true values, each with probability ``level``.
 
         If ``simultaneous``, the probability that all intervals contain their true values is at
         least ``level``, for any correlations (Šidák 1967).

@@ -34,12 +34,12 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) -> FarPairs:
-    """Return pairs of rows of ``points`` (N, r): each row with the row that is farthest from it.
+    """Return pairs of row indices of ``points`` (N, r): each row, and the row farthest from it.
 
-    Only pairs with a squared distance above ``beyond`` are returned. If ``most`` is given, only
-    about that number of farthest pairs is guaranteed. Distances are first computed in single
-    precision. Double precision is used only for rows whose largest distance may exceed ``beyond``,
-    or be the largest of all.
+    Only pairs with a squared distance above ``beyond`` are returned. If ``most`` is given, pairs
+    other than about the ``most`` farthest ones may be missing. Distances are first computed in
+    single precision. Double precision is used only for rows whose largest distance may exceed
+    ``beyond``, or be the largest of all.
     """
     # with the middle as origin, the rounding of products is smallest
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2

@@ -128,7 +128,7 @@ class Rational:
 
 
 def algebraic(f: Callable[[Array], object], x: Array) -> Rational | None:
-    """Return f as a ratio of polynomials in the entries of x, or None if f is not such a ratio."""
+    """Return f as a ratio of polynomials in the entries of x; None if f is no such ratio."""
     variables = np.array([Rational({(j,): 1.0}) for j in range(x.size)], dtype=object)
     try:
         found = f(variables.reshape(x.shape))

@@ -25,7 +25,7 @@ _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle poin
 class Curved(NamedTuple):
     """Eigenvalues and eigenvectors of the square part of a quadratic function, in new coordinates.
 
-    The function is of x = root·m, and m are the new coordinates, in which noise is independent.
+    Its variable is x = root·m. In the new coordinates m, noise is independent.
     """
 
     eigenvalues: Array
@@ -42,7 +42,7 @@ class Curved(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """A quadratic function of a Gaussian's mean, in coordinates in which it has no mixed terms.
+    """A quadratic function of a Gaussian's mean, in coordinates without mixed terms.
 
     The function is ``Σ_j λ_j m_j² + β_j m_j + constant``. m is the mean of a Gaussian with unit
     covariance, which was observed at ``u``. λ are ``eigenvalues``, β ``slopes``.
@@ -95,11 +95,10 @@ class Law:
         return signs[0] * turn <= 0
 
     def tail(self) -> float:
-        """Return the probability of an estimate at most the observed one if the function is zero.
+        """Return the probability that a new estimate is at most the observed one if the value is 0.
 
-        The estimate is that from a new observation. Its probability depends on m. As m is unknown,
-        it is replaced by the nearest m at which the estimate would be 0, with unbiased squares of
-        slopes.
+        The probability depends on m. As m is unknown, it is replaced by the nearest m at which the
+        estimate would be 0, with unbiased squares of slopes.
         """
         own = self._squared_slopes(self._nearest(float(self.eigenvalues.sum())))
         total, positive = float(own.sum()), np.maximum(own, 0)
@@ -265,7 +264,7 @@ class QuadraticRatio:
 
     @property
     def estimate(self) -> float:
-        """The estimate of the numerator over that of the denominator; NaN if the latter is zero."""
+        """The estimated numerator over the estimated denominator; NaN if that is zero."""
         top, bottom = self._parts
         return top / bottom if bottom else math.nan
 
@@ -279,9 +278,8 @@ class QuadraticRatio:
         return math.sqrt(law.variance) / abs(bottom)
 
     def at_most(self, r: float) -> float:
-        """Return the probability of an estimate at most the observed one if the true ratio is r.
-
-        The estimate is that from a new observation. Return NaN if the ratio cannot be r.
+        """Return the probability that a new estimate is at most the observed one, if the ratio is
+        r. Return NaN if the ratio cannot be r.
         """
         law = self._less(r)
         if not law.has_zero:

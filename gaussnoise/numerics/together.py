@@ -50,8 +50,9 @@ def at_all(f: Callable[[Array], Any], places: Array, number: Callable[[Any], flo
     """Return the values of f at all columns of ``places``.
 
     A function that uses only arithmetic, powers, exponentials, logarithms and roots is called once
-    for all columns. Other functions, for example with a choice, are called for each column; so is
-    one whose value at the first or last column then differs.
+    for all columns. All other functions, such as those with an ``if``, are called once for each
+    column. So is a function whose values, found in one call, are wrong at the first or the last
+    column.
 
     Args:
         f: maps an array of shape (k,) to one number.

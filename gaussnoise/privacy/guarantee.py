@@ -30,9 +30,9 @@ class AbstractPrivacy:
     """A privacy guarantee about neighbouring data sets.
 
     Everything that depends on the kind of guarantee is in its class. A guarantee of your own is a
-    frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns how
-    much Gaussian noise satisfies it, and any other method whose result is known; by default,
-    methods return that nothing is known. Tests and lower bounds use the guarantees that
+    frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns the ρ
+    of Gaussian noise that satisfies it. It may override other methods, if their results are known;
+    by default, they return that nothing is known. Tests and lower bounds use the guarantees that
     :meth:`implies` returns, or :meth:`power`.
 
     Results must be valid for every mechanism with the guarantee. A guarantee may only depend on how
@@ -87,7 +87,7 @@ class AbstractPrivacy:
             ParameterError: no such ρ is known, or arguments out of range.
         """
         raise ParameterError(
-            f"{type(self).__name__}: no Gaussian noise is known to keep it"
+            f"{type(self).__name__}: no Gaussian noise is known to satisfy it"
             + (f"; {self.instead}" if self.instead else "; hint: override to_zcdp")
         )
 
@@ -98,12 +98,12 @@ class AbstractPrivacy:
             NotAvailableError: no such ε is known.
         """
         raise NotAvailableError(
-            f"{type(self).__name__}: no Laplace noise is known to keep it; hint: override "
+            f"{type(self).__name__}: no Laplace noise is known to satisfy it; hint: override "
             "to_epsilon"
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Return the guarantee that is left without a share of δ, and this part of δ.
+        """Return the guarantee with δ reduced by a share, and the part of δ that was taken.
 
         A mechanism that has the returned guarantee, except on an event whose probability is at most
         the returned part of δ, has the whole guarantee. Return None if the guarantee has no δ.
@@ -120,7 +120,7 @@ class AbstractPrivacy:
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
         """Return a description of the cost ρ of Gaussian noise, in words.
 
-        ``scope`` says which releases together, if there are several.
+        ``scope`` names the releases that cost ρ together, if there are several.
         """
         of = f", {scope}" if scope else ""
         return f"{self.words}{of}, by Gaussian noise of rho = {no_less(rho)}"
@@ -140,7 +140,7 @@ class AbstractPrivacy:
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor on ρ with which a budget that grows by ``scales`` is enough.
+        """Return the least factor on ρ for which a budget that grows by ``scales`` suffices.
 
         It covers every record. Return None if no factor is enough.
         """

@@ -28,7 +28,7 @@ class AbstractLattice:
 
     @property
     def noise_scale(self) -> float:
-        """The standard deviation of the drawn noise, in units of the strategy (the query)."""
+        """The standard deviation of the drawn noise, in units of 2^bits lattice steps."""
         return math.ldexp(self.scale, -self.bits)
 
     def draw(self) -> list[int]:

@@ -143,18 +143,18 @@ def _check_one_name(path: Path) -> None:
             f"ledger: no ledger at {path}; hint: gaussnoise ledger create PATH --rho RHO, or "
             "Ledger.create(path, budget)"
         )
+    one_name = f"ledger: expected one name for {path}, got"
+    lost = "after a crash, charges under one name are unknown under the other"
     if status.st_nlink > 1:
         raise LedgerError(
-            f"ledger: expected one name for {path}, got a hard link: after a crash, charges under "
-            "one name are unknown "
-            "under the other; hint: find its names with `find / -samefile`, and keep one"
+            f"{one_name} a hard link: {lost}; hint: find its names with `find / -samefile`, and "
+            "keep one"
         )
     if _waits(journal := _journal(Path(os.path.realpath(path)))):
         raise LedgerError(f"ledger: {journal} is no regular file; hint: take it away")
     if (mount := mount_of(path)) and mount.point == os.path.realpath(path):
         raise LedgerError(
-            f"ledger: expected one name for {path}, got a file that is mounted there: after a "
-            "crash, charges under one name are unknown under the other; hint: mount its folder"
+            f"{one_name} a file that is mounted there: {lost}; hint: mount its folder"
         )
 
 
@@ -319,7 +319,7 @@ def knows_scales(database: sqlite3.Connection) -> bool:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Wait until no other program holds the lock of a file, then hold it within the block.
+    """Wait until no other program holds the lock of a file, and hold the lock within the block.
 
     The lock is a transaction on an empty file, which ends when this program dies.
     """

@@ -154,7 +154,7 @@ class PerRecord(AbstractPrivacy):
         return {"definition": "per-record zCDP", "rho": self.privacy.rho, "scales": self.scales}
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least c with ``P(r) <= c ρ (1 + Σ_j (v_j/T'_j)²)`` for all records r, or None.
+        """Return the least c with ``P(r) <= c ρ (1 + Σ_j (v_j/T'_j)²)`` for all records r.
 
         P(r) is the budget of record r with the numbers v_j, and T' is ``scales``. Both sides are
         sums of squares v_j², whose coefficients are compared. None if no c is enough.

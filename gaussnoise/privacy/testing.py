@@ -12,7 +12,7 @@ _DELTA = 1e-6  # δ of the (ε, δ) from which other bounds are derived
 
 
 def most_power(privacy: AbstractPrivacy, level: float) -> float:
-    r"""Return the largest power of a test, at this level, of which of two records is in the data.
+    r"""Return the largest power of a test that decides which of two records is in the data.
 
     The tester sees the output and knows all other records. If the test rejects wrongly with
     probability ``level``, it rejects rightly with at most this power. For ``PureDP``, ``ApproxDP``,
@@ -48,7 +48,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
 
 def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.5) -> float:
-    r"""Return a bound that a posterior probability exceeds with probability at most ``chance``.
+    r"""Return a posterior probability that is exceeded with probability at most ``chance``.
 
     Suppose that a person knows all other records, believes with probability ``prior`` that the
     record is in the data, and sees the output or any part of it. If the record is in the data, the
@@ -173,7 +173,7 @@ def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
     found = privacy.implies(_DELTA)
     if not found:
         raise NotAvailableError(
-            f"{function}: nothing is known of mechanisms that keep {privacy!r:.100}; hint: "
+            f"{function}: no bound is known for mechanisms with {privacy!r:.100}; hint: "
             "override implies or power in its class"
         )
     return found

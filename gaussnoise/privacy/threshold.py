@@ -117,8 +117,8 @@ class ThresholdQuery(PickledByArguments):
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
             raise ParameterError(
-                f"threshold: rho = {self.rho:.3g} and delta = {self.delta:.3g} allow none; hint: a "
-                "larger budget, or what is looked for given as public knowledge"
+                f"threshold: rho = {self.rho:.3g} and delta = {self.delta:.3g} allow no "
+                "threshold; hint: a larger budget, or a public list or range instead of a search"
             )
         # least up to 2⁻²⁰ of the noise's standard deviation
         while high - low > max(1, int(self._scale * 2.0**-20)):
@@ -150,7 +150,7 @@ class ThresholdQuery(PickledByArguments):
 
     @property
     def threshold(self) -> float:
-        """The least noisy count, in rows, with which a key is shown."""
+        """The least noisy count, in rows, of keys that are shown."""
         return math.ldexp(self._threshold, -self._bits)
 
     def frequent(self, counts: Mapping[int, int]) -> dict[int, float]:

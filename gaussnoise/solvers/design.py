@@ -32,7 +32,7 @@ class Design:
         steps: iterations spent.
         note: one phrase that names the method, and the reason for it.
         interrupted: whether Ctrl-C ended the solve.
-        inexact: whether the remaining gap is due to an upper bound of an oracle that is not exact.
+        inexact: whether the remaining gap comes from an oracle whose upper bound is not exact.
     """
 
     weights: Array

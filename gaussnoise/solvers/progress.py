@@ -77,10 +77,7 @@ _told = ContextVar("told", default=False)
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Draw no progress bar by default within this block.
-
-    The caller reports progress by itself, or wants no reports.
-    """
+    """Draw no progress bar by default within this block: its caller decides about reports."""
     before = _told.set(True)
     try:
         yield

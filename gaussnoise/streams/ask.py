@@ -32,8 +32,8 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     * ``change of share of employed=yes from tick 3 to tick 7``
     * ``trend of count of sex=F``: the slope per tick, with a test of no change
     * if the :class:`Ticks` state the time of the ``first``: ``count in January 2026``, ``from
-      January 2026 to March 2026``, ``since May 2026``, ``count by month``; a time that an attribute
-      has too is asked for by the number of its tick
+    January 2026 to March 2026``, ``since May 2026``, ``count by month``; if an attribute has this
+    time too, ask for the tick by its number
 
     The last two use the exact covariance of the noise between ticks; for shares and means they are
     first-order approximations. If the :class:`Ticks` have a ``period`` column, write its name
@@ -76,10 +76,7 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
 
 
 def _answer(tables: "StreamTables", asked: Question, question: str, level: float) -> Answer:
-    """Return the answer to a question that the parser turned into ``asked``.
-
-    ``question`` is the user's text, for messages; ``level`` is the level of the intervals.
-    """
+    """Return the answer to the parsed question ``asked``; messages quote the text ``question``."""
     done, over, said = len(tables), tables.plan.over, tables.plan.over.said
     if isinstance(asked, Trend):
         if done < _FEWEST:

@@ -36,7 +36,7 @@ def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
 
 
 def noted(private: Path, tick: int, table: object) -> None:
-    """Add the files that a tick's table is read from to the note of counted files.
+    """Write into the note of counted files from which files a tick's table is read.
 
     Raises:
         OSError: the note cannot be written.
@@ -48,18 +48,14 @@ def noted(private: Path, tick: int, table: object) -> None:
 
 
 def _keys_of(file: _File) -> list[tuple[str | int, ...]]:
-    """Return two keys by which a file is recognised: by its path, and by its inode number.
-
-    A moved file keeps its inode number; a file that is copied and put back keeps its path.
-    """
+    """Return two keys by which a file is recognised: by its path, and by its inode number."""
+    # a moved file keeps its inode number; a file that is copied and put back keeps its path
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
 
 
 def _files_of(table: object) -> list[_File]:
-    """Return (path, inode, size, time of the last change) of every file that a table is
-    read from.
-    """
+    """Return (path, inode, size, time of the last change) of every file of a table."""
     found = []
     with contextlib.suppress(OSError, DataError):  # reported when the rows are read
         for path in table_files(table) if is_path(table) else ():
@@ -70,10 +66,7 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Return {tick number: files that this tick (release) counted} from the note.
-
-    It is empty if the note is missing or damaged.
-    """
+    """Return {tick: files that it counted} from the note; {} if the note is missing or damaged."""
     try:
         content = read_json(note, _MOST_BYTES)
         return {int(t): [(str(path), *map(int, of)) for path, *of in content[t]] for t in content}

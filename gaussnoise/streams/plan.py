@@ -255,9 +255,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def _counts(self) -> Marginals:
-        """The planned marginals with all of their cells, also if other queries of them are
-        planned.
-        """
+        """The planned marginals with all their cells, even if other queries of them are planned."""
         return Marginals(self.schema.sizes, self.tables.subsets)
 
     @cached_property
@@ -503,8 +501,8 @@ def continual(
         )
     if tables.person is not None and over.reports is None:
         raise ParameterError(
-            "plan: expected Ticks(..., reports=k) with person=: in how many ticks one person can "
-            f"have rows at most, got none; hint: reports={over.n} is always true"
+            "plan: expected Ticks(..., reports=k) with person=: the largest number of ticks in "
+            f"which one person has rows; got none; hint: reports={over.n} is always true"
         )
     if over.enforced and tables.person is None:
         raise ParameterError(
@@ -539,12 +537,8 @@ def continual(
 
 
 def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, int]]:
-    """Return the query of one tick's tables, and its integer multipliers, rounded to a coarser
-    lattice.
-
-    The integers of the time strategy multiply its integers too, and all noise must fit into 64
-    bits.
-    """
+    """Return the query of one tick's tables on a coarser lattice, and its integer multipliers."""
+    # the integers of the time strategy multiply its integers, and all noise must fit into 64 bits
     query = tables.query
     drawn_query(query)
     known = {kind: int(s) for kind, s in query.multipliers.values_by_type.items()}
@@ -562,10 +556,7 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return how many binary digits the norms of the columns of C, the time strategy, may have.
-
-    With more digits, the noise would not fit into 64-bit integers.
-    """
+    """Return how many bits the norms of C's columns may have, so that noise fits into 64 bits."""
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
     )

@@ -70,9 +70,7 @@ def _disagreement(
     written: Mapping[str, StoredTables],
     record: Mapping[str, Any],
 ) -> str | None:
-    """Return text that says how a tick's record or text files differ from those that the plan
-    gives; None if they agree.
-    """
+    """Return how a tick's record or texts differ from the plan's, as text; None if they agree."""
     folder, measured = state.tick_folder(tick), record["measurements_sha256"]
     if not _SHA256.fullmatch(measured):
         raise ValueError

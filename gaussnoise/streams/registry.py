@@ -78,8 +78,8 @@ class Registry:
         """Yield (block of records, the part of ``digests`` in the block's range of hashes), for all
         blocks.
 
-        ``digests`` are sorted hashes of persons. A record is that of one person: a hash, the number
-        of ticks (releases) that counted rows, and the last of them.
+        ``digests`` are sorted hashes of persons. A record is about one person: a hash, the number
+        of ticks (releases) that counted rows, and the last of these ticks.
         """
         begin = 0
         for start, block in enumerate(self.blocks(), 1):
@@ -178,11 +178,7 @@ def _distinct(parts: Sequence[Digests]) -> Digests:
 
 
 def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return, for each of the sorted hashes, whether the block of records has it, and the index
-    there.
-
-    For a hash that is missing, the index is where its record would be inserted.
-    """
+    """Return whether each hash is in the block, and its index there, or where to insert it."""
     own = np.ascontiguousarray(block["digest"])
     places = np.searchsorted(own, digests)
     known = np.zeros(len(digests), dtype=bool)
@@ -285,10 +281,7 @@ def _files(private: Path) -> list[Path]:
 
 
 def _write(file: Path, registry: Registry, blocks: Iterator[Records]) -> str:
-    """Write a registry of persons to a file, in one step, and return the file's sha256.
-
-    Only its owner can read the file.
-    """
+    """Write a registry to a file in one step, readable by its owner only; return the sha256."""
     header = {
         "format": _FORMAT,
         "warning": _WARNING,

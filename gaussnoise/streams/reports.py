@@ -20,31 +20,22 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most ``reports`` ticks
-    (time steps), for the matrix X = ``gram``.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|``, X = ``gram``, over a person's sets π of ticks.
 
-    Any two ticks of a set are at least ``apart`` ticks apart.
-
-    With time strategy C, a person with rows in the ticks of π changes the answers at tick i by some
-    u_i with ‖u_i‖ <= Δ, which may differ from tick to tick. The measurements over time change by
-    ``Σ_i C_·i ⊗ u_i``, of squared length
-
-        Σ_{i,j∈π} X_ij ⟨u_i, u_j⟩ <= Δ² Σ_{i,j∈π} |X_ij|,    X = CᵀC,
-
-    by the Cauchy–Schwarz inequality, with equality for equal u_i of length Δ if X >= 0.
+    A set has at most ``reports`` ticks (time steps), any two of them at least ``apart`` apart. If
+    X = CᵀC for the time strategy C, the squared change of all measurements by one person is at most
+    this sum times Δ², where Δ bounds the change of one tick's answers.
 
     The result is the exact maximum if X_ij = 0 for different ticks of one person, if a person has
-    at most two ticks, or if there are few sets. Otherwise let r_i be the largest sum of |X_ij| over
-    the ticks j of a set that contains i. Then Σ_{i∈π} r_i is maximised; both steps use dynamic
-    programming over ticks and numbers of ticks (the bound of Choquette-Choo et al. 2023, Section
-    4). Since X is symmetric, r_i may instead count only the earlier, or only the later, ticks j
-    twice; the least of the three bounds is returned.
+    at most two ticks, or if there are few sets.
 
     Args:
         gram: X, integers, shape (n, n).
         reports: the largest number of ticks of one person, at least 1.
         apart: the least difference between two ticks of one person, at least 1.
     """
+    # rows in the ticks of π change the answers at tick i by some u_i with ‖u_i‖ <= Δ, and all
+    # measurements by Σ_i C_·i ⊗ u_i, of squared length Σ_{i,j∈π} X_ij ⟨u_i, u_j⟩
     n = len(gram)
     sizes = np.abs(gram)
     sizes = sizes.astype(exact_type(int(sizes.max()) * n * n))
@@ -58,16 +49,16 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
         return max(int(own.max()), int(pairs.max()))
     if who.count * k**2 <= _MOST_PAIRS:
         return _largest_of_all(sizes, _sets(who))
+    # tick i's share is the largest sum of |X_ij| over other ticks j of a set; shares of a set are
+    # added (Choquette-Choo et al. 2023, section 4). As X is symmetric, the share may instead count
+    # the earlier ticks twice, or the later ones
     shares = between, 2 * np.tril(between), 2 * np.triu(between)
     rows = (own + np.array(_largest_sums(part, k - 1, apart), dtype=sizes.dtype) for part in shares)
     return min(_largest_sums(row[None, :], k, apart)[0] for row in rows)
 
 
 def _largest_sums(weights: Integers, k: int, apart: int) -> list[int]:
-    """Return for every row the largest sum of at most k of its entries, which are not negative.
-
-    The chosen entries are at least ``apart`` columns apart.
-    """
+    """Return each row's largest sum of at most k entries >= 0, at least ``apart`` columns apart."""
     rows, n = weights.shape
     before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j columns
     for _ in range(k):
@@ -84,11 +75,7 @@ def _sets(who: Apart) -> NDArray[np.intp]:
 
 
 def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
-    """Return the largest sum, over all sets, of ``sizes[i, j]`` over all pairs i, j of members of
-    one set.
-
-    Each row of ``sets`` has the ticks of one set, filled up with n, which adds nothing.
-    """
+    """Return the largest sum of ``sizes[i, j]`` over i, j in one set, a row padded with n."""
     padded = np.zeros((len(sizes) + 1,) * 2, dtype=sizes.dtype)
     padded[:-1, :-1] = sizes
     totals = sum(padded[i, j] for i in sets.T for j in sets.T)
@@ -103,8 +90,8 @@ def worst_reports(
     A report is a person's rows in one tick. A vector has 1, or −1 if ``signed``, at the ticks in
     which a person reports, and 0 elsewhere.
 
-    They change measurements much, but not provably most: each starts from one tick, and adds the
-    report that increases the change most, again and again. A search for strategies uses them.
+    The vectors are found by a greedy search: each starts from one tick, and repeatedly adds the
+    report that increases the change most. So they change measurements much, but perhaps not most.
     """
     n, worst = len(gram), {}
     positions, own = np.arange(n), np.diagonal(gram)

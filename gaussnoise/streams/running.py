@@ -264,9 +264,7 @@ class Stream:
             registry.forgotten(self.state.private)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
-        """Return the object that counts these rows, draws noise and writes ticks (releases): on
-        this machine or by Spark's executors.
-        """
+        """Return the object that counts, draws and writes ticks, here or by Spark's executors."""
         if self.layout_sha256 is None:
             from .one_machine import OneMachine
 
@@ -280,10 +278,7 @@ class Stream:
     def _publish(
         self, tick: int, commits: list[C], maker: AbstractMaker[C], ledger: Ledger | None
     ) -> None:
-        """Publish the folder of a tick (release), from measurements that are on disk.
-
-        If there are none yet, first count the rows, draw noise and write both to disk.
-        """
+        """Publish a tick's folder from measurements on disk, which are made first if missing."""
         target = self.state.tick_folder(tick)
 
         def write(folder: Path) -> None:
@@ -306,11 +301,8 @@ class Stream:
             )
 
     def _charged_to(self) -> Ledger | None:
-        """Return the ledger to which the stream was charged; None if there is none.
-
-        The entries of ticks get the purpose and approval of that charge as a note, unless the
-        ledger object has a note already. Raise LedgerError if the stream was not charged.
-        """
+        """Return the ledger of the stream, or None; LedgerError if it was not charged."""
+        # the entries of ticks get the note of that charge, unless the ledger object has its own
         if self.id is None:
             return None
         if self.ledger is None:
@@ -356,11 +348,7 @@ class Stream:
     def _from_folder(
         self, tick: int, which: str, first: int, backend: "EagerAllowed" = "pyarrow"
     ) -> TableRelease:
-        """Return the tables of the rows of ticks (releases) ``first`` to ``tick``, from the folder
-        of ``tick``.
-
-        ``which`` is "period" or "cumulative", the part of the folder to read.
-        """
+        """Return the tables of ticks ``first`` to ``tick`` from the folder of ``tick``."""
         weights = window(self.plan, first, tick, len(self))
         tables = stored(self.state, self.plan, self.on_outside, which, tick)
         found = tables if self.plan.needs_executors else dict(tables)
@@ -564,10 +552,7 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
-    """Return the plan, key, file format and ``on_outside`` rule that are stored in ``stream.json``.
-
-    Raise OutputError if the plan, made again from the record, does not give the same record.
-    """
+    """Return plan, key, format and ``on_outside`` of ``stream.json``, or raise OutputError."""
     try:
         if record["format"] != FORMAT:
             raise another_format("open", FORMAT, folder)
@@ -629,10 +614,8 @@ def check_size(function: str, plan: StreamPlan) -> None:
 
 
 def _protected(plan: StreamPlan) -> Protected:
-    """Return the unit that the stream's budget protects, as a ledger records it.
-
-    Limits on the ticks of a person are part of it only where they restrict a person.
-    """
+    """Return the unit that the stream's budget protects, as a ledger records it."""
+    # limits on the ticks of a person are part of the unit only where they restrict a person
     reports, rows, person = plan.over.most_reports, plan.rows_per_person, plan.person
     always = reports == plan.over.n or plan.over.enforced
     if always if person is not None else (reports == rows == 1):

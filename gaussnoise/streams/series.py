@@ -43,10 +43,7 @@ _SPAN, _PERIOD, _CUMULATIVE = "span", "period", "cumulative"
 @final
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """The stream, and the question asked of it, from which a series of tables was made.
-
-    Both are None after unpickling: a pickled series does not hold its stream, only ``over``.
-    """
+    """The stream and the question from which a series was made; both None after unpickling."""
 
     tables: "StreamTables | None"
     asked: Callable[[TableRelease], AbstractEstimates] | None
@@ -165,8 +162,8 @@ class SeriesTable(AbstractEstimates):
         """Return a confidence interval for every number of the series.
 
         Each holds at this level alone, or all ticks and cells together if ``simultaneous`` (Šidák).
-        Intervals of shares and means are cut to the possible values. They contain the estimate if
-        it is possible, else the possible value nearest to it.
+        Intervals of shares and means are cut to the possible values. Each contains the possible
+        value that is nearest to the estimate.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -402,18 +399,12 @@ class SeriesTable(AbstractEstimates):
         return plot_series(self, level, simultaneous)
 
     def _between_ticks(self) -> Array:
-        """Return the covariance of one cell's estimates between all pairs of ticks (releases),
-        shape (ticks, ticks).
-
-        It is relative: the covariance of any cell is a multiple of it.
-        """
+        """Return the covariance of a cell between ticks, up to a factor, shape (ticks, ticks)."""
         ticks = [last - 1 for _, last in self.windows]
         return self._tables("trend").plan.time_covariance[np.ix_(ticks, ticks)]
 
     def _with_windows(self, windows: Sequence[Window]) -> "SeriesTable":
-        """Return the series of the same table for other windows, pairs of a first and a last tick
-        (release).
-        """
+        """Return the series of the same table for other windows, pairs (first tick, last tick)."""
         tables = self._tables("series")
         parts = [_table_of_window(tables, self._source.asked, window) for window in windows]
         return _stacked(parts, windows, self._source)
@@ -490,12 +481,7 @@ def _table_of_window(
     asked: Callable[[TableRelease], AbstractEstimates] | None,
     window: Window,
 ) -> AbstractEstimates:
-    """Return the table that counts the rows of one window, a pair of a first and a last tick
-    (release).
-
-    Its cells are stored as linear functions of the tables of the whole stream, so that covariances
-    between windows can be computed.
-    """
+    """Return the table of a window (first tick, last tick), linear in the stream's tables."""
     found: object = asked(tables.read(*window)) if asked is not None else None
     known = isinstance(found, ComparisonTable) or getattr(found, "forms", None) is not None
     if not isinstance(found, AbstractEstimates) or not known:
@@ -510,11 +496,7 @@ def _table_of_window(
 def _over_stream(
     table: AbstractEstimates, source: "StreamTables", ticks: tuple[int, ...]
 ) -> AbstractEstimates:
-    """Return the table with its cells stored as linear functions of all tables of the stream
-    ``source``.
-
-    ``ticks`` are the ticks whose rows the table counts.
-    """
+    """Return a table of the rows in ``ticks`` with its cells as linear functions of ``source``."""
     own: dict[str, Any] = {}
     for one in fields(table):
         value = getattr(table, one.name)
@@ -528,11 +510,7 @@ def _over_stream(
 def _stacked(
     parts: Sequence[AbstractEstimates], windows: Sequence[Window], source: _Source
 ) -> SeriesTable:
-    """Return a series made of the tables of several windows, pairs of a first and a last tick
-    (release).
-
-    Each table is labelled by the last tick of its window.
-    """
+    """Return a series of the tables of several windows, each labelled by its last tick."""
     one = parts[-1]
     return SeriesTable(
         attributes=(free_name("tick", one.attributes), *one.attributes),
@@ -548,10 +526,7 @@ def _stacked(
 
 
 def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:
-    """Return the table with counts, sums or answers divided by the number of ticks (time steps).
-
-    Means and shares stay unchanged.
-    """
+    """Return the table with counts, sums or answers, not means and shares, divided by the ticks."""
     if not table.is_linear:
         return table
     if isinstance(table, ComparisonTable):

@@ -79,9 +79,7 @@ def _draw(
     colour: str,
     name: str,
 ) -> None:
-    """Draw one cell of a series: its line, the band of its intervals, and, if there are few ticks
-    (time steps), a dot for each.
-    """
+    """Draw a cell of a series: its line, the band of its intervals, and dots if ticks are few."""
     estimate, low, high = numbers
     axes.fill_between(ticks, low, high, color=colour, alpha=0.25, lw=0)
     marker = "o" if len(ticks) <= _POINTS else ""
@@ -92,9 +90,7 @@ def _draw(
 
 
 def _what(table: AbstractEstimates) -> str:
-    """Return, as text, the kind of numbers in a table: "share", the counted units, or
-    "estimate".
-    """
+    """Return the kind of a table's numbers: "share", the counted units, or "estimate"."""
     if isinstance(table, ProportionTable):
         return "share"
     return counted_text(table) if hasattr(table, "nonnegative") else "estimate"

@@ -59,8 +59,9 @@ class AbstractCommit(abc.ABC):
     @property
     @abc.abstractmethod
     def measurements_sha256(self) -> str:
-        """The sha256 of the noisy measurements. It may be public; a sha256 of the exact counts may
-        not.
+        """The sha256 of the noisy measurements.
+
+        It may be public; a sha256 of the exact counts may not.
         """
 
 
@@ -207,10 +208,8 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """Return the sha256 values of the previous tick's private file and of its published record.
-
-        Each tick's private file stores them, so that no earlier file can be changed unnoticed.
-        """
+        """Return the sha256 of the previous tick's private file, and of its published record."""
+        # each tick's private file stores them, so that no earlier file can be changed unnoticed
         try:
             if not before:
                 return {"previous": file_digest(self.path / "stream.json"), "published": ""}
@@ -258,10 +257,8 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Delete half-written files that interrupted programs left.
-
-        The names of files that a ledger may still publish have another form, so these stay.
-        """
+        """Delete half-written files that interrupted programs left."""
+        # names of files that a ledger may still publish have another form, so these stay
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # the next call tries again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
@@ -269,7 +266,7 @@ class State:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Yield once no other program works on the stream, and keep others out meanwhile.
+        """Wait until no other program works on the stream, and keep others out within the block.
 
         Raises:
             StreamError: the private folder is missing, or others than its owner can open it.
@@ -338,10 +335,7 @@ def check_private(who: str, path: Path) -> None:
 
 
 def _check_owner(who: str, path: Path) -> int:
-    """Return the permission bits and type (``st_mode``) of the private folder.
-
-    Raise StreamError if it is a link, or a folder of another user.
-    """
+    """Return ``st_mode`` of the private folder; StreamError for a link or another user's folder."""
     private = path / "private"
     try:
         status, parent = os.lstat(private), path.stat()

@@ -231,9 +231,7 @@ class StreamTables(PickledByArguments):
 @final
 @dataclass(frozen=True, eq=False)
 class _Combined(Mapping[Subset, Array]):
-    """A mapping from attributes to a table: the weighted sum of this table over ticks (releases),
-    computed at each access.
-    """
+    """A mapping {attributes: weighted sum of their tables over ticks}, computed at access."""
 
     plan: StreamPlan
     weights: Array
@@ -255,9 +253,7 @@ class _Combined(Mapping[Subset, Array]):
 
 
 def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
-    """Return the listed weights of cells without repetitions, and for each listed item its index
-    there.
-    """
+    """Return the distinct weights of cells in a list, and for each item its index among them."""
     known: dict[object, int] = {}
     found: list[Weights] = []
     seen: dict[int, int] = {}  # by identity: quicker than comparing weights

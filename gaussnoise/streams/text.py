@@ -141,9 +141,7 @@ def _counted_text(plan: "StreamPlan") -> str:
 
 
 def _spent_text(plan: "StreamPlan") -> str:
-    """Return text on the ρ that one person's rows cost: in all ticks (releases), in one tick, and
-    in a year.
-    """
+    """Return text on the ρ that one person's rows cost in all ticks, in one tick, and in a year."""
     n, whole = plan.over.n, plan.spent(plan.over.n)
     everything = f"spends rho = {whole:.4g} at most in all {n} ticks together"
     everything += holds_text(plan.privacy.scales)
@@ -164,9 +162,7 @@ def _late_text(late: str) -> str:
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:
-    """Return lines that compare the plan's error with that of independent noise at every tick
-    (release), and with the least possible error.
-    """
+    """Return lines on the error: against independent noise at every tick, and against the least."""
     ours = plan.strategy.error
     matrix = plan.over.matrix
     reports, answers = plan.over.most_reports, np.linalg.norm(matrix, axis=1)

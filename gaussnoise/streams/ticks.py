@@ -43,11 +43,12 @@ class Ticks(PickledByArguments):
     Args:
         n: largest number of ticks, from 1 to 2000. Fewer may happen: the budget is for all n.
         reports: the largest number of ticks in which one person can have rows; 1 unless you say
-            otherwise. Without ``enforced`` it is your own assurance: nothing is checked, also where
-            ``person`` in the plan bounds the rows of each tick. With ``person`` it must be given,
-            since persons tend to come again.
+            otherwise. Without ``enforced``, this is your assumption and nothing checks it, even if
+            ``person`` in the plan limits the rows of each tick. With ``person`` it must be given,
+            since one person often has rows in several ticks.
         apart: the least difference between the numbers of two ticks with rows of one person: with
-            4, after tick 3 not before tick 7. Without ``enforced``, this is your own assurance too.
+            4, a person with rows in tick 3 has no further rows before tick 7. Without ``enforced``,
+            this is your assumption too.
         enforced: whether the stream itself ensures these limits: it keeps a registry of the persons
             who were counted, and leaves out the rows of those who may not be counted again yet. It
             needs ``person`` in the plan. The registry is in the stream's private folder, as
@@ -67,11 +68,11 @@ class Ticks(PickledByArguments):
         corrections: a column with 1 or -1 in each row. A row with -1 takes back one that was
             counted before, and is subtracted from the counts of the tick in which it arrives, so
             the totals are right from then on. It counts as a report of its person: ``reports`` must
-            be two or more, and ``rows_per_person`` of the plan includes these rows. A row that
-            changes comes again twice, with -1 as it was and with 1 as it is: then
-            ``rows_per_person`` must be two or more. With one, a :class:`StreamWarning` says who is
-            protected less. The plan must have no ``person``: its limit
-            leaves out rows at random, so a row that is taken back might not have been counted.
+            be two or more, and ``rows_per_person`` of the plan includes these rows. To change a
+            row, send it again with -1 as it was, and with 1 as it now is: then ``rows_per_person``
+            must be two or more. With one, a :class:`StreamWarning` says who is protected less. The
+            plan must have no ``person``: its limit leaves out rows at random, so a row that is
+            taken back might not have been counted.
         first: the time of the first tick: a year, quarter, month, week or day, like ``"2026"``,
             ``"2026-Q1"``, ``"2026-01"``, ``"January 2026"``, ``"2026-W05"`` or ``"2026-01-31"``.
             The other ticks follow it without a gap. Pages, files and questions then have these
@@ -173,8 +174,7 @@ class Ticks(PickledByArguments):
 
     @property
     def columns(self) -> list[Attribute]:
-        """The columns that say to which tick (release) a row belongs, and whether it counts as 1 or
-        −1, as attributes.
+        """The columns of the tick (release) and of the sign (1 or −1) of each row, as attributes.
 
         The list is empty if there are no such columns.
         """

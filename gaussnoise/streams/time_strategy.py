@@ -163,27 +163,25 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
-    """Return the time strategy of least error that is found, at the sensitivity of its own
-    integers.
+    """Return the time strategy of least error that is found, at the sensitivity of its integers.
 
-    A time strategy has the weights with which each measurement adds up the ticks (time steps) so
-    far.
+    A time strategy is the weights of all ticks (time steps) so far in each measurement.
 
-    For one report per person it is the certified optimum. Let A be the workload, and M the optimal
-    noise covariance, which covers the columns of A. Every C with ``CᵀC = AᵀM⁺A`` gives noise M to
-    the answers. One such C is lower triangular, so measuring in the order of time loses nothing.
-
-    For more reports it is the best of several candidates: that optimum; banded matrices, whose
-    columns at two ticks of one person are orthogonal; optima for chosen sets of reports, with the
-    same row or with rows of opposite signs at all ticks; the optimum for vectors that may differ
-    from tick to tick (:func:`gaussnoise.streams.participations`); and mixtures of their ``CᵀC``, in
-    which error and sensitivity are convex. Sets with the same row prove the lower bound.
+    For one report per person it is the certified optimum. For more reports it is the best of
+    several candidates, and a lower bound is proven.
 
     Args:
         ticks: workload and reports.
         p: norm of the error, in [2, ∞].
         bits: the bits of the longest column's norm.
     """
+    # for one report: let A be the workload, and M the optimal noise covariance, which covers the
+    # columns of A. Every C with CᵀC = AᵀM⁺A gives noise M to the answers. One such C is lower
+    # triangular, so measuring in the order of time loses nothing. For more reports, candidates are
+    # that optimum; banded matrices, whose columns at two ticks of one person are orthogonal; optima
+    # for chosen sets of reports, with the same row or with rows of opposite signs at all ticks; the
+    # optimum for vectors that may differ from tick to tick; and mixtures of their CᵀC, in which
+    # error and sensitivity are convex. Sets with the same row prove the lower bound
     with interrupts_pass():
         return _chosen(ticks, p, bits)
 
@@ -230,11 +228,7 @@ def _unit_gram(strategy: TimeStrategy) -> Array:
 
 
 def _for_one_report(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the matrix C of least error if every person has rows in one tick (time step) only, and
-    a proven lower bound on its error.
-
-    A is the workload over time, and p is the error norm.
-    """
+    """Return the best C for rows in one tick per person, and a proven bound on its error."""
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -249,24 +243,15 @@ def _is_causal(A: Array) -> bool:
 
 
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
-    """Return the matrix C of least error if each row of ``reports`` is what one person may add over
-    time.
-
-    Return also a proven lower bound on its error. A is the workload over time, p the error norm.
-    """
+    """Return the best C if persons add a row of ``reports`` over time, and a lower bound."""
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     return _strategy(noise, A), noise.gamma_lower
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """Return a matrix C for persons who add a different vector of counts in each of their ticks.
-
-    A tick is a time step. Row t of C has the weights of the ticks so far in measurement t, and A is
-    the workload over time.
-
-    Up to signs, such changes determine the sensitivity. If A is not lower triangular, a lower
-    triangular matrix with the same AᵀA replaces it, which has the same error at p = 2.
-    """
+    """Return a C for persons who add a different vector of counts in each of their ticks."""
+    # up to signs, such changes determine the sensitivity. If A is not lower triangular, another
+    # matrix, with the same AᵀA and so the same error at p = 2, replaces it
     if not _is_causal(A):
         upper = np.asarray(np.linalg.qr(A[:, ::-1], mode="r"))
         A, p = upper[::-1, ::-1], 2
@@ -280,10 +265,7 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
 
 def _strategy(noise: OptimalNoise, A: Array) -> Array:
-    """Return the lower triangular matrix C with ``CᵀC = AᵀM⁺A``.
-
-    M is the covariance of the optimal noise for the workload A.
-    """
+    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``, M optimal for the workload A."""
     M = noise.covariance
     if isinstance(M, StreamCovariance):  # M is stored by a recursion, not as a matrix
         whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
@@ -293,11 +275,7 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Return several matrices C, and the largest proven lower bound on the error.
-
-    Each C is optimal for a set of vectors that persons may add over time; the sets grow. ``signed``
-    says whether a person may also subtract.
-    """
+    """Return several C, optimal for growing sets of vectors, and the largest proven lower bound."""
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -320,11 +298,7 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield matrices near C whose columns have length 1 and few entries below the diagonal.
-
-    Columns of ticks (time steps) at least ``apart`` apart have no common row, and so are
-    orthogonal.
-    """
+    """Yield banded matrices near C; columns have length 1, orthogonal if ``apart`` apart."""
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (

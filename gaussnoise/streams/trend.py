@@ -217,11 +217,7 @@ def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
 def _of_ratios(
     series: AbstractEstimates, times: Array, y: Array, cell: Place
 ) -> tuple[float, float, float, Array]:
-    """Return the slope, its standard deviation, the χ² statistic, and the weights of ticks (time
-    steps), for one cell.
-
-    The cell is a share or mean at every tick; covariances are first-order approximations.
-    """
+    """Return a cell's slope, its deviation, χ² and weights of ticks, for means and shares."""
     unknown = np.full(len(y), np.nan)
     if np.isnan(y).any():
         return np.nan, np.nan, np.nan, unknown

@@ -130,12 +130,8 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Return the variances of running totals at ``lengths``, if new noise starts at ticks 1, 2, 4,
-    ….
-
-    Each part between two starts has the best noise for its length (``known`` has the standard
-    deviations of this noise), and the variances of the parts add up.
-    """
+    """Return variances of running totals at ``lengths``, with new noise at ticks 1, 2, 4, …."""
+    # each part between two starts has the best noise for its length, and variances of parts add up
     at = np.log2(lengths)
 
     def variance(length: int) -> float:

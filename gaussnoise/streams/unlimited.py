@@ -114,11 +114,8 @@ class UnlimitedTotals:
 
 
 def _coefficients(count: int, power: float) -> Array:
-    """Return the first ``count`` power-series coefficients of ``(1 − z)^-1/2 (log(1/(1 −
-    z))/z)^power``.
-
-    They are found by Miller's recurrence for powers of a series.
-    """
+    """Return the first ``count`` coefficients of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``."""
+    # Miller's recurrence for powers of a series
     logarithm = 1 / np.arange(1, count + 1)
     powers = np.ones(count)
     orders = np.arange(count)

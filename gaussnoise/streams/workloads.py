@@ -162,10 +162,7 @@ def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
 
 
 def _banded(dense: Array) -> StreamWorkload | None:
-    """Return the matrix A as a workload stored by the bands of its inverse.
-
-    None if the inverse has many bands, or if they do not recover A exactly.
-    """
+    """Return A as the bands of its inverse; None if they are many, or do not recover A exactly."""
     n = len(dense)
     if not dense.diagonal().all():
         return None

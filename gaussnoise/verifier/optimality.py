@@ -16,7 +16,7 @@ from .tables import ONE, Matrix, dyadic, inverse_of, subsets, times
 
 
 def check_bracket(one: Release) -> None:
-    """Check gamma and gamma_lower of a release; the latter if the record has its witness."""
+    """Check gamma of a release, and gamma_lower if the record has its witness."""
     stated, of, entries = one.record["optimality"], one.numbers, one.record["marginals"]
     keys = "gamma", "gamma_lower", "certified_gap"
     upper, lower, gap = (float(exact(stated[key])) for key in keys)

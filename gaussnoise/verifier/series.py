@@ -47,7 +47,7 @@ class Ticks(Measured):
         self.slacks += [slack for T, (_, slack) in self.known.items() if T[:1] != (-1,)]
 
     def combined(self, S: Axes) -> tuple[tuple[list[int], int], float]:
-        """Return the combination of ticks that got noise at the last one, and its rounding."""
+        """Return the combination of ticks that was measured at the last one, and its rounding."""
         row, ticks = self.rows[len(self.periods) - 1], [own[S] for own in self.periods]
         most = max(bits for _, bits, _ in ticks)
         pairs = [*zip(row, ticks, strict=True)]

@@ -90,7 +90,7 @@ def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tu
     """Return the square roots of the eigenvalues of C/d, for the measure that proves the bound.
 
     C is the covariance of the measure for ``gamma``, and its second moment for ``replace``. The
-    first number is that of d − 1 equal eigenvalues, the second that of the vector (1, …, 1). For
+    first number belongs to d − 1 equal eigenvalues, the second to the vector (1, …, 1). For
     ``gamma``, with weight θ on 0, ``C = ((1−θ)/d)(1 − (1−θ) 11'/d)``. For ``replace``, the mean of
     ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
     """
@@ -138,25 +138,24 @@ def longest(
 
     The squared length of z is ``(z − c)' M⁺ (z − c)``, where M = LL' with the L of
     :func:`axes_factor`, and c is ``center`` in the coordinates (i, …, i), and 0 in the others; c is
-    0 for differences. This form is convex, so only powers of unit vectors, and 0, matter. For a
-    unit x let ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and let R(x) be the sum of the
-    squares of all mixed coordinates, one of each kind: equal ones share a column of L. Let ``a``
-    and ``b`` be the eigenvalues of M for the all-ones vector and for its orthogonal complement, ``A
-    = (1/a − 1/b)/d`` and ``μ = mixed²``. The form is
-
-    * ``q/b + A s² − 2sc/a + dc²/a + R/μ`` around c(1, …, 1). :func:`mixed_share` shows
-      ``R <= τ(s − q)``: with ``e = max(1/b, τ/μ)``, as q <= s, that is at most
-      ``dc²/a + A s² + (e − 2c/a) s``, and largest at s = 0 or at s = 1.
-    * ``|z|²/b + A(Σz)² + R(x, y)/μ`` for differences, ``z = p(x) − p(y)``, which is at most
-      ``max(2e, 2A)`` times ``½|z|² + ½(Σz)² + R(x, y)/2τ``. That sum is at most one: For k = 2,
-      ``R(x, y) = ½(|X − Y|² − |z|²) <= 1 − ½|z|²``, τ = ½, and Σz = 0, unless y = 0, where ``R = (1
-      − q)/2``, ``|z|² = q`` and Σz = 1. For k >= 4, ``R(x, y) <= 2R(x) + 2R(y)``, hence it is at
-      most ``B(x) + B(y) − s(x)s(y)`` with ``B = ½q + ½s² + R/τ <= s``, which is ``1 − (1 − s(x))(1
-      − s(y))`` (and, for y = 0, at most B(x)).
+    0 for differences.
 
     Raises:
         CovarianceError: an eigenvalue of M is zero, or there is no proof for this power.
     """
+    # The form is convex, so only powers of unit vectors, and 0, matter. For a unit x let p_i =
+    # x_i^k, s = Σ p_i and q = Σ p_i², and let R(x) be the sum of the squares of all mixed
+    # coordinates, one of each kind: equal ones share a column of L. Let a and b be the eigenvalues
+    # of M for the all-ones vector and for its orthogonal complement, A = (1/a − 1/b)/d and μ =
+    # mixed². The form is
+    # * q/b + A s² − 2sc/a + dc²/a + R/μ around c(1, …, 1). mixed_share shows R <= τ(s − q):
+    #   with e = max(1/b, τ/μ), as q <= s, that is at most dc²/a + A s² + (e − 2c/a) s, and largest
+    #   at s = 0 or at s = 1.
+    # * |z|²/b + A(Σz)² + R(x, y)/μ for differences, z = p(x) − p(y), which is at most max(2e, 2A)
+    #   times ½|z|² + ½(Σz)² + R(x, y)/2τ. That sum is at most one: For k = 2, R(x, y) = ½(|X − Y|²
+    #   − |z|²) <= 1 − ½|z|², τ = ½, and Σz = 0, unless y = 0, where R = (1 − q)/2, |z|² = q and Σz
+    #   = 1. For k >= 4, R(x, y) <= 2R(x) + 2R(y), hence it is at most B(x) + B(y) − s(x)s(y) with B
+    #   = ½q + ½s² + R/τ <= s, which is 1 − (1 − s(x))(1 − s(y)) (and, for y = 0, at most B(x)).
     d, tau = domain.base, mixed_share(domain.base, domain.order)
     a = (own + (d - 1) * other) ** 2
     # in one dimension there are no other directions, and no mixed coordinates
@@ -179,14 +178,13 @@ def mixed_share(d: int, k: int) -> Fraction | None:
     coordinates of x^⊗k with different indices, one of each kind. For k = 2, s = 1 and ``R = ½(1 −
     q)``, so τ = ½. For k >= 4, τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is
     proven in rational arithmetic. At k = 4 this proof fails from d = 16 on.
-
-    In ``w_i = x_i²``, on the simplex, both sides are symmetric polynomials of degree k = 2h: R is
-    the sum of all monomials except w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and ``s(1 − s) = Σ_i
-    w_i^h ((Σ w)^h − Σ_j w_j^h)``. Muirhead's inequality: if exponents α majorise β, the mean of w^α
-    over all permutations is at least that of w^β. So it is enough to cover each monomial whose
-    coefficient on the right side is too small by surplus coefficients of monomials that majorise
-    it.
     """
+    # In w_i = x_i², on the simplex, both sides are symmetric polynomials of degree k = 2h: R is the
+    # sum of all monomials except w_i^k, ½(s² − q) = Σ_{i<j} w_i^h w_j^h, and s(1 − s) = Σ_i w_i^h
+    # ((Σ w)^h − Σ_j w_j^h). Muirhead's inequality: if exponents α majorise β, the mean of w^α over
+    # all permutations is at least that of w^β. So it is enough to cover each monomial whose
+    # coefficient on the right side is too small by surplus coefficients of monomials that majorise
+    # it.
     if k == 2:
         return Fraction(1, 2)
     h, tau = k // 2, Fraction(d, d + 1)

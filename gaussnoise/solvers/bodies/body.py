@@ -40,7 +40,7 @@ _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """A point of a body that is long in the coordinates of an ellipsoid, and a bound for all.
+    """A long point of a body, in the coordinates of an ellipsoid, and a bound on the longest one.
 
     ``value`` is the squared length of ``point``, and ``upper`` an upper bound on the squared length
     of every point of the body.
@@ -96,8 +96,9 @@ class Body:
     def rounded(self, p: float) -> float:
         """Return a bound on how much the least error γ_p grows if support points are rounded.
 
-        Rounded points lie in K + E for a small ball E. Subsets of K + E have at most γ_p(K) +
-        γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023, Lemma 60).
+        Rounded points lie in K + E for a small ball E. The least error of a subset of K + E is at
+        most γ_p(K) + γ_p(E), and that of a ball of radius r is ``d^{1/p} r`` (Nikolov & Tang 2023,
+        Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
@@ -145,7 +146,7 @@ class Body:
         return np.array([max(gap(theta), gap(-theta)) for theta in directions])
 
     def start(self) -> Array:
-        """Return points (k, d) of the body that span it: farthest ones along many directions.
+        """Return points (k, d) of the body that span it: the farthest ones along many directions.
 
         The directions are the axes and evenly spread ones; more are added if points do not span.
         """
@@ -208,8 +209,8 @@ class Body:
         """Return proven bounds on ‖L⁺z‖ over the body, and on its distance from range(L).
 
         L is ``factor`` and W, ``whitening``, is about its left inverse. Margins for rounding are
-        multiplied by ``slack``: an answer stored with ``slack`` 2 passes a verification with 1 on
-        any machine.
+        multiplied by ``slack``. So an answer that was stored with ``slack`` 2 passes a verification
+        with ``slack`` 1 on any machine.
         """
         r = factor.shape[1]
         if r == 0:

@@ -179,12 +179,12 @@ def enclosure(
 
     ``M = Σ_j m_j Π_j``, with the projections Π_j onto harmonic tensors of degree j, and m_j the
     entries of ``degrees``. The center c is ``shift`` times the mean of x^⊗k over the sphere for
-    ``gamma``, and 0 otherwise. The set has the points ``a x^⊗k − b y^⊗k`` of unit vectors with
-    ``<x, y> = t``. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1} matter:
-    ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial ``Σ_j
-    (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form; π_j are
-    :func:`zonal_weights`, and P_j Gegenbauer's polynomials.
+    ``gamma``, and 0 otherwise.
     """
+    # the set has the points a x^⊗k − b y^⊗k of unit vectors with <x, y> = t. The form is convex in
+    # the lengths (a, b), so that only a, b ∈ {0, 1} matter: Σ_j π_j/m_j and, for pairs, twice the
+    # largest value on [−1, 1] of the polynomial Σ_j (π_j/m_j)(1 − P_j(t)), found by branch and
+    # bound in Bernstein form; π_j are the zonal weights, and P_j Gegenbauer's polynomials
     d, k = domain.base, domain.order
     pi = zonal_weights(d, k)
     if set(degrees) != set(pi) or not all(m > 0 for m in degrees.values()):

@@ -13,14 +13,9 @@ _MOST_STEPS = 5000
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
     """Return a factor (d, rank) of an ellipsoid that covers the body, with error near the least.
 
-    The body is an image A L of a sign-invariant 2-convex body L; for other bodies, or unions of
-    several translates, the result is None. The ellipsoid is the best one of a semidefinite
-    relaxation: its error is at most √(π/2) times the least error γ. Let h_L be the support function
-    of L, and h_T that of its squared points (x_j²)_j. For every PSD Q, ``sup_L x'Qx <= min {h_T(y)
-    : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998). Eliminating the covariance M by a Schur
-    complement leaves ``min_y ‖(Σ_j a_ij²/y_j)_i‖_s``, s = p/2, with h_T(y) <= 1; M = A diag(1/y)
-    A'. The dual is to maximise ``h_L((‖W^{1/2} a_j‖)_j)``, a_j the columns of A, concave in w, over
-    ``‖w‖_{s*} <= 1``; at p = 2, w is all ones.
+    The error is at most √(π/2) times the least error γ, by a semidefinite relaxation. The body is
+    an image A L of a sign-invariant 2-convex body L; for other bodies, or unions of several
+    translates, the result is None.
     """
     image = body.domain._image()
     if image is None or len(image.offsets) > 1 or image.matrix.shape[1] == 0:
@@ -31,6 +26,10 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
     ends = np.cumsum([block.size for block in image.blocks])[:-1]
     squares = np.square(A)
     live = squares.any(axis=1)
+    # for the support functions h_L of L, and h_T of its squared points, and every PSD Q,
+    # sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx (Nesterov 1998); so y with
+    # h_T(y) <= 1 is sought that minimises ‖(Σ_j a_ij²/y_j)_i‖_{p/2}, and M = A diag(1/y) A'.
+    # The dual maximises h_L((‖W^{1/2} a_j‖)_j) over ‖w‖_{s*} <= 1, with a_j the columns of A
     power = dual_power(p)  # 1/s*
     w = live / max(dual_ball_norm(live.astype(float), p), 1.0)
     least, factor = np.inf, A

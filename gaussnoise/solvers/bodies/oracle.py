@@ -43,8 +43,9 @@ def oracle_design(
     """Return the optimal covariance of a body, and the points (k, d) that have dual weights.
 
     Every round gives a lower bound, as weights on points are a measure on the body, and an upper
-    bound, as the oracle proves how much the ellipsoid must be enlarged. All points with weight
-    climb to local maxima of the new form at once (Remez's exchange): quick on curved bodies.
+    bound, as the oracle proves how much the ellipsoid must be enlarged. In each round, all points
+    with weight move to local maxima of the new form (Remez's exchange), which takes few rounds on
+    curved bodies.
 
     Args:
         body: the body to cover.

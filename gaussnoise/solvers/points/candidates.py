@@ -79,7 +79,7 @@ class Candidates(Protocol):
 class Points:
     """Listed points, shape (N, d); ``basis`` has orthonormal columns that span them.
 
-    They are taken about their mean if ``centered``.
+    If ``centered``, the mean of all points is subtracted.
     """
 
     points: Array
@@ -91,10 +91,7 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return rows of the longest points and of a few spanning points, then the latter alone.
-
-        The spanning points span all points, about their mean if ``centered``.
-        """
+        """Return rows of the longest points and of a few that span all points; and these few."""
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
         even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
@@ -136,7 +133,7 @@ class Differences:
     def first(self) -> tuple[Rows, Rows]:
         """Return pairs of points that are far apart, then a few pairs that span all differences.
 
-        Far apart is meant in coordinates in which the covariance for equal weights is the identity.
+        Distances are in coordinates in which the covariance for equal weights is the identity.
         """
         whitened, even = self._whitened
         outer = self._outer

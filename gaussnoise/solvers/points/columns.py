@@ -37,10 +37,10 @@ def generated_design(
 ) -> tuple[Design, Rows]:
     """Return the optimal design for all candidates, and the rows of those with dual weights.
 
-    Candidates are listed points or their differences, which span ``basis``. Every round gives a
-    lower bound, since weights on some candidates are a measure on all, and an upper bound, since
-    the longest candidate decides how much the ellipsoid must be enlarged. The longer this candidate
-    is, the less precisely the next round is solved.
+    Candidates are listed points or their differences, which span ``basis``. Every round gives two
+    bounds: a lower one, since weights on some candidates are a measure on all; and an upper one,
+    since the longest candidate determines how much the ellipsoid must be enlarged. The longer this
+    candidate is, the less precisely the next round is solved.
     """
     rows, spanning = candidates.first()
     start: tuple[Array, Array] | None = None
@@ -86,9 +86,9 @@ def generated_design(
 
 
 class Ends:
-    """The lower bound and the gap over all candidates, while a solver works on some of them.
+    """The lower bound and the gap for all candidates, while a solver works on some of them only.
 
-    ``within`` is the report function for this solver: it reports the bounds over all candidates.
+    The solver calls ``within`` to report its steps; it reports the bounds for all candidates.
     """
 
     def __init__(self, report: Report | None) -> None:

@@ -72,8 +72,9 @@ class Hessian(Protocol):
 class Fidelity:
     """The dual objective F of weights λ of points and shares ω of coordinates, each of sum one.
 
-    The weights of coordinates are ``w = ω^{1/s*}``, 1/s* = 1 − 2/p. F is jointly concave in (λ, ω):
-    it is so in (λ, w) (Nikolov & Tang 2023, Theorem 26) and increasing in w, and w is concave in ω.
+    The weights of coordinates are ``w = ω^{1/s*}``, 1/s* = 1 − 2/p. F is jointly concave in (λ, ω),
+    since it is jointly concave in (λ, w) (Nikolov & Tang 2023, Theorem 26) and increasing in w, and
+    w is concave in ω.
 
     Attributes:
         points: shape (N, d).
@@ -196,14 +197,9 @@ class Curvature:
     """Minus the Hessian of the dual objective F at x = (λ, ω), an (n, n) matrix never formed.
 
     λ are weights of points x_i, ω shares of coordinates, and changes of x are relative. Products
-    with vectors are in single precision, at half the cost: they take most of the time, and Newton
-    steps need only three digits.
-
-    F is the minimum over M of ``½ (tr WM + tr C M⁻¹)``, where W has the weights of coordinates, and
-    C is the second moment of the points. At the minimum, M = N, and the Hessian is diagonal in the
-    axes of N. Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j'
-    (coordinates), with the weight s_a s_b/(2(s_a + s_b)) on entry (a, b), where s are the ``roots``
-    of the :class:`Evaluation`.
+    with vectors are in single precision: they take most of the time, and Newton steps need only
+    three digits. The matrix is a Gram matrix of features, with weights on its entries, plus a
+    diagonal.
 
     Attributes:
         rows: shape (n, r): c_i, as a relative change of λ_i changes C by λ_i x_i x_i'; and U_j, as
@@ -213,6 +209,12 @@ class Curvature:
         pulls: shape (n, r), the change of the mean by each point; None unless centered.
         bend: shape (n,), the part of the diagonal from the curvature of ``w = ω^{1/s*}``.
     """
+
+    # F is the minimum over M of ½ (tr WM + tr C M⁻¹), where W has the weights of coordinates, and C
+    # is the second moment of the points. At the minimum, M = N, and the Hessian is diagonal in the
+    # axes of N. Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j'
+    # (coordinates), with the weight s_a s_b/(2(s_a + s_b)) on entry (a, b), where s are the roots
+    # of the Evaluation.
 
     rows: Single
     signs: Array

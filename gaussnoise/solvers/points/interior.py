@@ -42,14 +42,8 @@ def optimal_design(
 ) -> Design:
     """Return the optimal covariance: maximise F(λ, ω) over weights of points and coordinates.
 
-    Every step gives a lower and an upper bound. The method begins with two multiplicative steps
-    like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F`` (Yu 2010), where z_i is the squared length of
-    point i and u_j the variance of coordinate j in the present ellipsoid. Then it applies Newton's
-    method to the optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both
-    simplices as μ → 0, x = (λ, ω). Unknowns are scaled by x, so that weights of every size have the
-    same relative precision: the upper bound depends on points with little effect on F, too. Linear
-    systems are solved by preconditioned conjugate gradients; each product with the Hessian takes
-    two matrix products of the size of the points.
+    Every step gives a lower and an upper bound. The first two steps are multiplicative; the next
+    ones apply Newton's method to the optimality conditions of both simplices.
 
     Args:
         fidelity: the objective.
@@ -59,6 +53,13 @@ def optimal_design(
             from uniform ones.
         report: called with (steps, lower, upper).
     """
+    # multiplicative steps are like λ_i ← λ_i z_i/F, ω_j ← w_j u_j/F (Yu 2010), where z_i is the
+    # squared length of point i and u_j the variance of coordinate j in the present ellipsoid.
+    # Newton's method solves ∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ as μ → 0, x = (λ, ω).
+    # Unknowns are scaled by x, so that weights of every size have the same relative precision,
+    # since points with little effect on F also determine the upper bound. Linear systems are solved
+    # by preconditioned conjugate gradients; a product with the Hessian takes two matrix products of
+    # the size of the points
     optimum = maximum(fidelity, tol=tol, max_steps=max_steps, start=start, report=report)
     return Design(
         weights=optimum.weights,

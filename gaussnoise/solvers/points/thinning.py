@@ -16,9 +16,9 @@ _ACCURACY = 1e-10
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
     """Return indices of few points, and weights, with the second moment of all weighted points.
 
-    ``points`` have shape (N, d). If ``centered``, the mean is the same, too. There are no more
-    points than moments; but all points are returned if thinning saves little, takes long, or is
-    inaccurate.
+    ``points`` have shape (N, d). If ``centered``, the mean is the same, too. The result has at most
+    as many points as there are moments. If this saves little, takes long, or is inaccurate, all
+    points are returned.
     """
     everything = np.arange(len(points)), weights / weights.sum()
     # singular values of some columns are at most those of all

@@ -31,9 +31,9 @@ def ellipsoid(
 
     Here s = p/2, a point is covered if ``(x − v)' M⁻¹ (x − v) <= 1`` with the center v, and M = B Q
     B' on the span of the points. An ellipsoid in the space of (M, v) that holds the optimum is made
-    smaller, cut by cut. Every Q becomes feasible when scaled: the best Q so far is the answer, and
-    later cuts remove all that are no better. From time to time its dual weights are computed, to
-    decide whether to stop.
+    smaller, cut by cut. Every Q is feasible after scaling: the best Q so far is the answer, and
+    later cuts remove every Q that is not better. From time to time its dual weights are computed,
+    to decide whether to stop.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -118,11 +118,11 @@ def enclosing_ball(
 ) -> tuple[Array, Array, float, Array]:
     """Return a feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
 
-    Q is the covariance in the coordinates Y of the points (basis B), and v the center. The optimal
-    covariance has no larger objective, so tr M is at most ``trace`` for both covariances M = B Q
-    B', and they are at most √2 trace apart; v lies in the hull of the points. A further factor √2
-    makes one ellipsoid hold the product of the two balls, of Q and of v.
+    Q is the covariance in the coordinates Y of the points (basis B), and v the center.
     """
+    # the optimal covariance has no larger objective, so tr M is at most ``trace`` for both
+    # covariances M = B Q B', and they are at most √2 trace apart; v lies in the hull of the points.
+    # A further factor √2 makes one ellipsoid hold the product of the two balls, of Q and of v
     r = Y.shape[1]
     # every point has y'Q⁻¹y <= Σ_j y_j²/(r max y_j²) <= 1
     Q = r * np.diag(np.square(Y).max(axis=0))

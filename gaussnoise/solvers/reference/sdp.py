@@ -30,8 +30,9 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
 
     It minimises ``‖diag M‖_s``, s = p/2, with ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``, where X has
     the columns x_i − v, v is the center, and M = B Q B' on the span of the points. Up to scale, the
-    multipliers of ``diag Y <= 1`` are the weights λ of points, those of ``diag M <= u`` the weights
-    w of coordinates. If these do not prove ``tol``, weights computed from Q are tried.
+    multipliers of ``diag Y <= 1`` are the weights λ of points, and the multipliers of ``diag M <=
+    u`` are the weights w of coordinates. If these do not prove ``tol``, weights computed from Q are
+    tried.
 
     Args:
         points: shape (N, d), entries at most one.

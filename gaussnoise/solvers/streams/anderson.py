@@ -14,8 +14,8 @@ def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
     """Return the next point of a fixed-point iteration, by Anderson's acceleration.
 
     ``trail`` are past points, each with the step that the plain iteration takes from there. The
-    last point and its step are combined with the changes between past points so that the combined
-    step is smallest, with entries weighted by ``size``.
+    last point and its step are combined with the changes between past points. The combination
+    minimises the combined step, with entries weighted by ``size``.
     """
     point, step = trail[-1]
     if len(trail) > 1:

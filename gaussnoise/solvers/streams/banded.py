@@ -31,25 +31,6 @@ def diagonals(
     B is a banded lower-triangular matrix, R and C are diagonal. For each shift s it yields the
     index of s, the two diagonals, and a bound on the relative error of all their numbers.
 
-    The second diagonal is C times that of ``(Bᵀ R⁻¹ B + s C)⁻¹``, which has the variances of a
-    least-squares problem in which row t of B measures b + 1 consecutive unknowns with variance R_t.
-    All rows up to t give a quadratic form ``Uᵀ D U`` in the last b unknowns, U unit upper
-    triangular. A tick adds an unknown and two rows, by rotations without square roots, and drops
-    the oldest unknown; nothing is ever subtracted from D. The same recursion runs backwards from
-    the last tick. For the middle of a window, b rows join the forms of both recursions. The first
-    diagonal is the second one of the transpose, computed in reverse order.
-
-    The unknowns are the oldest one and differences of neighbours, since answers that change slowly
-    determine almost only differences. Their coefficients are sums of bands, each rounded once.
-
-    The bound rests on two facts. First, if a form F̂ is between ``e^-ε F`` and ``e^ε F`` in the
-    Loewner order, this stays true when rows are added and unknowns are dropped, since Schur
-    complements are monotone, concave and homogeneous: errors of ticks add up, for any condition
-    number. Second, if rotations change column r of a factor of F by at most c u times its length
-    (u: unit roundoff), the root of ``vᵀ F v`` changes by at most the fraction ``c u Σ_r (F_rr
-    (F⁻¹)_rr)^½`` of itself, since ``|v_r| <= ((F⁻¹)_rr vᵀ F v)^½``. These fractions are computed
-    from the numbers.
-
     Args:
         bands: of B, shape (b + 1, n): ``B[t, t − m]`` in row m, column t; zero where t < m;
             2 <= b <= n/2.
@@ -63,6 +44,22 @@ def diagonals(
     Source: rotations without square roots (Gentleman 1973); their backward errors, column by column
     (Higham 2002, lemma 19.8; theorem 8.10 for triangular systems).
     """
+    # The second diagonal is C times that of (Bᵀ R⁻¹ B + s C)⁻¹, which has the variances of a
+    # least-squares problem in which row t of B measures b + 1 consecutive unknowns with variance
+    # R_t. All rows up to t give a quadratic form Uᵀ D U in the last b unknowns, U unit upper
+    # triangular. A tick adds an unknown and two rows, by rotations without square roots, and drops
+    # the oldest unknown; nothing is ever subtracted from D. The same recursion runs backwards from
+    # the last tick. For the middle of a window, b rows join the forms of both recursions. The first
+    # diagonal is the second one of the transpose, computed in reverse order.
+    # The unknowns are the oldest one and differences of neighbours, since answers that change
+    # slowly determine almost only differences. Their coefficients are sums of bands, each rounded
+    # once.
+    # The bound rests on two facts. First, if a form F̂ is between e^-ε F and e^ε F in the Loewner
+    # order, this stays true when rows are added and unknowns are dropped, since Schur complements
+    # are monotone, concave and homogeneous: errors of ticks add up, for any condition number.
+    # Second, if rotations change column r of a factor of F by at most c u times its length (u: unit
+    # roundoff), the root of vᵀ F v changes by at most the fraction c u Σ_r (F_rr (F⁻¹)_rr)^½ of
+    # itself, since |v_r| <= ((F⁻¹)_rr vᵀ F v)^½. These fractions are computed from the numbers.
     _check_sizes(np.abs(bands), row_weights, column_weights, shifts)
     b, n = len(bands) - 1, bands.shape[1]
     flipped = np.zeros_like(bands)

@@ -59,10 +59,9 @@ class Band:
         self.parts = [slice(i, min(i + self.width, n)) for i in range(0, n, self.width)]
 
     def start(self) -> Array:
-        """Return first variables x, whose columns are those of a truncated square root.
+        """Return first variables x: columns of a truncated square root, then the roots of u and v.
 
-        It is the square root of the running-total matrix. The roots of u and v follow in x; all u
-        are equal, with Σ u = k v = 1/2.
+        The square root is that of the running-total matrix; all u are equal, with Σ u = k v = 1/2.
         """
         lags = np.arange(1, self.width)
         root = np.cumprod(np.append(1.0, 1 - 1 / (2 * lags)))
@@ -114,7 +113,7 @@ class Band:
         return error + float(np.log(total)), gradient
 
     def mixing(self, C: Array) -> tuple[Array, list[Array]]:
-        """Return A C⁻¹, by which noise enters the answers, and inverses of C's diagonal blocks.
+        """Return A C⁻¹, which maps noise to answers, and the inverses of C's diagonal blocks.
 
         A is the workload, and C the strategy matrix.
         """

@@ -19,12 +19,8 @@ _WIDEST = 400.0  # the numbers of a recursion differ by at most two to this powe
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
     """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for every shift s.
 
-    G is lower bidiagonal; the index of the shift comes first. Elimination from the first tick, and
-    from the last one, has pivots x of the form ``x_t = s + y_t``, ``y_t = a_t x_{t−1}/(c_t +
-    x_{t−1})``, where a and c are squared entries of G. If both eliminations meet at tick t, the
-    inverse's entry is ``1/(s + y_t + y'_t)``, with the y' of the elimination from the last tick.
-    Nothing is subtracted, so every number has a small relative error for any condition of G: see
-    :func:`relative_error`.
+    G is lower bidiagonal; the index of the shift comes first. Every number has a small relative
+    error for any condition of G: see :func:`relative_error`.
 
     Args:
         diagonal: the diagonal of G, shape (n,).
@@ -34,6 +30,10 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
     Source: differential quotient-difference transforms (Fernando & Parlett 1994) with a positive
     shift, and their twisted factorisation (Dhillon & Parlett 2004).
     """
+    # elimination from the first tick, and from the last one, has pivots x_t = s + y_t, y_t = a_t
+    # x_{t−1}/(c_t + x_{t−1}), where a and c are squared entries of G. If both eliminations meet at
+    # tick t, the inverse's entry is 1/(s + y_t + y'_t), with the y' of the elimination from the
+    # last tick: nothing is subtracted
     alpha, beta = diagonal**2, below**2
     before, after = np.append(0.0, alpha[:-1]), np.append(alpha[1:], 0.0)
     later = np.append(beta[1:], 0.0)
@@ -55,14 +55,12 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
 
 
 def relative_error(n: int) -> float:
-    """Return a bound on the relative error of every number that :func:`diagonals` yields.
-
-    Entries of G may have three rounding errors each. Products and sums of positive numbers add
-    their relative errors, and the map x ↦ a x/(c + x) never enlarges one: at most 16 u per tick, u
-    the unit roundoff. Relative changes of 3u of the entries of G give ``D₁ G D₂``, with diagonal
-    matrices D within 6nu of one (Demmel & Kahan 1990), which changes each number by at most four
-    times that.
-    """
+    """Return a bound on the relative error of every number that :func:`diagonals` yields."""
+    # Entries of G may have three rounding errors each. Products and sums of positive numbers add
+    # their relative errors, and the map x ↦ a x/(c + x) never enlarges one: at most 16 u per tick,
+    # u the unit roundoff. Relative changes of 3u of the entries of G give D₁ G D₂, with diagonal
+    # matrices D within 6nu of one (Demmel & Kahan 1990), which changes each number by at most four
+    # times that.
     return 64 * (n + 16) * UNIT
 
 

@@ -11,8 +11,8 @@ def covariances(moves: Array, draws: Array) -> Array:
     """Return the covariances P of a system's state before every tick and after the last one.
 
     At tick t, the state is multiplied by M_t, and g_t times a normal draw is added: ``P_0 = 0`` and
-    ``P_{t+1} = M_t P_t M_tᵀ + g_t g_tᵀ``. Blocks of about √n ticks are computed side by side, each
-    from P = 0, and then joined, so that there are only about 2√n steps.
+    ``P_{t+1} = M_t P_t M_tᵀ + g_t g_tᵀ``. Blocks of about √n ticks are computed at the same time,
+    each from P = 0, and then joined. So there are only about 2√n steps.
 
     Args:
         moves: M, shape (n, r, r).

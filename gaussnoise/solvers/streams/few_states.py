@@ -21,17 +21,18 @@ _AGAIN = 2  # number of last powers that are used again without knots
 def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
     """Return a :class:`Recursion` with few states and nearly the least error ``‖sd‖_p``.
 
-    The columns of its strategy matrix C have norm one, as those of the best strategy: a shorter
-    column could be lengthened without more noise. The search is over u, v / d and θ, the
-    coefficients of the recursion; d_s and v_s are then scaled so that column s has norm one. At p =
-    ∞, means of growing powers replace the maximum. Quasi-Newton steps first change the coefficients
-    at some ticks, between which they are linear, and then those at all ticks.
+    The columns of its strategy matrix C have norm one.
 
     Args:
         workload: the matrix A of the answers over time.
         p: norm of the error, 2 or ∞.
         states: q, the number of states.
     """
+    # the columns of the best strategy have norm one, too: a shorter column could be lengthened
+    # without more noise. The search is over u, v / d and θ, the coefficients of the recursion; d_s
+    # and v_s are then scaled so that column s has norm one. At p = ∞, means of growing powers
+    # replace the maximum. Quasi-Newton steps first change the coefficients at some ticks, which are
+    # linear between these, and then those at all ticks
     n, powers = workload.ticks, _POWERS if np.isinf(p) else (1,)
     sizes, fading = fading_root(n, states, np.inf)
     logits = scipy.special.logit(fading)

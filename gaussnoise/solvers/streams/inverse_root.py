@@ -71,12 +71,12 @@ def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
 def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
     """Return an upper bound on ``|1 − √x r(x)|`` over [low, high].
 
-    ``r(x) = Σ_j c_j/(x + s_j)``, where c are ``sizes``, s are ``shifts``. In ``y = log x``, each
-    term t of √x r(x) is ``c/(2√s) · sech((y − log s)/2)``. With ``ξ = x/(x + s)``, its first
-    derivative is ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third is at most 0.22
-    t in size. So the third derivative of the sum g is at most 0.22 g, and Taylor's series from the
-    nearest point of a grid bounds g between these points.
+    ``r(x) = Σ_j c_j/(x + s_j)``, where c are ``sizes``, s are ``shifts``.
     """
+    # in y = log x, each term t of √x r(x) is c/(2√s) · sech((y − log s)/2). With ξ = x/(x + s), its
+    # first derivative is t (1/2 − ξ), its second t (1/4 − 2ξ + 2ξ²), and its third is at most 0.22
+    # t in size. So the third derivative of the sum g is at most 0.22 g, and Taylor's series from
+    # the nearest point of a grid bounds g between these points
     count = math.ceil(math.log(high / low) / _STEP) + 1
     logarithms = np.linspace(math.log(low), math.log(high), count)
     worst = 0.0

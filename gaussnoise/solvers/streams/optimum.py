@@ -212,14 +212,15 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
     leverages of the columns of the workload A, and u the variances of the answers. ``bands`` are
     those of A⁻¹. Anderson's method accelerates the iteration.
 
-    A barrier adds ``τ/n`` to each λ_i z_i, of sum one, so that no weight vanishes: at the fixed
-    point ``z_i = 1 + τ − τ/(n λ_i)``, so the upper and lower bound differ by at most a factor ``1 +
-    τ``. The weights of the smallest gap are returned. If A⁻¹ has the same coefficients at every
-    tick, the first weights are those of a quarter of the ticks, stretched; otherwise equal weights.
+    The weights of the smallest gap are returned.
 
     Source: the fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
     acceleration in logarithms. The barrier is our own.
     """
+    # a barrier adds τ/n to each λ_i z_i, of sum one, so that no weight vanishes: at the fixed point
+    # z_i = 1 + τ − τ/(n λ_i), so the upper and lower bound differ by at most a factor 1 + τ. If A⁻¹
+    # has the same coefficients at every tick, the first weights are those of a quarter of the
+    # ticks, stretched; otherwise equal weights
     point = _first_point(bands, p, tol)
     return _iterated(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
 
@@ -253,14 +254,15 @@ def _is_same_everywhere(bands: Array) -> bool:
 def stretched(weights: Array, n: int) -> Array:
     """Return logarithms of weights for n ticks, made from the optimal ones for fewer ticks.
 
-    The largest logarithm is zero. In the middle, weights depend on t/n; near the first and last
-    tick, on the number of ticks from there. Between these parts, weights are close to a power of
-    this number, so both rules agree up to a factor.
+    The largest logarithm is zero.
 
     Args:
         weights: optimal weights of fewer ticks, shape (m,), positive.
         n: number of ticks, more than m.
     """
+    # in the middle, weights depend on t/n; near the first and last tick, they depend on the number
+    # of ticks from there. Between these parts, weights are close to a power of this number, so both
+    # rules agree up to a factor
     logarithms, m = np.log(weights), len(weights)
     middle = np.interp((np.arange(n) + 0.5) * m / n - 0.5, np.arange(m), logarithms)
     ticks = np.arange(1.0, m // 2 + 1)

@@ -23,8 +23,8 @@ _LEAST = 1e-300
 class PathBound:
     """A smooth bound on one person's squared change of C x, for strategy matrices C.
 
-    The person takes part at most k times in n ticks, at least b ticks apart. If ``signed``, entries
-    of X = CᵀC below zero count as much as those above.
+    The person takes part at most k times in n ticks, at least b ticks apart. If ``signed``,
+    negative entries of X = CᵀC count by their size.
     """
 
     def __init__(self, n: int, k: int, b: int, *, signed: bool) -> None:

@@ -27,11 +27,7 @@ def repeated_recursion(
 ) -> Recursion:
     """Return a :class:`Recursion` with nearly the least error, if people take part repeatedly.
 
-    It minimises ``‖sd‖_p²`` times a bound on the squared sensitivity. The bound is ``max_π
-    Σ_{i,j∈π} |X_ij|``, X = CᵀC for the strategy matrix C, over the sets π of one person's ticks, or
-    that of :class:`PathBound` if there are too many sets to list. Means of growing powers replace
-    maxima. Quasi-Newton steps change all 2qn + n + q coefficients, starting from the result of
-    :func:`fading_root`.
+    It minimises ``‖sd‖_p²`` times a bound on the squared sensitivity of its strategy matrix C.
 
     Args:
         workload: the matrix A of the answers over time.
@@ -39,6 +35,9 @@ def repeated_recursion(
         p: norm of the error, in [2, ∞].
         states: q, the number of states.
     """
+    # the bound is max_π Σ_{i,j∈π} |X_ij|, X = CᵀC, over the sets π of one person's ticks, or that
+    # of PathBound if there are too many sets to list. Means of growing powers replace maxima.
+    # Quasi-Newton steps change all 2qn + n + q coefficients
     n = workload.ticks
     A = workload.toarray()
     A = A / np.abs(A).max()

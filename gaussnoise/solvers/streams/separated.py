@@ -41,7 +41,9 @@ _ROUNDS, _ROUGH_STEPS, _ROUGH = 4, 30, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """The best noise for which one person's ticks have orthogonal effects, and its dual proof.
+    """The best noise under a constraint, and its dual proof.
+
+    The constraint: all ticks of one person have orthogonal effects.
 
     Attributes:
         factor: L of the covariance L L', shape (n, n), not yet scaled to unit sensitivity.
@@ -267,7 +269,7 @@ def separated_optimum(
     max_steps: int,
     report: Report | None = None,
 ) -> Separated:
-    """Return the best noise for which one person's ticks have orthogonal effects.
+    """Return the best noise under the constraint that all ticks of one person are orthogonal.
 
     Newton's method starts from equal weights on ``sets``, shape (P, k), padded with n, which are
     possible sets of one person's ticks and cover every tick. ``A`` is the workload, shape (n, n).
@@ -338,10 +340,10 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Return enough sets of one person's ticks to find the best noise: all, if they are few.
+    """Return sets of one person's ticks that determine the best noise: all sets if they are few.
 
-    The noise is the best one for which one person's ticks have orthogonal effects. If there are
-    many sets, each round adds those that the noise for the previous sets does not cover.
+    The best noise is that of :func:`separated_optimum`. If there are many sets, each round adds
+    those that the noise for the previous sets does not cover.
     """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()

@@ -25,7 +25,7 @@ def wide_strategy(C: Array, A: Array, k: int, b: int, p: float, *, signed: bool)
         k: largest number of ticks of one person.
         b: least distance between these ticks.
         p: norm of the error, in [2, ∞].
-        signed: whether entries of X below zero count as much as those above, as for vectors.
+        signed: whether negative entries of CᵀC count by their size, as for vectors.
     """
     wide = _Wide(A, k, b, signed=signed)
     x = C[wide.band.places]

@@ -45,8 +45,8 @@ def alike(
 
     Attributes are equivalent if they have the same entry of ``kinds``, and if permuting them leaves
     ``values``, a mapping from attribute subsets to values, unchanged. Subsets are sorted. Only
-    swaps (i j) of two attributes are checked: they generate all permutations within a class, and
-    being swappable is an equivalence relation, since (i k) = (i j)(j k)(i j).
+    swaps (i j) of two attributes are checked, since they generate all permutations within a class.
+    Swappable attributes form classes, since (i k) = (i j)(j k)(i j).
     """
     numbers: dict[Hashable, int] = {}
     marks = [numbers.setdefault(value, len(numbers)) for value in values.values()]

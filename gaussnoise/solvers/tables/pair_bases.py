@@ -20,13 +20,9 @@ def pair_gram(
 
     A strategy is the matrix that is applied to the counts of an attribute's n cells (categories)
     before noise is added. The cost is ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ
-    X_xy)``, with a κ just below 1: the variance of the queries, the largest squared length of a
-    column, and the largest squared difference of two columns, by which a replaced record changes
-    the measurements. The next call may start from the dual weights.
-
-    The problem is convex. The dual has weights λ of cells and η of pairs, ``Λ = diag(wλ + 2η1) −
-    2κη``, and its value is ``tr(G^{1/2} Λ G^{1/2})^{1/2}``. A step multiplies each weight by the
-    square of the ratio of its cell's or pair's term to the mean term.
+    X_xy)``, with a κ just below 1. Its three terms are the variance of the queries, the largest
+    squared length of a column, and the largest squared difference of two columns, which is the
+    largest change by a replaced record.
 
     Args:
         gram: G of the queries and the total, shape (n, n).
@@ -35,6 +31,9 @@ def pair_gram(
         start: dual weights of an earlier call, shape (n, n): of pairs off the diagonal, of cells
             on it.
     """
+    # The problem is convex. The dual has weights λ of cells and η of pairs, Λ = diag(wλ + 2η1) −
+    # 2κη, and its value is tr(G^{1/2} Λ G^{1/2})^{1/2}. A step multiplies each weight by the square
+    # of the ratio of its cell's or pair's term to the mean term.
     n = len(gram)
     values, axes = np.linalg.eigh(gram)
     root = (axes * np.sqrt(np.maximum(values, _THIN * values[-1]))) @ axes.T

@@ -58,11 +58,11 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Return a matrix: at (j, t), the sum over all sets of t attributes of a product of factors.
+    """Return a matrix of sums of products; entry (j, t) is the sum over all sets of t attributes.
 
-    The sets are chosen from ``count`` attributes. The product has one factor for each attribute of
-    the set: ``unequal`` for j of the ``count`` attributes, ``equal`` for the others. t is at most
-    ``most``.
+    The sets are chosen from ``count`` attributes, and t is at most ``most``. A product has one
+    factor for each attribute of the set: ``unequal`` for j of the ``count`` attributes, ``equal``
+    for the others.
     """
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):

@@ -155,9 +155,9 @@ def product_noise(
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
     """Return ``single`` with strategies of short column differences, if they lower the error.
 
-    This is for replaced records: a replacement changes the measurements by a difference of two
-    columns of the measured matrix (the strategy), so the columns themselves may be long. Classes of
-    attributes with most categories are tried first.
+    This is for replaced records: a replacement changes the measurements by the difference of two
+    columns of the measured matrix (the strategy). So the columns may be long if their differences
+    are short. Classes of attributes with most categories are tried first.
     """
     with interrupts_pass():
         workload, best = single.workload, _replaced_error(single.workload, p)

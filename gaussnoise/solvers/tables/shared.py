@@ -15,10 +15,10 @@ class SharedFidelity:
     """The dual objective F if all queries of a table have one common weight.
 
     λ are weights on points, v are shares of the tables, and a query j of table S has the weight
-    ``w_j = (v_S / q_S)^{1/s*}``, where q_S is the number of queries of S and 1/s* = 1 − 2/p. For a
-    covariance V, the largest ``Σ_j w_j V_jj`` over such w is the square of the p-norm in which
-    every query counts with the root mean square of its table's standard deviations. F is jointly
-    concave, like :class:`Fidelity`.
+    ``w_j = (v_S / q_S)^{1/s*}``, where q_S is the number of queries of S and 1/s* = 1 − 2/p. In the
+    p-norm of the error, every query then counts with the root mean square of its table's standard
+    deviations: the square of this norm is the largest ``Σ_j w_j V_jj`` over such w, for the
+    covariance V. F is jointly concave, like :class:`Fidelity`.
 
     Attributes:
         inner: the objective with one weight for every coordinate (query).

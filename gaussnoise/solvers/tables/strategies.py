@@ -214,9 +214,9 @@ class IdentityStrategy(AbstractStrategy):
 @final
 @dataclass(frozen=True, eq=False)
 class SolvedStrategy(AbstractStrategy, PickledByArguments):
-    """Integer contrasts found by solving one attribute's problem; all else is computed from them.
+    """Integer contrasts found by solving one attribute's problem; they determine all other numbers.
 
-    The inverse is that of the rounded contrasts, so decoding adds no error of rounding.
+    The inverse is computed from the rounded contrasts, so decoding adds no error of rounding.
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.

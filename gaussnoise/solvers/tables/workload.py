@@ -42,7 +42,7 @@ Table = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Requested tables and their measurements, with one entry for all that are equivalent.
+    """Requested tables and their measurements, with one entry for all equivalent ones.
 
     Tables are answered from residual measurements. The measurement of a set T of attributes applies
     ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` to the counts of all cells, where B_i are the contrasts of attribute

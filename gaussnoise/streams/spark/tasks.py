@@ -155,11 +155,7 @@ def measure(
 
 
 def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
-    """Draw the noise of group number ``part`` of the tables, and write its noisy integers to
-    ``path``.
-
-    ``weighted`` has the exact counts of all ticks (releases) so far, weighted by the time strategy.
-    """
+    """Write group ``part``'s ``weighted`` counts of all ticks, plus new noise, to ``path``."""
     query = drawing.layout.query
     noisy = [
         query.noisy(
@@ -173,9 +169,7 @@ def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: 
 
 
 def _save(values: Integers, path: Path) -> None:
-    """Write integers to a new file: as int64, or as text of decimal digits if they may need more
-    bits.
-    """
+    """Write integers to a new file as int64, or as decimal digits if they may need more bits."""
     if values.dtype == object:
         small = all(abs(x) < MOST_SUM for x in values)
         values = values.astype(np.int64) if small else np.array([b"%d" % x for x in values])
@@ -192,7 +186,7 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Batches:
-    """Write tables to files: those of the last tick (release), and those of all ticks so far.
+    """Write tables to files: tables of the last tick (release), and tables of all ticks so far.
 
     Args:
         drawing: the plan of the measurements.
@@ -235,12 +229,7 @@ def write_tables(
 def _residuals(
     drawing: Drawing, ticks: Sequence[Kept], inverse: tuple[list[int], int], part: int
 ) -> dict[Subset, Array]:
-    """Return {T: estimated residual of table T} for the tables of one group, for the last tick's
-    rows.
-
-    A residual is the part of a table that no smaller table determines. It is estimated from the
-    noisy integers of all ticks (releases) so far.
-    """
+    """Return {T: estimated residual of T} for one group's tables, for the last tick's rows."""
     query = drawing.layout.query
     wanted = {T for S in drawing.layout.tables[part] for T in measured_parts(S, query)}
     files: dict[int, list[Integers]] = {}
@@ -255,9 +244,7 @@ def _residuals(
 
 
 def _integers(values: Integers) -> Integers:
-    """Return the integers that a file holds, which :func:`_save` wrote as int64 or as decimal
-    digits.
-    """
+    """Return the integers in a file that :func:`_save` wrote."""
     if values.dtype == np.int64:
         return values
     return np.array([int(x) for x in values], dtype=object)

@@ -110,9 +110,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def _names(self) -> list[str]:
-        """The names of all files of exact counts and of noisy measurements of one tick
-        (release).
-        """
+        """The names of all files of exact counts and noisy measurements of one tick."""
         parts = range(len(self.drawing.layout.groups))
         folders = Path(_COUNTED), Path(_MEASURED)
         return [tasks.kept_name(folder, part) for folder in folders for part in parts]
@@ -138,8 +136,8 @@ class Executors(AbstractMaker[GroupsCommit]):
 
         The record is on disk before this method returns.
 
-        Files of groups that a killed driver committed for the same rows are used. If it had other
-        rows, its files are deleted; no other user has seen them.
+        Files of groups that a killed driver committed for the same rows are used. If that driver
+        had other rows, its files are deleted; no other user has seen them.
         """
         token = secrets.token_hex(8)
         self.run.check_file_system(self.state.private / f"{tick:04d}-{token}.probe", token)
@@ -158,11 +156,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
     def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
-        """Return the folder of work on a tick (release), and the rows as Spark codes them.
-
-        If an interrupted program began work on the same rows, that work is continued; else it is
-        new.
-        """
+        """Return a tick's work folder, continued if its rows are the same, and the coded rows."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
             if work.begun and not folder.suffix:  # with a suffix, its removal was interrupted
@@ -193,17 +187,11 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None, turn: Turn | None) -> SparkRecords:
-        """Return the rows with the columns that name their tick (release) and sign.
-
-        With ``work=None``, no person's rows are left out, also where the plan limits their number.
-        """
+        """Return the rows with ticks and signs; with ``work=None``, all rows of every person."""
         return self.run.records(work, *self.plan.over.columns, admission=turn)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
-        """Raise DataError if the table has rows of ticks (releases) that may not be counted now.
-
-        All rows are checked, not only those that are chosen at random where persons have too many.
-        """
+        """Raise DataError if any row, even one that would not be drawn, is of a wrong tick."""
         over = self.plan.over
         if over.period is None:
             return
@@ -223,11 +211,7 @@ class Executors(AbstractMaker[GroupsCommit]):
     def _measured(
         self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
     ) -> dict[str, str]:
-        """Return {file name: sha256} of all files of exact counts and noisy measurements of one
-        tick (release).
-
-        Files that exist already are used; Spark tasks write the others.
-        """
+        """Return {file: sha256} of a tick's counts and measurements; make missing files."""
         counted = Commits(work.folder / _COUNTED, work.aside)
         places = {_COUNTED: counted, _MEASURED: work.measured}
         split = {name: name.split("/") for name in self._names}
@@ -275,9 +259,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
-        """Return the cumulative tables of a tick (release), and {file name: sha256} of all files in
-        its folder.
-        """
+        """Return a tick's cumulative tables, and {file name: sha256} of the files in its folder."""
         if not tick:
             return None, {}
         folder = self.state.tick_folder(tick)

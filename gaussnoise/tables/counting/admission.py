@@ -25,7 +25,7 @@ class AbstractAdmission(abc.ABC):
     @property
     @abc.abstractmethod
     def key(self) -> bytes:
-        """The secret key with which names of persons are hashed; :data:`KEY_BYTES` bytes."""
+        """The secret key for the hashes of persons' names; :data:`KEY_BYTES` bytes."""
 
     @abc.abstractmethod
     def check_kind(self, kind: str) -> None:

@@ -47,8 +47,8 @@ def check_rows(
     rows, once more if there are persons, and once for each column with values outside the schema.
 
     Raises:
-        DataError: as for a release with ``on_outside="drop"``: a column is missing, or of a type
-            that cannot hold the attribute; or the table changed meanwhile.
+        DataError: a column is missing, or of a type that cannot hold the attribute, as for a
+            release with ``on_outside="drop"``; or the table changed meanwhile.
         ParameterError: persons in an engine that has no windows.
     """
     before = state_of(table)

@@ -53,11 +53,11 @@ class CheckResult:
         droppable: whether "drop" can leave such rows out. If the number of rows is public, it
         cannot: every release refuses the table.
         failure_cases: the reasons for which rows are left out, by column.
-        clipped: numbers and weights outside their interval: they count as the nearer bound.
-        caught: values that the schema does not name, by column: they count in the catch-all. For a
+        clipped: numbers and weights outside their interval, which count as the nearer bound.
+        caught: values that the schema does not name, by column, which count in the catch-all. For a
             clipped number, these are the values that are no number.
-        boundless: dates in the first or the last of several bins, if that bin has an infinite edge:
-            dates that no other bin was made for.
+        boundless: dates in the first or the last of several bins, if that bin has an infinite edge.
+            They may be wrong dates.
         refused: errors that "refuse" raises about types of columns; empty if the types fit.
 
     >>> import pyarrow as pa

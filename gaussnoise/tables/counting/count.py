@@ -81,7 +81,8 @@ def count_marginals(
             a CSV file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV
             has no quotes.
         attributes: columns to read.
-        subsets: distinct sorted tuples of indices in ``attributes``; each index is in one at least.
+        subsets: distinct sorted tuples of indices in ``attributes``; each index is in at least one
+            of them.
         on_outside: for a row that has a null or another value without a cell, in an attribute
             without a catch-all: "refuse" the table, or "drop" the row from every marginal, also
             from the total. With "drop", rows affect the counts only: columns of pandas and dask may
@@ -192,7 +193,7 @@ _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 @dataclass(frozen=True)
 class Placing:
-    """The rule that says to which cells of a table a coded record adds, and how much.
+    """The rule for what a coded record adds to the cells of a table.
 
     Attributes:
         attributes: the attributes of the codes.
@@ -227,7 +228,7 @@ class Placing:
     def outside(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> set[int]:
-        """Return the attributes for which some record has a value outside the schema, as indices.
+        """Return the indices of attributes with a value outside the schema in some record.
 
         The index after the last attribute stands for the weight.
         """

@@ -31,7 +31,7 @@ def count_values(
     """Return the number of rows of every text or integer in a column; ignore other values.
 
     Texts are equal only if their bytes are equal. An engine's collation must not merge texts, since
-    one row could then decide under which text all are counted.
+    then one row could change the text under which many rows are counted.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, but of other engines

@@ -17,10 +17,10 @@ def group_subsets(
 ) -> dict[Subset, list[Subset]]:
     """Return {union: attribute sets in it}, for few unions that contain all attribute sets.
 
-    Each has at most ``most_cells`` cells, or is one subset itself.
+    A union has at most ``most_cells`` cells, or is equal to one of the subsets.
 
-    The choice is greedy: each union starts from the largest subset left, and takes in one attribute
-    after the other. It is of few categories, and many subsets lack only this one.
+    The choice is greedy: each union starts from the largest subset left. Then attributes of few
+    categories are added, if each completes many subsets.
     """
     logs = [math.log(size) for size in sizes]
     alike = [  # the logarithm of each size, and the attributes of this size

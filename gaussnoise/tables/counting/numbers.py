@@ -43,7 +43,7 @@ WEIGHT, WITHOUT = "w", "z"  # names of columns: the weight, and 1 for a row with
 
 
 def weight_column(weight: Weight) -> Attribute:
-    """Return an attribute with which the column of weights is read, clipped to [0, largest]."""
+    """Return an attribute to read the column of weights by, clipped to [0, largest]."""
     return Attribute(weight.column, clip=(0.0, weight.most))
 
 
@@ -125,8 +125,8 @@ def with_sums(
 ) -> Lazy:
     """Return a frame with columns c0, c1, … by which records are grouped, and columns to be summed.
 
-    The former are codes of attributes; the latter hold the integer amounts that a record adds to
-    cells, named as in :func:`sum_names` and :meth:`Joint.names`.
+    The columns to group by are codes of attributes. The columns to sum hold the integer amounts
+    that a record adds to cells, named as in :func:`sum_names` and :meth:`Joint.names`.
     """
     keys, sums = keys_and_sums(lambda i: nw.col(f"c{i}"), attributes, weight, unit)
     columns = {f"c{i}": key for i, key in enumerate(keys)}
@@ -172,8 +172,8 @@ class Joint:
     def names(self, numbers: Collection[int] | None = None) -> list[str]:
         """Return the names of columns with the units in each product of virtual cells.
 
-        They are those of all sets, or of the set that has all of ``numbers``. The first product of
-        a set has no column: it gets the remaining units of a record.
+        The columns are those of all sets, or of the one set that has all of ``numbers``. The first
+        product of a set has no column: it gets the remaining units of a record.
         """
         sets = [
             (j, J) for j, J in enumerate(self.sets) if numbers is None or j == self._of(numbers)
@@ -224,7 +224,7 @@ class Joint:
     def spread(
         self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield (virtual cell of each number, units that records add there) for all such cells.
+        """Yield (virtual cell of each number, units that records add to it) for all such cells.
 
         ``numbers``: the numbers of a table. ``mass``: the units of each record or group of records.
         ``sums``: the columns of :func:`sum_names` and :meth:`names`.
@@ -287,7 +287,8 @@ def joined(low: Integers, high: Integers) -> NDArray[Any]:
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:
     """Return the units that records add to each virtual cell of one clipped number.
 
-    ``mass``: all units of a record. ``a``: those for its steps. ``q``: those for squares, or None.
+    ``mass`` has all units of a record, ``a`` the units for its steps, and ``q`` the units for
+    squares, or None.
     """
     if q is None:
         return [mass - a, a]

@@ -38,15 +38,15 @@ class Rows(Protocol[Vector]):
         ...
 
     def but(self, marks: Sequence[Vector]) -> Self:
-        """Return the rows for which no mark is true."""
+        """Return the rows that have no mark."""
         ...
 
     def totals(self, marks: Mapping[str, Vector]) -> Counter[str]:
-        """Return the number of rows, and for each mark the number of rows for which it is true."""
+        """Return the number of rows, and for each mark the number of rows that have it."""
         ...
 
     def limited(self, limit: PersonLimit) -> Self:
-        """Return at most as many rows of each person as the limit says."""
+        """Return the rows, but of each person no more than the limit allows."""
         ...
 
 

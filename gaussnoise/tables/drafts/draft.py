@@ -196,10 +196,7 @@ def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str
 
 
 def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tuple[Attribute, str]:
-    """Return the drafted attribute of a column, and the reason for its categories or bins.
-
-    ``as_written`` returns a text of the column as the file has it.
-    """
+    """Return a column's drafted attribute, and why it has these categories or bins."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
     catch_all, spelt, codes = _catch_all(column, as_written), (), []

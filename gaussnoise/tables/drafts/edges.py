@@ -17,7 +17,7 @@ _CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
 
 
 def log_edges(low: float, high: float) -> list[float]:
-    """Return edges from ``low`` to ``high`` that grow: 1, 2 and 5 times powers of ten.
+    """Return edges from ``low`` to ``high`` at growing steps: 1, 2 and 5 times powers of ten.
 
     For a long range, they are powers of ten alone. They depend on the orders of magnitude of
     ``low`` and ``high`` only.
@@ -32,7 +32,7 @@ def log_edges(low: float, high: float) -> list[float]:
 
 
 def round_edges(low: float, high: float) -> list[float]:
-    """Return about eight edges at most, at equal steps, which are round numbers in [low, high].
+    """Return edges of bins: at most about eight round numbers in [low, high], at equal steps.
 
     A step is 1, 2 or 5 times a power of ten.
     """
@@ -51,10 +51,10 @@ def round_edges(low: float, high: float) -> list[float]:
 
 
 def round_ends(low: float, inner: list[float], most: float | None) -> list[float] | None:
-    """Return round bounds [low, high] to which numbers may be clipped for sums and means, or None.
+    """Return round bounds [low, high] for the clipping of numbers to be summed, or None.
 
-    The upper one is ``most`` rounded up to one digit, so that it does not depend on the few largest
-    numbers; the last inner edge without ``most``.
+    The upper bound is ``most`` rounded up to one digit, so that it does not depend on the few
+    largest numbers. Without ``most``, it is the last inner edge.
     """
     first, last = 0.0 if low >= 0 else inner[0], inner[-1]
     if most is not None:

@@ -40,7 +40,7 @@ def _says_person(name: str) -> bool:
 
 
 def may_be_person(name: str) -> bool:
-    """Return whether a column's name is like that of persons or of an identifier."""
+    """Return whether a column's name is like a name for persons or for an identifier."""
     return _says_person(name) or bool({"id", "ids"} & {_words(name)[0], _words(name)[-1]})
 
 

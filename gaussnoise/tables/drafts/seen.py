@@ -53,7 +53,7 @@ Value = TypeVar("Value", bound=Hashable)
 class Few(Generic[Value]):
     """The distinct values that were added, and the number of rows of each, in ``rows``.
 
-    If there are more than ``most`` values, they are forgotten, and ``many`` is True.
+    With more than ``most`` values, nothing is kept, and ``many`` is True.
     """
 
     def __init__(self, most: int) -> None:
@@ -137,7 +137,7 @@ class Seen:
 
     @property
     def odd_rows(self) -> int:
-        """The number of rows with text in a column where nearly all rows hold numbers, else 0."""
+        """The number of rows with text, if nearly all rows hold numbers; otherwise 0."""
         odd = self._held["texts"]
         return odd if odd + self._held["numbers"] == self.rows and odd <= _RARE * self.rows else 0
 

@@ -20,10 +20,10 @@ _FAR = 2.0  # a code is at least this many times the largest other number
 
 
 def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
-    """Return those of a column's numbers that may be codes for no answer, in increasing order.
+    """Return the numbers of a column that may be codes for "no answer", in increasing order.
 
-    Negative codes are, if no other number is negative. A positive code is, if it is at least twice
-    every other number, or is the largest number and has three nines or more.
+    A negative code is returned if no other number is negative. A positive code is returned if it is
+    at least twice every other number, or is the largest number and has three nines or more.
 
     Args:
         codes: the values of :data:`CODES` that a column holds.
@@ -49,7 +49,7 @@ def no_answers(texts: Iterable[str]) -> list[str]:
 
 
 def months_apart(months: Set[int]) -> list[int]:
-    """Return months that may stand for no date: usual ones, ten years or more from all others.
+    """Return months that may mean "no date": common codes, ten years or more from all other months.
 
     Months are counted from the year 0.
     """

@@ -68,7 +68,7 @@ class Budgets:
     Attributes:
         plan: the optimum, at ρ = 1.
         rhos: the budgets to show.
-        delta: the δ of every (ε, δ), and the probability of a belief that is larger than shown.
+        delta: the δ of every (ε, δ); also the probability that a belief is larger than shown.
         least: the ρ at which every 95 % interval has a half-width of one row at most. For w rows, ρ
             is ``least / w²``. It is 0 if no noise is needed.
 

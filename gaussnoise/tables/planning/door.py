@@ -126,42 +126,42 @@ def plan(
             largest variance. For queries other than counts, each entry's root mean square deviation
             is taken.
         weights: one positive number per marginal, by which its cells' standard deviations are
-            multiplied in the error. It sets priorities only; released tables are plain counts.
-        targets: for marginals of the workload, within how many rows their cells (or all answers
-            about them) should lie at 95 %: a number, or a :class:`Target` for another level. Give
-            one for all, a mapping by names, or a list in the workload's order. Targets replace
-            ``p`` and ``weights``: the plan minimises the largest ratio of standard deviation to
-            target, see :attr:`Plan.target_ratio`. Marginals without a target (None in a list) get
-            at most about 1 % of the budget, and the largest of their standard deviations is no
-            more than 1 % of the budget would give them alone. It can be large, since they do not
-            increase the budget.
+            multiplied in the error. Weights set priorities only; released tables are plain counts.
+        targets: the wanted half-width, in rows, of 95 % intervals for the cells of each marginal
+            (or for all answers about them): a number, or a :class:`Target` for another level. Give
+            one for all marginals, a mapping from names, or a list in the workload's order. Targets
+            replace ``p`` and ``weights``: the plan minimises the largest ratio of standard
+            deviation to target, see :attr:`Plan.target_ratio`. Marginals without a target (None in
+            a list) get at most about 1 % of the budget. Their largest standard deviation is at most
+            the one that they would have alone with 1 % of the budget, so it can be large.
         rows_per_person: the most rows that one person can have, if persons instead of rows are to
             be protected. Standard deviations grow by this factor. Without ``person`` it is an
             assumption that you make: the table is not checked for it.
-        weight: a :class:`Weight`: each row counts as much as this column says, up to a largest
-            weight, by which standard deviations grow. Under "add-remove" only.
-        person: the column that says which person a row belongs to. For each release anew, at most
-            ``rows_per_person`` rows of each person are drawn at random among the person's rows that
-            fit the schema; only these are counted. So counts of rows are too small where persons
-            have more. Equal values in this column are the same person. In CSV they are compared
-            byte by byte, and empty text means that a row belongs to no person. Such rows are
-            outside the schema: see ``on_outside`` of :meth:`Plan.release`. With "replace" one
-            person is replaced by another, who may have more or fewer of these rows: the number of
-            rows is private there too.
-        per_person: for means over persons instead of rows, the function that makes one number of
-            all numbers of a person: "mean", "sum", "max", or "count" for how many rows of the
-            person have a number; or {clipped number: function}. A person then has one record in
-            each group of the person's rows, at most in ``rows_per_person`` groups. A group is a
-            combination of all attributes of the tables that are not clipped numbers. Numbers are
-            clipped before their mean is taken. Sums of a person are clipped too, so for "sum" the
-            interval must begin at 0.
-        public: attributes whose joint table is to be published exactly, under replacement, for
-            counts and queries about them, but not for clipped numbers. The guarantee is then for a
-            row replaced by another with the same values of these attributes. So the combination of
-            these values in a row has NO protection: use this only for what may be known to all,
-            like totals that the law fixes. Tables of these attributes have no noise, and the others
-            have less. Each marginal of the workload with some of these attributes publishes their
-            exact table.
+        weight: a :class:`Weight`, that is a column of sample weights: each row counts with its
+            weight, clipped to a largest weight. Standard deviations grow by this largest weight.
+            Under "add-remove" only.
+        person: the column that names the person of each row. Each release draws at most
+            ``rows_per_person`` rows of each person at random, from those that fit the schema, and
+            counts only these. So counts are too small where persons have more rows. Equal values in
+            this column are the same person. In CSV they are compared byte by byte, and empty text
+            means that a row belongs to no person. Such rows are outside the schema: see
+            ``on_outside`` of :meth:`Plan.release`. With "replace", one person is replaced by
+            another, who may have more or fewer of these rows. So the number of rows is private
+            there too.
+        per_person: the function that makes one number of all numbers of a person, for means over
+            persons instead of rows: "mean", "sum", "max", or "count" (the number of the person's
+            rows that have a number); or {clipped number: function}. A group is a combination of
+            values of all attributes in tables that are not clipped numbers. A person has one record
+            in each group with rows of this person, in at most ``rows_per_person`` groups. Numbers
+            are clipped before their mean is taken. Sums of a person are clipped too, so for "sum"
+            the interval must begin at 0.
+        public: attributes whose joint table is published exactly: under replacement only, and only
+            for workloads without clipped numbers. The guarantee is then about a row that is
+            replaced by another row with the same values of these attributes. So these values of a
+            row have NO protection: use this only for values that all people may know, like totals
+            that a law fixes. Tables of these attributes have no noise, and other tables have less
+            noise. Each marginal of the workload with some of these attributes publishes their exact
+            table.
         ranges: the ranges that :func:`~gaussnoise.estimators.column_means` found for clipped
             numbers; a part of the budget is already spent on them. Other plans have no ranges.
         title: one line that says what the tables are about, like "Income by region, 2024". It is
@@ -170,15 +170,17 @@ def plan(
         source: one line that says where the rows come from, shown with the title.
         over: :class:`~gaussnoise.streams.Ticks`, for a continual release: at every tick, a table of
             new rows is counted, and tables of the new rows and of all rows so far are published, on
-            one budget. ``rows_per_person`` and ``person`` are then per tick. In how many ticks a
-            person has rows, ``Ticks(reports=)``, remains an assumption that is not checked.
+            one budget. ``rows_per_person`` and ``person`` are then per tick. The number of ticks in
+            which a person has rows, ``Ticks(reports=)``, remains an assumption that is not checked,
+            except with ``Ticks(enforced=True)``.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
 
     Raises:
         ParameterError: unknown attributes, bad weights, wrong types.
-        DomainTooLargeError: more noisy cells than can be drawn in minutes; says how many.
+        DomainTooLargeError: there are more noisy cells than can be drawn in minutes; the message
+            says how many.
 
     Warns:
         PrivacyWarning: a δ of 0.01 or more.

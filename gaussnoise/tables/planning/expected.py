@@ -38,7 +38,8 @@ class ExpectedCells:
         cells: the number of its cells, without those of numbers to be summed. Groups of categories,
             such as the states of counties, or bins that do not overlap, are cells.
         mean: the expected number of rows of a cell, if all categories are as frequent.
-        half_width: of the count of a cell, at 95 %; the root mean square if cells differ.
+        half_width: half the length of the 95 % interval of a cell's count; the root mean square if
+            cells differ.
     """
 
     name: str
@@ -55,9 +56,9 @@ class ExpectedCells:
 def expected_cells(plan: "Plan", rows: float) -> list[ExpectedCells]:
     """Return the cells of each requested table, if about ``rows`` rows are counted.
 
-    Tables with questions other than counts are left out if they are of more than 10⁵ cells, of an
-    attribute of more than 1000 categories, or if the counts of cells do not follow from the
-    answers.
+    A table that asks for more than counts is left out if it has more than 10⁵ cells, if an
+    attribute has more than 1000 categories, or if the answers do not determine the counts of its
+    cells.
 
     Raises:
         ParameterError: the number of rows is not positive.

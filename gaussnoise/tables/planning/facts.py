@@ -63,18 +63,19 @@ class Facts:
         return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
 
     def surest(self, rho: float) -> float:
-        """Return how sure of one row (or person) a reader can be after a release on the budget ρ.
+        """Return the largest posterior probability that one row (or person) is in the data.
 
-        This is a probability: the largest posterior belief that the row is in the data, from 50 %.
+        The prior probability is 50 %, and the release has the budget ρ.
         """
         return surest(rho, SHOWN_DELTA, self.integers, self.steps)
 
     def guessed(self, rho: float) -> float:
         """Return an upper bound on the probability that a reader's guess is right.
 
-        The guess is whether one row (or person) is in the data, which is as likely as not before.
-        A test between two Gaussians √(2ρ) apart is right with probability at most Φ(√(ρ/2)), and
-        half the distance of the drawn noise from a Gaussian is added for each of the two.
+        The guess is whether one row (or person) is in the data; before the release, both are
+        equally likely. A test between two Gaussians √(2ρ) apart is right with probability at most
+        Φ(√(ρ/2)), and half the distance of the drawn noise from a Gaussian is added for each of the
+        two.
         """
         far = lattice_distance(int(self.integers), self.steps)
         right = float(scipy.special.ndtr(math.sqrt(rho / 2))) * SAFE_SIDE + far
@@ -130,7 +131,7 @@ def facts_of(plan: "Plan") -> Facts:
 
 
 def surest(rho: float, delta: float, integers: int, steps: float) -> float:
-    """Return the largest posterior belief that one row (or person) is in the data, from 50 %.
+    """Return the largest posterior belief that one row (or person) is in the data; prior 50 %.
 
     The bound holds for the noise that is drawn for ρ: this number of integers, with a scale of at
     least ``steps`` lattice steps. It is exceeded with probability at most ``delta``; see
@@ -151,14 +152,14 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 
 
 def risk_text(plan: "Plan", facts: Facts) -> str | None:
-    """Return a sentence on how sure of one row (or person) a reader can be; None without noise."""
+    """Return a sentence on a reader's largest belief about one row; None without noise."""
     if not plan.noise.gamma > 0:
         return None
     return risk_of(plan, _person(facts), percent_text(facts.surest(plan.rho)))
 
 
 def risk_of(plan: Any, person: str, surest: str) -> str:
-    """Return a clause: the most that a reader can be sure of one row or person.
+    """Return a clause on a reader's largest belief that one row (or person) is in the data.
 
     ``person`` is "one row" or "one person", and ``surest`` is the probability as text.
     """
@@ -311,8 +312,8 @@ def mean_of(plan: "Plan", name: str) -> str:
 def limit_text(plan: "Plan", *, each_tick: bool) -> str:
     """Return a clause with the largest number of counted rows per person.
 
-    Return "" if every row is counted. In a plan of a stream (``each_tick``), the number is that of
-    each tick.
+    Return "" if every row is counted. In a plan of a stream (``each_tick``), the number is for each
+    tick.
     """
     k = plan.rows_per_person
     rows = "one row" if k == 1 else f"at most {k} rows"
@@ -328,7 +329,7 @@ def limit_text(plan: "Plan", *, each_tick: bool) -> str:
 def drawn_text(rows: int, *, each_tick: bool = False) -> str:
     """Return a clause: at most ``rows`` rows of each person are counted, drawn at random.
 
-    ``each_tick``: whether this is so in each tick (one release) of a stream.
+    ``each_tick``: whether the limit is for each tick (one release) of a stream.
     """
     most = "one row" if rows == 1 else f"{rows} rows"
     within, own = (" in a tick", " of the tick") if each_tick else ("", "")

@@ -85,9 +85,9 @@ def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.f
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:
-    """Return by which factor the variance of the best noise for another relation is larger.
+    """Return the variance of the best noise for another relation, divided by this plan's.
 
-    The factor is ``(2 γ / γ°)²``. Here γ° is the error of this plan, the least under replacement,
+    The quotient is ``(2 γ / γ°)²``. Here γ° is the error of this plan, the least under replacement,
     and γ is a proven lower bound on the least error of noise for ``protected``: "add-remove", or
     "gamma", where the total is left out. Such noise protects replaced rows if it is doubled.
     """

@@ -15,8 +15,8 @@ _CODE = re.compile(r"[\s_.-]*(id|ids|no|nr|number|key|code|hash|uuid)$", re.IGNO
 def noun_of(plan: Any, *, once: bool = True) -> str:
     """Return the name of the things that tables count, in the plural.
 
-    The owner's own word comes first. Persons are counted if each has one row at most, and no
-    person is counted again in the tables of another tick (``once``).
+    The owner's own word is taken if there is one. The tables count persons, not rows, if each
+    person has one row at most, and is counted in one tick only (``once``).
     """
     counted = plan.about.unit
     if counted is None:
@@ -27,7 +27,7 @@ def noun_of(plan: Any, *, once: bool = True) -> str:
 
 
 def persons_of(column: str) -> str:
-    """Return the plural noun for those whom a column identifies: "persons", unless it says more.
+    """Return a plural noun for the persons that a column identifies: from its name, or "persons".
 
     >>> persons_of("id"), persons_of("household_id"), persons_of("ssn")
     ('persons', 'households', 'persons')

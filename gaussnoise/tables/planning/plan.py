@@ -102,7 +102,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
-        """For each attribute, the strategy: a matrix by which its counts are multiplied."""
+        """For each attribute, the strategy: the matrix that multiplies its counts."""
         return self._unit_covariance.strategies
 
     @property
@@ -137,7 +137,7 @@ class Plan(AbstractPlan):
     def draws(self) -> int:
         """The number of noisy integers that are drawn in all.
 
-        It includes the noisy counts by which ranges of numbers were found.
+        It includes the noisy counts of the searches for ranges of numbers.
         """
         return self.integers + sum(own.draws for own in self.ranges)
 
@@ -148,7 +148,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def row_rho(self) -> float:
-        """The ρ that protecting one row costs; for a person with k rows it is k² times it."""
+        """The ρ that protecting one row costs; a person with k rows costs k² times as much."""
         left = Fraction(self.rho) - Fraction(spent_on(self.ranges))
         if left <= 0:
             raise ParameterError("plan: expected a budget that ranges= has not spent")
@@ -177,10 +177,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """The request (schema, workload, budget, …) as plain data, the same on any machine.
-
-        They are the same on any machine.
-        """
+        """The request (schema, workload, budget, …) as plain data, the same on any machine."""
         return self.asked.identity(self.rho)
 
     @property
@@ -265,7 +262,7 @@ class Plan(AbstractPlan):
     def rho_charged(self) -> float:
         """The ρ that OpenDP charges for the noise, for all rows of one person.
 
-        It includes the budget by which ranges were found.
+        It includes the cost of the searches for ranges.
         """
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
@@ -366,8 +363,8 @@ class Plan(AbstractPlan):
     def error(self) -> float:
         """The error that the plan minimises: ``‖sd‖_p`` of the standard deviations sd.
 
-        They are those of all answers, times the weights. At p = 2 it is the root of the total
-        variance.
+        These are the standard deviations of all answers, times the weights. At p = 2 it is the root
+        of the total variance.
         """
         return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 
@@ -377,9 +374,9 @@ class Plan(AbstractPlan):
 
         Both kinds of noise are the best possible for ``p``.
 
-        The independent tables are not combined. Least squares over all tables would remove most of
-        the difference where tables overlap much, but would lose the exact and simple standard
-        deviations. It is never better than the optimum.
+        The independent tables are not combined. Least squares over all independent tables would
+        remove most of the difference where tables overlap much, but would lose the exact and simple
+        standard deviations. Its result is never better than the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
         independent = group_norm(weights * self.independent_deviations, self.queries, p)
@@ -422,11 +419,11 @@ class Plan(AbstractPlan):
 
     @cached_property
     def replace_saving(self) -> float:
-        """The factor by which the variance of the paper's noise for replaced rows is larger.
+        """The factor by which the paper's noise for replaced rows has more variance than this.
 
-        The paper doubles the optimal noise for added or removed rows. With γ_p(K) and γ°_p(K − K)
-        the least errors under the two relations, and a proven lower bound for γ_p(K), the number is
-        ``(2 γ_p(K) / γ°_p(K − K))²``. It is 1 if no noise is needed.
+        The paper doubles the optimal noise for added or removed rows. The factor is ``(2 γ_p(K) /
+        γ°_p(K − K))²``, where γ_p(K) and γ°_p(K − K) are the least errors under the two relations.
+        In place of γ_p(K), a proven lower bound is taken. It is 1 if no noise is needed.
 
         Raises:
             ParameterError: the plan is for rows added or removed, or asks for more than cells.
@@ -435,7 +432,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def add_remove_saving(self) -> float:
-        """The factor by which the variance of the best add-remove noise at ``rho / 4`` is larger.
+        """The factor by which the best add-remove noise at ``rho / 4`` has more variance than this.
 
         That noise protects replaced rows too, since a replacement is two changes of one row. The
         number is infinite if no noise is needed.
@@ -599,12 +596,12 @@ class Plan(AbstractPlan):
                 "drop" the outcome does not depend on a value. A table that is malformed as a whole
                 is refused in both cases, with any schema: CSV with fields missing, misplaced quotes
                 or bytes that are no text, and a column whose declared type cannot hold the
-                attribute. In pandas and dask, where types depend on rows, such values have no cell
-                instead, and numbers from 2^53 on are no person. How many rows are dropped is
-                private: give attributes a catch-all to count them with noise. Under replacement
-                every attribute needs a catch-all, and no combination may be impossible, unless
-                planned with ``person``: rows of no person are dropped then too, and no dropped row
-                is among a person's counted rows.
+                attribute. In pandas and dask, where types depend on rows, such values are outside
+                the schema instead, and numbers from 2^53 on name no person. How many rows are
+                dropped is private: give attributes a catch-all to count them with noise. Under
+                replacement every attribute needs a catch-all, and no combination may be impossible,
+                unless planned with ``person``. With ``person``, rows of no person are dropped too,
+                and a dropped row is never among the counted rows of a person.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total; False for silence. By default a bar is drawn after two seconds, on a
                 terminal.

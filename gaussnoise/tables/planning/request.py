@@ -357,7 +357,7 @@ class Option(Generic[T]):
             ``write`` if left out.
         late: whether releases of earlier versions lack the option. Records have it only if it is
             given.
-        null: whether records have a late option, as null, also if it is not given.
+        null: whether records contain a late option that is not given, as null.
     """
 
     name: str
@@ -522,7 +522,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def ranges(self) -> tuple[FoundRange, ...]:
-        """The ranges of clipped numbers for which a part of the budget was spent to find them."""
+        """The ranges of clipped numbers that were found with a part of the budget."""
         return self.asked.ranges
 
     @property
@@ -544,10 +544,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     @cached_property
     @abc.abstractmethod
     def request(self) -> dict[str, object]:
-        """The request (schema, workload, budget, …) as plain data, the same on any machine.
-
-        They are the same on any machine.
-        """
+        """The request (schema, workload, budget, …) as plain data, the same on any machine."""
 
     @cached_property
     def request_sha256(self) -> str:

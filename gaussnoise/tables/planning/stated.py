@@ -23,7 +23,7 @@ _NOTES = ("title", "source")  # options of the shell; schema files have them in 
 @final
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of a plan: those of a schema file, some replaced by options of the shell.
+    """The arguments of a plan: from a schema file, and from options of the shell, which precede.
 
     Attributes:
         schema: the attributes.
@@ -64,7 +64,7 @@ class Asked:
         return replace(self, stated={**self.stated, **dict.fromkeys(BUDGET), "rho": rho})
 
     def of_counts(self) -> tuple["Asked", list[str]]:
-        """Return these arguments without tables that sum a clipped number, and their names."""
+        """Return arguments without tables that sum a clipped number, and the names of those."""
         asked, own = self.workload, self.schema
         if isinstance(asked, int):
             asked = list(itertools.combinations(own.names, asked))

@@ -60,7 +60,7 @@ class Target:
 
 
 def goals_of(wanted: Iterable[Wanted]) -> list[Target | None]:
-    """Return the target of accuracy of each entry of a schema file's workload, or None."""
+    """Return each entry's target of accuracy in a schema file's workload; None without any."""
     return [
         None if one.within is None else Target(one.within, one.level, simultaneous=one.simultaneous)
         for one in wanted
@@ -134,11 +134,12 @@ def target_weights(
     goals: Sequence[Target | None],
     least: Callable[[AbstractTables], float],
 ) -> list[float]:
-    """Return one weight per entry with which the plan of least error meets the targets best.
+    """Return one weight per entry, so that the plan of least error meets the targets best.
 
     The error is the largest weighted standard deviation of an answer. Entries without a target get
-    a common deviation: the one that :data:`SHARE` of the targets' budget would give them alone.
-    Budgets of separate measurements add up, and the joint optimum needs no more than their sum.
+    a common deviation: the one that they would have alone with :data:`SHARE` of the targets'
+    budget. Budgets of separate measurements add up, and the joint optimum needs no more than their
+    sum.
 
     Args:
         domain: the workload.
@@ -182,7 +183,7 @@ def _deviation(goal: Target, answers: int) -> float:
 
 
 def largest_ratio(covariance: AbstractCovariance, goals: Sequence[Target | None]) -> float:
-    """Return the largest ratio of a standard deviation to the largest that its target allows.
+    """Return the largest ratio of a standard deviation to its limit, which a target determines.
 
     Deviations are at unit sensitivity.
     """

@@ -21,8 +21,10 @@ class AsRead(NamedTuple):
 
     Attributes:
         text: a function from the text in files to the text that is read.
-        written: the inverse: to text that may be in files, without marks of thousands.
-        sql: a function from the SQL expression of a column to that of the text that is read.
+        written: the inverse function. The text that it returns could stand in files, but has no
+            marks of thousands.
+        sql: the same rule in SQL: a function from the expression of a column to the expression of
+            the text that is read.
     """
 
     text: Callable[[str], str]

@@ -31,8 +31,8 @@ def batches(
     """Return batches of columns, in order: for files, duckdb and lazy polars, some rows each.
 
     Other engines return all rows in one batch. There is at least one batch. From files and duckdb,
-    ``numbers`` in untyped text become doubles. So do 128-bit integers, for which arrow has no type;
-    in ``others`` they become text.
+    ``numbers`` in untyped text become doubles. 128-bit integers, for which arrow has no type,
+    become doubles in ``numbers`` and text in ``others``.
     """
     if source.lines is not None and not numbers and source.changed.keys().isdisjoint(others):
         return _of_arrow(source.lines, others)
@@ -57,9 +57,9 @@ def parts(source: Opened, column: str) -> Iterator[Column]:
 
 
 def number_form(source: Opened, column: str) -> Form:
-    """Return the form (text, typed or untyped) of a column of numbers as :func:`batches` has it.
+    """Return the form (text, typed or untyped) in which :func:`batches` returns a number column.
 
-    It is the form of the column in the table, except that duckdb turns text into typed doubles.
+    This is the column's form in the table, except that duckdb turns text into typed doubles.
     """
     own = source.form(column)
     return Form.TYPED if own is Form.TEXT and source.engine == nw.Implementation.DUCKDB else own

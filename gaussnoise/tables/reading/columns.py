@@ -68,17 +68,6 @@ def _has_moments(column: Column) -> bool:
     return str(dtype).startswith("datetime64[")
 
 
-def number_column(column: Column, form: Form) -> Doubles:
-    """Return the values of a column as doubles, NaN for values that are no number."""
-    if form is Form.UNTYPED:
-        return untyped(column.to_native()).numbers()
-    if column.dtype.is_numeric():
-        return doubles_of(arrow_of(column))
-    found = (number_of(value, Form.TEXT) for value in objects_of(arrow_of(column)))
-    numbers = (math.nan if number is None else number for number in found)
-    return np.fromiter(numbers, dtype=np.float64, count=len(column))
-
-
 def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
     """Return the index of each row's value in a list of values, −1 for nulls; and this list.
 

@@ -44,7 +44,7 @@ _USUAL_LINE = 2_000_000  # duckdb's default limit, in bytes
 def open_csv(
     paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", dialect: Dialect = USUAL
 ) -> "tuple[duckdb.DuckDBPyRelation, Lines | None]":
-    """Return a duckdb relation of text columns, from files each of which is checked separately.
+    """Return a duckdb relation of text columns, after a separate check of each file.
 
     Also return the files for arrow's reader, if it may read them.
 
@@ -182,7 +182,7 @@ def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
 
 @contextlib.contextmanager
 def naming_lines(table: object) -> Iterator[None]:
-    """Within it, an error about files of CSV names the first record of too many or few fields."""
+    """Let errors about CSV files in this block name the first record of too many or few fields."""
     try:
         yield
     except DataError:
@@ -225,10 +225,10 @@ def check_quotes(path: str, dialect: Dialect) -> None:
 def text_number(column: str) -> str:
     """Return the SQL expression that reads a text column as doubles, NULL for other text.
 
-    Without its condition on "_" and "+-", duckdb reads 1_0 as ten, and +-1 as minus one. Without
-    CASE, duckdb moves the cast into its CSV reader, where text that is no number is an error
-    instead of NULL. The cast without trim comes first, since it is faster and few numbers have
-    spaces that it refuses.
+    The condition on "_" and "+-" is needed, since duckdb reads 1_0 as ten, and +-1 as minus one.
+    CASE is needed, since duckdb otherwise moves the cast into its CSV reader, where text that is no
+    number is an error instead of NULL. The cast without trim comes first: it is faster, and refuses
+    only the few numbers with spaces.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     number = f"coalesce(TRY_CAST({column} AS DOUBLE), TRY_CAST(trim({column}) AS DOUBLE))"

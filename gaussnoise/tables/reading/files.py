@@ -65,7 +65,7 @@ def _is_text(name: str) -> bool:
 
 
 def is_parquet(path: str) -> bool:
-    """Return whether the name of the file ends like that of a Parquet file."""
+    """Return whether the file's name has the ending of a Parquet file."""
     return path.lower().endswith(_PARQUET)
 
 

@@ -155,8 +155,8 @@ def guarded(
     """Return ``action()``; an engine's error is replaced, since its text may quote records.
 
     The logs of Spark's driver may quote records too, and are turned off meanwhile; logs of
-    executors on other machines are not. ``engine`` is the library that does the work, if it is
-    known: duckdb works in another thread.
+    executors on other machines are not. ``engine`` is the library that does the work, if known.
+    duckdb's work is done in another thread.
     """
     try:
         with _quiet_spark():
@@ -346,8 +346,8 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
     others = [key for key in keys_of(files[0]) if key not in partitions]
     if len(others) > len(_only_in_folders(others, columns)):
         raise DataError(
-            "table: expected folders that tell only columns that are not in the files, or only "
-            f"those that are; got {', '.join(map(repr, others))} in both; hint: a path from within "
+            "table: expected all columns that folder names state in the files, or none of them; "
+            f"got {', '.join(map(repr, others))} in both; hint: a path from within "
             "such folders, or files without these columns"
         )
     paths = ", ".join(literal(glob.escape(f)) for f in files)
@@ -435,12 +435,12 @@ def _is_reader_thread() -> bool:
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:
-    """Return the name of a column type, without parameters: those of an enumeration are data."""
+    """Return the name of a column type, without parameters, which may be data."""
     return dtype.base_type().__name__
 
 
 def is_zoned(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a column type is that of timestamps with a time zone."""
+    """Return whether values of a column type are timestamps with a time zone."""
     return isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
 
 

@@ -19,8 +19,9 @@ IS_USABLE = int(importlib.metadata.version("pyarrow").partition(".")[0]) >= 26
 class Lines:
     """Files with the same columns.
 
-    Quotes are where RFC 4180 allows them, no line is empty or longer than a block, all have as many
-    fields, and the last has an end: arrow's parser and others agree on these.
+    Quotes are where RFC 4180 allows them, no line is empty or longer than a block, all lines have
+    equally many fields, and the last line has an end. All parsers, arrow's too, agree on such
+    files.
     """
 
     def __init__(self, files: "Sequence[Plain]", names: Sequence[str]) -> None:

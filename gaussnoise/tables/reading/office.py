@@ -36,7 +36,7 @@ Columns: TypeAlias = Iterator[Sequence[Sequence[str | None]]]
 
 
 def is_office(path: str) -> bool:
-    """Return whether the file name is that of an Excel workbook or an SPSS, Stata or SAS file."""
+    """Return whether the file is, by its name, an Excel workbook or an SPSS, Stata or SAS file."""
     return path.lower().endswith(OFFICE)
 
 
@@ -180,7 +180,7 @@ def _transposed(rows: Rows) -> Columns:
 
 
 def cell_text(value: object) -> str | None:
-    """Return the value of a cell as the text that CSV would have, or None for an empty cell."""
+    """Return the value of a cell as text, as CSV writes it; None for an empty cell."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):

@@ -67,7 +67,7 @@ class Opened:
         return self.changed[column].written(value)
 
     def as_read(self, column: str, text: str) -> str:
-        """Return the text with which a file's text is replaced before it is read as a value."""
+        """Return the text that replaces a file's text before it is read as a value."""
         return self.changed[column].text(text) if column in self.changed else text
 
 

@@ -29,7 +29,7 @@ PERSON = "person"  # name of the column of persons, beside the codes c0, c1, …
 
 
 def check_table(table: object) -> None:
-    """Check that the table's engine can order the rows of a person: see :func:`check_engine`.
+    """Refuse a table whose engine cannot order the rows of a person: see :func:`check_engine`.
 
     Objects that are no dataframe are accepted here, and refused later.
     """
@@ -235,7 +235,7 @@ def spark_person(frame: "DataFrame", dtype: nw.dtypes.DType) -> "DataFrame":
 
 
 def dask_person(column: Column, form: Form) -> list[str | None]:
-    """Return the names of the persons of a partition's rows, in hexadecimal digits, or None."""
+    """Return, for each row of a partition, the person's name in hexadecimal digits, or None."""
     people = people_of(column, form)
     known = np.unique(people.index[people.index >= 0])
     named = dict(zip(known.tolist(), people.names(known), strict=True))

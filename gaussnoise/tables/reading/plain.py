@@ -52,7 +52,7 @@ class Plain:
         before: the number of lines before the text.
         is_text: whether the bytes of the file, from ``start`` on, are the text.
         is_usual: whether duckdb can read the file without conversion.
-        first: bytes in UTF-8 that stand before those of the file.
+        first: bytes in UTF-8 that are put before those of the file.
 
     Raises:
         DataError: UTF-16; a mark or ``sep=`` that contradicts the dialect; fewer lines than the
@@ -94,7 +94,7 @@ class Plain:
         return self.begin() if self.is_usual else io.BufferedReader(_Text(self), _PIECE)
 
     def instead(self, first: bytes, skipped: int) -> Self:
-        """Return the text with other bytes instead of its first ones, as its own encoding has."""
+        """Return the text with other first bytes, which are given in its own encoding."""
         other = copy.copy(self)
         other.first, other.start = first, self.start + skipped
         other.is_text = other.is_usual = False

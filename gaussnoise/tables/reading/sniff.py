@@ -41,8 +41,8 @@ _MOST_DATES = 2**16  # most distinct dates that are considered
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
     """Return the probable dialect (delimiter, quote, encoding, …) of a table's first file.
 
-    The date format is that of all files. Parts that ``stated`` gives are kept. If the table is no
-    CSV, ``stated`` is returned.
+    The date format is found from all files. Parts that ``stated`` gives are kept. If the table is
+    no CSV, ``stated`` is returned.
     """
     path = next(iter(table_files(table) if is_csv(table) else ()), None)
     if path is None or is_office(path):
@@ -190,12 +190,9 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 
 
 def _lines_before(lines: Sequence[str], delimiter: str, quote: str) -> int:
-    """Return how many lines stand before that of column names, 0 if that is in doubt.
-
-    Each has another number of fields than all records below, which have the same number, and each
-    of these a name with a letter. A line with one field less, right above the names, may hold the
-    names itself, of all columns but that of row names.
-    """
+    """Return how many lines stand before that of column names, 0 if that is in doubt."""
+    # all records have as many fields as there are names; lines before have another number. A line
+    # with one field less, right above, may itself hold the names, without one for row names
     before: list[int] = []
     for skip, line in enumerate(lines[:_MOST_SKIPPED]):
         records = _records(lines[skip:], delimiter, quote) if line.strip("\r\n") else []
@@ -208,11 +205,9 @@ def _lines_before(lines: Sequence[str], delimiter: str, quote: str) -> int:
 
 
 def _like_names(fields: Sequence[str]) -> bool:
-    """Return whether fields may be column names: they differ, and each has a letter.
-
-    They have no other delimiter, except commas, which names have too. Text like "Rome, Italy" has a
-    blank where a name begins.
-    """
+    """Return whether fields may be column names: they differ, and each has a letter."""
+    # names may have commas, but no other delimiter; text like "Rome, Italy" has a blank where the
+    # next name would begin
     names = {field.strip().lower() for field in fields}
     return (
         len(names) == len(fields)
@@ -224,8 +219,8 @@ def _like_names(fields: Sequence[str]) -> bool:
 def decimal_columns(table: object) -> list[str]:
     """Return the CSV columns with decimal commas or marks of thousands to be drafted as numbers.
 
-    In such a column, most values are numbers, and so are all values with a digit and a comma or
-    point.
+    In such a column, most values are numbers, and every value with a digit and a comma or point is
+    a number.
     """
     own = dialect_of(table)
     if (own.decimal == USUAL.decimal and own.thousands is None) or not is_csv(table):

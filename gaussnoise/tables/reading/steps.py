@@ -45,9 +45,9 @@ def steps_of(
 
 
 def multiples_of(numbers: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-    """Return 1 + each number in units, rounded to an integer; 0 if there is no such number.
+    """Return 1 + each number in units, rounded to an integer; 0 for numbers that do not fit.
 
-    That is so for NaN, negative numbers, and numbers of :data:`MOST_UNITS` units or more.
+    These are NaN, negative numbers, and numbers of :data:`MOST_UNITS` units or more.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = numbers / unit

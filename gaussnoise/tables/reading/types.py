@@ -34,7 +34,7 @@ _CAST = {
 def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
     """Refuse a column type that cannot hold the attribute's values.
 
-    ``floats`` accepts floats for integer categories, since pandas turns integers with nulls into
+    With ``floats``, integer categories may be floats, since pandas turns integers with nulls into
     floats.
     """
     if is_dated(attribute.edges):
@@ -100,7 +100,7 @@ def own_type(attribute: Attribute) -> nw.dtypes.DType:
 
 
 def width_of(attribute: Attribute) -> Width:
-    """Return the integer type in which the codes of the attribute's values are stored."""
+    """Return the integer type that stores the codes of the attribute's values."""
     if attribute.unit is not None:
         return nw.Int64
     codes = attribute.size if attribute.clip is None else STEPS
@@ -108,7 +108,7 @@ def width_of(attribute: Attribute) -> Width:
 
 
 def is_wide(dtype: nw.dtypes.DType) -> bool:
-    """Return whether a column type is that of 128-bit integers, which arrow lacks."""
+    """Return whether a column type has 128-bit integers, which arrow lacks."""
     return dtype in (nw.Int128, nw.UInt128)
 
 

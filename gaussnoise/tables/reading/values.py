@@ -355,8 +355,8 @@ def codes_of(attribute: Attribute) -> dict[Category, int]:
 def bins_of_codes(attribute: Attribute) -> Attribute | None:
     """Return bins that separate codes for no answer from other numbers; None without such codes.
 
-    A value means no answer if its code in these bins is odd, in any engine: each such bin holds one
-    number. Categories and dates need no bins, since codes have no cell there.
+    Each code for no answer has a bin of its own. In any engine, a value means no answer if the code
+    of its bin is odd. Categories and dates need no bins, since codes have no cell there.
     """
     codes = sorted(float(code) for code in attribute.missing if not isinstance(code, str))
     if not codes or attribute.categories is not None or is_dated(attribute.edges):
@@ -480,7 +480,7 @@ def multiple_of(number: float | None, unit: float) -> int:
 def confused(attribute: Attribute) -> tuple[str | None, bool]:
     """Return why categories are confused in ``UNTYPED`` columns (pandas and dask), or None.
 
-    The second value is whether no row can have any of the categories in question.
+    The second value says whether no row can have any of the confused categories.
     """
     codes = codes_of(attribute)
     known = {(key, code) for value, code in codes.items() if (key := key_of(value)) is not None}
@@ -532,10 +532,10 @@ def person_of(value: object, form: Form) -> Key | None:
     """Return a key that identifies a person: rows with equal keys belong to one person.
 
     It is None for nulls, NaN, empty text and unknown objects. In ``UNTYPED`` columns, persons are
-    compared as categories are: 1, "1" and "01" are one person. One word among numbers turns all of
-    them into text; so the name of one person must not split the rows of another into those of two
-    persons. Numbers from 2**53 on, which floats may have rounded, are no person, nor is text of
-    such a number.
+    compared as categories are: 1, "1" and "01" are one person. For, one word among numbers turns
+    all of them into text, and so one person's name must not split the rows of another person in
+    two. Numbers from 2**53 on, which floats may have rounded, and texts of such numbers name no
+    person.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":

@@ -99,7 +99,7 @@ def _is_shifted(one: Attribute, other: Attribute) -> bool:
 
 
 def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
-    """Return the attribute names and the rules by which only one of two releases leaves out rows.
+    """Return the attributes and rules for which only one of two releases leaves out rows.
 
     A release that refuses rows without a valid value has tables of all rows, and shows that all of
     them have valid values.

@@ -37,15 +37,16 @@ class Answer:
         estimate: shape (labels…); NaN if there is no estimate, such as the share of an empty
             group. Quantiles of dates are dates, or NaT.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
-        low: lower bounds of intervals, which hold each alone if ``compared`` is 1, else together.
+        low: lower bounds of the intervals. If ``compared`` is 1, each interval holds with
+            probability ``level``; else all of them hold together with this probability.
         high: upper bounds of intervals; infinite, or NaT for dates, if no finite bound is known.
         level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
         limits: the least and the largest value that the true numbers can have. Noise can move an
             estimate outside, and ``print`` says so beside it; intervals are cut to these values.
-        compared: for how many numbers the intervals hold at the same time: 1, or all of them if the
-            largest of several were asked for.
+        compared: the number of numbers whose intervals hold together: 1, or, if the question asks
+            for the largest of several numbers, how many these are.
         cut: True for a mean that noise moved outside the interval to which its number is clipped:
             the estimate is then the nearer bound. None if there is no such mean.
         method: how the intervals of a function are found, in words; "" for other answers, whose

@@ -178,10 +178,9 @@ def discover_categories(
         person: the column that says which person a row belongs to, text or integers. From a person
             with more rows, some are drawn at random, given that person's rows alone; rows without a
             person are ignored. Both columns are read into memory.
-        on_formula: the treatment of frequent text that spreadsheets read as a formula, and run,
-            when a CSV file with it is opened: text that begins with =, +, -, @, a tab or the end of
-            a line. "drop" leaves it out, however frequent; a schema then has it in its catch-all
-            category.
+        on_formula: the treatment of frequent text that a spreadsheet runs as a formula when it
+            opens a CSV file: text that begins with =, +, -, @, a tab or the end of a line. "drop"
+            leaves it out, however frequent; a schema then has it in its catch-all category.
         ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
         id: the name of this release in the ledger.
 

@@ -97,7 +97,7 @@ class ShownChanges:
 
     @property
     def title(self) -> tuple[str, ...]:
-        """The parts of the table's name, from which the names of its files are made."""
+        """The parts of the table's name; the names of its files are made of them."""
         return self.parts if self.number is None else (self._what, *self.parts)
 
     @property
@@ -515,7 +515,7 @@ def release_name(release: AbstractRelease) -> str | None:
 def about_both(changes: "Changes") -> About:
     """Return the lines that describe both releases to readers, such as title and period.
 
-    A line on which both agree is taken as it is; otherwise it is "from … to …".
+    A line that is equal in both is kept; otherwise it becomes "from … to …".
     """
     first, second = (one.plan.about.stated for one in (changes.before, changes.after))
     found: dict[str, str] = {}

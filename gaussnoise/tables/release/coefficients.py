@@ -451,8 +451,8 @@ def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str 
         own = "a release with rows_per_person=1, of one row or record of each person"
     if why:
         raise ParameterError(
-            f"{function}: what it says of a population expects independent rows that count one "
-            f"each, got {why}; hint: {own}{hint}"
+            f"{function}: expected independent rows that count one each, for statements about a "
+            f"population, got {why}; hint: {own}{hint}"
         )
 
 
@@ -467,7 +467,7 @@ def hidden(values: Array, sd: Array) -> int | None:
 
 
 def enough(release: AbstractRelease, value: float, sd: float) -> str:
-    """Return a hint for an error: the budget with which ``value`` would be clear of its noise."""
+    """Return a hint for an error: the budget at which ``value`` would be clear of its noise."""
     hint = "a release with a larger budget"
     if value > 0:
         hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -75,8 +75,8 @@ def combine(
             rows, the releases are of different rows, and estimates are of the rows that are counted
             on average. Numbers and weights are not tested if plans round them to different
             multiples.
-        all_rows_fit: whether to assume that every row had valid values in the attributes by which
-            only some of the releases leave out rows, as for :func:`difference`.
+        all_rows_fit: if only some of the releases leave out the rows without a valid value in some
+            attribute: whether to assume that there are no such rows, as for :func:`difference`.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
@@ -88,8 +88,8 @@ def combine(
             (their numbers of rows included), of a stream, the same release twice, or releases that
             dropped other rows; or tables that differ by more than noise, as those of different rows
             do.
-        NotAvailableError: an attribute that releases measure by different contrasts, as plans for
-            different bases do.
+        NotAvailableError: the releases measure an attribute by different contrasts, since their
+            plans have different bases.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])
@@ -197,12 +197,12 @@ def check_together(
     releases: Sequence[TableRelease],
     may_differ: Sequence[str] = (),
 ) -> None:
-    """Raise ParameterError if releases count other records, or if they have noise in common.
+    """Raise ParameterError if releases count different records, or have noise in common.
 
     Args:
         function: the name at the beginning of error messages.
         releases: the releases.
-        may_differ: the properties in which releases may differ, as :func:`differing` names them.
+        may_differ: the properties in which releases may differ.
     """
     expected = f"{function}: expected releases with independent noise, got"
     if any(release.times is not None for release in releases):
@@ -210,50 +210,37 @@ def check_together(
             f"{expected} tables of a stream; hint: its own tables have difference(later, earlier) "
             "and combined(weights)"
         )
-    for what, found in differing(releases).items():
-        if what not in may_differ:
+    for what, (arguments, of) in _AGREE.items():
+        found = {of(release.plan) for release in releases}
+        if len(found) > 1 and what not in may_differ:
+            got = " and ".join(sorted("none" if one is None else str(one) for one in found))
             raise ParameterError(
-                f"{function}: expected one {what}, got {' and '.join(found)}, so that their "
-                "budgets protect different things, or they count other rows; hint: make one of "
-                f"them again, with the same {_ARGUMENTS[what]}"
+                f"{function}: expected one {what}, got {got}, so that their budgets protect "
+                "different things, or they count other rows; hint: make one of them again, with "
+                f"the same {arguments}"
             )
     ids = [source.id for release in releases for source in sources_of(release)]
     if len(set(ids)) < len(ids):
         raise ParameterError(f"{expected} one twice")
 
 
-_ARGUMENTS = {  # arguments of plan() that must agree between releases
-    "neighbouring relation": "neighbors=",
-    "number of rows per person": "rows_per_person=",
-    "column of persons": "person=",
-    "set of public attributes": "public=",
-    "record of persons": "per_person=",
-    "weight of rows": "weight=",
-    "set of scales of budgets": "budget, gn.PerRecord(…)",
-    "number of counted rows per person": "person= and rows_per_person=",
+# {property in which releases must agree: (arguments of plan(), the property of a plan)}
+_AGREE: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "neighbouring relation": ("neighbors=", lambda plan: plan.neighbors),
+    "number of rows per person": ("rows_per_person=", lambda plan: plan.rows_per_person),
+    "column of persons": ("person=", lambda plan: plan.person),
+    "set of public attributes": ("public=", lambda plan: plan.public),
+    "record of persons": ("per_person=", lambda plan: _record_of(plan)),
+    "weight of rows": ("weight=", lambda plan: plan.weight),
+    "set of scales of budgets": (
+        "budget, gn.PerRecord(…)",
+        lambda plan: tuple(sorted(plan.scales.items())),
+    ),
+    "number of counted rows per person": (
+        "person= and rows_per_person=",
+        lambda plan: "all" if plan.person is None else plan.rows_per_person,
+    ),
 }
-
-
-def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
-    """Return {property: the different values} for the properties in which the releases differ."""
-    plans = [release.plan for release in releases]
-    listed = {
-        "neighbouring relation": {plan.neighbors for plan in plans},
-        "number of rows per person": {plan.rows_per_person for plan in plans},
-        "column of persons": {plan.person for plan in plans},
-        "set of public attributes": {plan.public for plan in plans},
-        "record of persons": {_record_of(plan) for plan in plans},
-        "weight of rows": {plan.weight for plan in plans},
-        "set of scales of budgets": {tuple(sorted(plan.scales.items())) for plan in plans},
-        "number of counted rows per person": {
-            "all" if plan.person is None else plan.rows_per_person for plan in plans
-        },
-    }
-    return {
-        what: sorted("none" if one is None else str(one) for one in own)
-        for what, own in listed.items()
-        if len(own) > 1
-    }
 
 
 def _without_catch_all(release: TableRelease) -> set[str]:
@@ -275,8 +262,8 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
         if how is not None:
             raise ParameterError(
                 f"combine: expected {name!r} with the same categories, edges or interval in all "
-                f"releases, got {name!r} which {how}; hint: what counts or sums in other ways says "
-                f"nothing of each other, so ask one of them for its tables of {name!r}"
+                f"releases, got {name!r} which {how}; hint: ask one of them for its tables of "
+                f"{name!r}"
             )
 
 
@@ -304,9 +291,9 @@ def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[Abstr
             if name in used and not _same(strategies.setdefault(name, own), own):
                 raise NotAvailableError(
                     f"combine: expected {name!r} to be measured by the same contrasts in all "
-                    "releases, got different ones, as plans for different queries of it have (such "
-                    "as cells in one and prefix in another); hint: plan the same queries of "
-                    f"{name!r} next time; the tables of these stand each by itself"
+                    "releases, got different ones, as plans for different queries have (such as "
+                    f"cells and prefix); hint: plan the same queries of {name!r} next time, and "
+                    "ask each of these releases by itself"
                 )
     return tuple(strategies.get(a.name, IdentityStrategy(a.size)) for a in schema.attributes)
 

@@ -116,10 +116,11 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The p-value of each cell: how often noise alone makes a difference as large.
+        """The p-value of each cell: the probability that noise alone makes so large a difference.
 
         The array has the shape of ``estimate``. Each cell is tested alone; the test is exact where
-        the intervals are. It is about the rows, not about a population of which they are a sample.
+        the intervals are. The test is about the rows, not about a population from which they are
+        sampled.
         """
         change = replace(self, kind="difference")._compared(quantile(LEVEL))
         size = np.abs(change.estimate)
@@ -208,8 +209,8 @@ def compared(
 ) -> ComparisonTable:
     """Return a table that compares each cell of ``first`` with the same cell of ``second``.
 
-    ``covariance`` is that of the two estimates of each cell; ``names`` are names for the two
-    tables.
+    ``covariance`` has the covariance of the two estimates of each cell; ``names`` are names for the
+    two tables.
     """
     return _computed(
         ComparisonTable(

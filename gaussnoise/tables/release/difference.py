@@ -55,19 +55,19 @@ def difference(
             counted per person must be the same; all else may differ: the planned tables, the order
             of attributes, the budget, the neighbouring relation. If an attribute has other
             categories, edges or another interval, tables without it are compared.
-        all_rows_fit: whether it is assumed that every row had valid values in the attributes by
-            which only one of the releases leaves out rows. Without this assumption, such releases
-            are refused, since their tables count different rows. A catch-all, ``other``, or
-            ``on_outside="refuse"`` leaves no row out.
+        all_rows_fit: if only one of the releases leaves out the rows without a valid value in some
+            attribute: whether to assume that there are no such rows. Without this assumption, such
+            releases are refused, since their tables count different rows. A catch-all, ``other``,
+            or ``on_outside="refuse"`` leaves no row out.
 
     Returns:
         :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later minus earlier,
         with intervals; so are ``proportions``, ``means``, ``sums``, ``answers`` and ``cdf``.
 
     Raises:
-        ParameterError: the same release twice, tables of a stream, no attribute in common, or
-            weights, records of persons (``per_person``), numbers of counted rows of a person, or
-            rules by which rows are left out that differ.
+        ParameterError: the same release twice, tables of a stream, no attribute in common; or
+            different weights, records of persons (``per_person``), numbers of counted rows of a
+            person, or rules on the rows that are left out.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])
@@ -162,7 +162,7 @@ class Changes(PickledByArguments):
 
     @cached_property
     def left_out_by(self) -> Sequence[str]:
-        """The attributes and rules by which only one of the two releases leaves out rows.
+        """The attributes and rules for which only one of the two releases leaves out rows.
 
         If there are any, it was assumed that all rows have valid values: see :func:`difference`.
         """
@@ -261,8 +261,8 @@ class Changes(PickledByArguments):
     ) -> None:
         """Write tables of changes, and a page, to a new directory.
 
-        ``changes/`` holds one tidy file for each table, or one workbook has all: the number before,
-        the number after, the change, and the change in per cent of the number before, each with its
+        ``changes/`` holds one tidy file for each table, or one workbook for all. Each row has the
+        number before, the number after, the change, and the change in per cent, each with its
         interval. Formats with one estimate per cell have a file for each of these, the relative
         change as a fraction: ``before/``, ``after/``, ``changes/`` and ``relative/``.
         ``report.html`` is the page of :meth:`report`; ``summary.txt``, ``method.txt``, ``ddi.xml``
@@ -271,9 +271,9 @@ class Changes(PickledByArguments):
         Args:
             directory: a new directory, which appears only when it is complete.
             format: the format of the files, as in :meth:`TableRelease.save`.
-            of: the tables, like ``[("sex", "age")]``; if left out, the number of rows and all that
-                one of the releases was asked for and both can answer. A table with a clipped number
-                has its means and sums.
+            of: the tables, like ``[("sex", "age")]``; if left out, the number of rows, and every
+                table that was requested for one of the releases and that both can answer. A table
+                with a clipped number has its means and sums.
             title: the heading of the page.
 
         Raises:

@@ -127,7 +127,7 @@ def side_by_side(*functions: Function) -> Function:
 
 
 def quotients(values: Array) -> tuple[Array, Array]:
-    """Return the quotients of the first half of the values by the second half, and their gradient.
+    """Return the first half of the values divided by the second half, and the gradient.
 
     A quotient is NaN where the divisor is not positive.
     """

@@ -89,11 +89,11 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
     """Return the estimate of a function of released numbers, with its interval.
 
     If f only adds, multiplies, divides and takes integer powers, calling it on symbols shows that
-    it is a ratio of polynomials. If these have degree two at most, the interval contains every
-    value r for which the test of "numerator − r · denominator is 0" does not reject, by the
-    distribution of a quadratic form. It is exact for linear forms and their ratios (Fieller 1954),
-    and nearly exact for others. Other functions are approximated by quadratic ones in the range of
-    the noise; there is no interval if the approximation is not close enough.
+    it is a ratio of polynomials. If these have degree two at most, a test of "numerator − r ·
+    denominator is 0", by the distribution of a quadratic form, decides for every value r whether it
+    is in the interval. It is exact for linear forms and their ratios (Fieller 1954), and nearly
+    exact for others. Other functions are approximated by quadratic ones in the range of the noise;
+    there is no interval if the approximation is not close enough.
 
     Args:
         release: the release that is asked.

@@ -580,10 +580,7 @@ class _Meaning(Transformer):
         return _Read(where, meta, are_groups=True, are_times=True)
 
     def _times(self, period: Token, meta: Meta) -> tuple[int, Times]:
-        """Return (index, times) of the attribute that has this period; fail if several have it.
-
-        For ticks of a stream, the index is :data:`TICKS`.
-        """
+        """Return (index, times) of the one attribute with this period; TICKS for ticks."""
         which, known = period.value[1], self._reader.times
         if len(which) > 1:
             names = [quoted(known[i].name) for i in which]

@@ -76,8 +76,8 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
     if over is not None and over.enforced and over.tick != 1:
         raise ParameterError(
             "inspect: expected tick 1 of a stream that enforces participation, got "
-            f"{over.times}: a second count does not know whose rows were left out; hint: what the "
-            "registry leaves out of later ticks is written nowhere"
+            f"{over.times}: a second count does not know which rows were left out; hint: no file "
+            "says which rows the registry leaves out of later ticks"
         )
     if isinstance(release.plan, MergedPlan):
         raise ParameterError(

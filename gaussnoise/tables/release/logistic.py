@@ -98,7 +98,7 @@ class LogisticRegression(AbstractLikelihoodModel):
 
     Attributes:
         columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, age=65-"``, …;
-            the first category of each attribute is the one that others are compared with.
+            other categories of an attribute are compared with its first one.
         estimate: the coefficients, logarithms of odds ratios; the first-order bias that the noise
             causes is subtracted.
         standard_deviation: their standard deviations due to noise, to first order.

@@ -68,7 +68,7 @@ class LogLinearModel(AbstractLikelihoodModel):
 
     Attributes:
         columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, job=yes"``, …;
-            the first category of each attribute is the one that others are compared with.
+            other categories of an attribute are compared with its first one.
         estimate: the coefficients, logarithms of ratios of expected counts; for two attributes, of
             odds ratios. The first-order bias that the noise causes is subtracted.
         standard_deviation: their standard deviations due to noise, to first order.

@@ -29,7 +29,8 @@ class MeanChange:
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, which are independent.
-        sampling: half-width due to sampling at both times; shorter on the side of rare numbers.
+        sampling: half-width due to sampling at both times, before Wilson's correction, which makes
+            one side of the interval longer than the other.
         bias: bound on the bias of clipping of both means, and on all rounding.
         reason: why there is no change, and what would help; empty if there is one.
 

@@ -51,7 +51,7 @@ class Agreement(NamedTuple):
         chi_squared: the squared length of the differences between releases, in standard deviations
             of the noise.
         degrees_of_freedom: the mean of ``chi_squared`` if the rows are the same.
-        p_value: how often noise alone makes differences at least as large.
+        p_value: the probability that noise alone makes differences at least as large.
     """
 
     chi_squared: float

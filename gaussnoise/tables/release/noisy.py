@@ -103,8 +103,8 @@ class AbstractRelease(PickledByArguments):
     def deviation(self, S: Subset, box: Box | None = None) -> Array:
         """Return the standard deviations of the noise in the table of the attributes S.
 
-        If a box of cells is given, they are those of its cells; if all are equal, they are one
-        number.
+        If a box of cells is given, only the deviations of its cells are returned; if all are equal,
+        the result is one number.
         """
         return np.sqrt(np.asarray(self.covariance.table_variance(S, box)))
 

@@ -32,8 +32,8 @@ class Noun(NamedTuple):
 
     Attributes:
         fault: why the tables may count something else than the noun says; or "".
-        groups: attributes; if a question is about one label of each, or asks for each label, every
-            person has one record, and there is no fault.
+        groups: attributes for which the fault vanishes: a question about one label of each, or for
+            each label, counts one record of every person.
         may_be_amount: whether the noun may be the name of an amount, like wages. This is possible
             only for the noun of the title: if it is a known amount, if tables have sums, or if an
             attribute has a similar name.

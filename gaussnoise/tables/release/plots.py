@@ -88,7 +88,8 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
 
     Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. If
     negative estimates matter, the colour scale is diverging, with zero the palest; else it is
-    sequential. Of three attributes, the one with fewest values has a panel for each value.
+    sequential. With three attributes, there is a panel for each value of the one with the fewest
+    values.
 
     Args:
         table: a table of at most three attributes; cells of a biased one are not tested.
@@ -329,7 +330,7 @@ def draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
 def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
     """Draw counts with intervals.
 
-    Positions are the values of the first attributes, lines those of the last.
+    Positions are the values of the first attributes; each line is a value of the last one.
     """
     from matplotlib import colormaps
 

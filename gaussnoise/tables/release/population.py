@@ -164,7 +164,8 @@ class MeanDifference:
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, whose joint covariance is known.
-        sampling: half-width due to sampling in both groups; shorter on the side of rare numbers.
+        sampling: half-width due to sampling in both groups, before Wilson's correction, which makes
+            one side of the interval longer than the other.
         bias: bound on the bias of clipping of both means, and on all rounding.
         reason: why there is no difference, and what would help; empty if there is one.
 
@@ -220,11 +221,12 @@ class ColumnMeans:
     ) -> tuple[MeanDifference, ...]:
         """Return the means of one category of a grouping column minus those of another.
 
-        Like the intervals of means, those of differences are for the population, each alone: noise
-        and sampling are added like squares, and then the bounds on the bias of both means. For
-        sampling, the distances from both means to the bounds of their intervals are combined (Zou &
-        Donner 2008). Groups are assumed to be sampled independently; if a person can have a record
-        in both, these distances are added, which holds for any dependence of the records.
+        Like the intervals of means, the intervals of differences are for the population, each
+        alone. The half-widths of noise and sampling are added as squares; the bounds on the bias of
+        both means are added to the root. For sampling, the distances from both means to the bounds
+        of their intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled
+        independently; if a person can have a record in both, these distances are added, which holds
+        for any dependence of the records.
 
         Args:
             attribute: the name of a grouping column.
@@ -268,7 +270,7 @@ class ColumnMeans:
 
     @property
     def of_two(self) -> tuple[MeanDifference, ...]:
-        """For each grouping column with two categories: mean of the first minus that of the second.
+        """For each grouping column with two categories: the first mean minus the second one.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -346,7 +348,7 @@ class ColumnMeans:
 
     @property
     def rules(self) -> list[str]:
-        """Sentences about groups: how many count a person, and which have no mean."""
+        """Sentences about groups: in how many a person is counted, and which have no mean."""
         plan: Any = self.release.plan
         few: dict[str, list[ColumnMean]] = {}
         for mean in self.means:
@@ -513,7 +515,7 @@ def asked_population(
 def left_over(own: FoundRange, level: float) -> float:
     """Return the error probability left for noise and sampling.
 
-    It is that of the interval's level, less what the search for the column's range may use.
+    It is one minus the level of the interval, minus the probability that the range is wrong.
     """
     left = 1 - level - own.wrong if isinstance(level, int | float) else math.nan
     if not 0 < left < 1:

@@ -80,7 +80,7 @@ class Level:
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """A condition that defines the whole of a share: the group of a level that has the part."""
+    """A condition that defines the whole of a share: the group, of a level, with the part in it."""
 
     name: str
     cells: tuple[Cells, ...]
@@ -243,9 +243,9 @@ Question: TypeAlias = AtOnce | Change | Trend | ByTick
 
 
 def is_within(asked: Question, groups: Iterable[int]) -> bool:
-    """Return whether a question's quantities are each about one label of each given attribute.
+    """Return whether each quantity of a question is about one label of each given attribute.
 
-    One answer for each label counts too.
+    Return True also if the question asks for one answer for each label.
     """
     if isinstance(asked, Ratio | Difference):
         return is_within(asked.first, groups) and is_within(asked.second, groups)

@@ -237,8 +237,8 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
 
     Columns of X are clipped numbers, and indicators of all categories except the first of each
     attribute; interactions are products of these. The moments X'X and X'y are linear functions of
-    the release, with exactly known covariance, from which intervals follow without assuming that
-    the noise is small (Anderson & Rubin 1949, for moments with errors).
+    the release, with exactly known covariance. From it follow intervals, also if the noise is not
+    small (Anderson & Rubin 1949, for moments with errors).
 
     Args:
         release: the release that is asked.

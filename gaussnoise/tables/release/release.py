@@ -105,8 +105,8 @@ class TableRelease(AbstractRelease):
         NOT private: for the owner of the data alone. It counts the table again, by other code than
         that of releases, and compares the differences with the known distribution of their noise:
         too large ones (a missing file, a swapped column, more noise than stated) and too small ones
-        (less noise than stated). The verdict depends on exact counts, so that publishing it is a
-        release. It takes one to five seconds for every 100,000 rows.
+        (less noise than stated). The verdict depends on exact counts: do not publish it. It takes
+        one to five seconds for every 100,000 rows.
 
         Args:
             table: the table that was released, as in :meth:`Plan.release`; for a tick of a stream,

@@ -18,10 +18,10 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 6
 
 
 def even_shares(n: int, column: int) -> Array:
-    r"""Return n numbers that are spread evenly over (0, 1), and so is each run of consecutive ones.
+    r"""Return n numbers spread evenly over (0, 1); so is each run of consecutive ones.
 
-    They are the fractional parts of :math:`k \sqrt p`, with another prime p for each of 20 columns,
-    so that several columns are jointly evenly spread, too.
+    They are the fractional parts of :math:`k \sqrt p`, with a different prime p for each of 20
+    columns, so that several columns are jointly evenly spread, too.
 
     Source: Weyl (1916), "Über die Gleichverteilung von Zahlen mod. Eins".
 
@@ -63,7 +63,7 @@ def exponential(means: Array, shares: Array) -> Array:
 
 
 def falling_rates(means: Array) -> Array:
-    """Return the rates r ≥ 0 for which densities proportional to exp(−rt) have these means.
+    """Return the rates r ≥ 0 of the densities proportional to exp(−rt) that have these means.
 
     The densities are on [0, 1].
 

@@ -34,7 +34,7 @@ _MOST = 60  # most questions with fewer conditions
 
 
 def shorter(asked: Question) -> Iterator[Question]:
-    """Yield shorter questions: without one condition (the last first), then two, and so on."""
+    """Yield shorter questions: first without one condition, from the last on, then without two."""
     waiting, seen = [asked], [asked]
     while waiting and len(seen) < _MOST:
         one = waiting.pop(0)
@@ -77,7 +77,7 @@ def _without(asked: Any, i: int) -> Any:
 
 
 def question_text(schema: Schema, asked: Any) -> str:
-    """Return a question as text; the text, when it is asked, has the same meaning."""
+    """Return a question as text, which has the same meaning when it is asked."""
     if isinstance(asked, Top):
         word = "top" if asked.is_largest else "bottom"
         return f"{word} {asked.many} of ({question_text(schema, asked.of)})"

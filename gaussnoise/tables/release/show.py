@@ -146,7 +146,7 @@ def missing_text(estimate: np.ndarray, ends: Sequence[np.ndarray]) -> list[str]:
 def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
     """Return the first numbers as text, rounded to decimals that suit their noise.
 
-    The decimals are those with which the smallest standard deviation has three digits.
+    With these decimals, the smallest standard deviation has three digits.
 
     Numbers that would have fewer than four digits get four.
 

@@ -304,7 +304,7 @@ def format_of_tables(tables: StoredTables) -> FileFormat:
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
     """Return {attribute indices: location of the table}: as planned, then compared to the record.
 
-    Only the record knows the rows of files that hold many tables, in the order of their writing.
+    If a file holds many tables, only the record says at which row each table begins.
     """
     entries = record["marginals"]
     if not isinstance(entries, dict) and not all(is_part(entry["file"]) for entry in entries):

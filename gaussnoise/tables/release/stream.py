@@ -82,7 +82,7 @@ def table_of(
     cells of attribute i.
 
     Terms are added in the order of :func:`measured_parts`; the public table is added without noise.
-    For a box of cells, the values of the box give exactly the same numbers as whole tables.
+    For a box of cells, the result is exactly equal to these cells of the whole table.
     """
     table = query.spread(exact, known_part(S, query), S, box).copy()
     for T, values in residuals.items():

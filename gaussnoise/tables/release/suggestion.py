@@ -138,12 +138,12 @@ def _shares(schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
-    """Yield (assumption or "", question), where questions resemble the text, the nearest first.
+    """Yield (assumption or "", question) for questions that resemble the text, the nearest first.
 
-    Questions may fail to be understood.
+    It is not checked that such a question is understood.
 
     Args:
-        text: the text of any person.
+        text: the text of the user.
         schema: the schema, with the names and labels that questions may have.
         tick: the word for a tick of a stream; None for a release.
     """

@@ -41,8 +41,8 @@ class SumTable(AbstractEstimates):
         standard_deviation: standard deviation of every sum, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
         name: the number that is summed, or the product: ``"pay times hours"``.
-        clip: the interval to which values are clipped, and which contains products; if its upper
-            bound is infinite, nothing is clipped.
+        clip: the interval to which values are clipped, or, for a product, the interval of its
+            values. If its upper bound is infinite, nothing is clipped.
         weighted: the column that rows are weighted by, or None.
         over: the units over which sums are taken, in words: rows, or persons with one number each.
 

@@ -142,11 +142,11 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     are in a table with it. Among them, its numbers have the distribution of largest entropy with
     the model's mean, a falling or rising exponential; if the attribute has squares, a Beta
     distribution with the model's mean and variance. Sums, means and, with squares, standard
-    deviations are about right. All else about the number, its quantiles above all, follows from
-    this shape, not from the data: compare by :meth:`likeness`. A mean that noise moved to a bound
-    or beyond gives numbers at or close to that bound; a variance that noise moved to zero or below
-    gives the mean itself. Since an attribute has no unit, numbers are rounded to a power of ten,
-    between 1/100,000 and 1/10,000 of the interval.
+    deviations are about right. All other properties of the number, above all its quantiles, follow
+    from this shape, not from the data: compare by :meth:`likeness`. A mean that noise moved to a
+    bound or beyond gives numbers at or close to that bound; a variance that noise moved to zero or
+    below gives the mean itself. Since an attribute has no unit, numbers are rounded to a power of
+    ten, between 1/100,000 and 1/10,000 of the interval.
 
     ``mbi`` draws from numpy's global generator. Nothing private depends on these draws, so you
     may seed that generator to draw the same records again.

@@ -14,7 +14,7 @@ _IN_A_YEAR = {"year": 1, "quarter": 4, "month": 12}
 
 
 class TickTimes(NamedTuple):
-    """The kind of period that every tick (release) of a stream is, and their texts, from tick 1."""
+    """The times of the ticks (releases) of a stream: their kind, and the text and span of each."""
 
     kind: str
     texts: tuple[str, ...]
@@ -22,7 +22,7 @@ class TickTimes(NamedTuple):
 
     @property
     def cells(self) -> Times:
-        """The times as those of the cells of an attribute with one cell for each tick."""
+        """The times as :class:`Times` of an attribute with one cell for each tick."""
         return Times("tick", self.texts, self.spans)
 
 

@@ -36,7 +36,7 @@ def with_times(
 ) -> "pa.Table":
     """Return an arrow table with a column of the times of its ticks, if known, at index ``place``.
 
-    Its rows are sorted by tick, with as many of them for each.
+    The rows of the table are sorted by tick, and each tick has equally many.
     """
     import pyarrow as pa
 

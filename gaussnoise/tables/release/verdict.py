@@ -39,9 +39,9 @@ class Inspection:
     Attributes:
         passed: the verdict.
         level: a bound on the probability that a correct release does not pass.
-        power: the probability with which the differences below are noticed, at least.
-        rows_lost: the number of rows (or weight) that is noticed if missing or counted twice; 1 if
-            the number of rows is public.
+        power: a lower bound on the probability with which the differences below are noticed.
+        rows_lost: a number of rows (or a weight) whose loss, or double count, is noticed; 1 if the
+            number of rows is public.
         rows_moved: {attribute that is measured alone: number of rows in wrong categories that is
             noticed}, as after swapping columns (for numbers, rows at the wrong bound).
         noise: {factor: probability of noticing noise that is larger or smaller by this factor}.
@@ -49,8 +49,7 @@ class Inspection:
             scale is noticed; None if nothing is measured.
         crowded: whether persons had more records than are counted. The choice among them was random
             and not stored, so that differences of its size are not noticed.
-        weak: whether it could go unnoticed that half of all rows are missing or in wrong
-            categories.
+        weak: whether half of all rows could be missing, or in wrong categories, without notice.
         deviating: {table: "too far" or "too close"} for tables that disagree with the recount, each
             without the smaller tables that it contains.
 

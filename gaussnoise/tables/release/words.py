@@ -232,7 +232,7 @@ def patterns(tick: str, kind: str = "tick") -> dict[str, re.Pattern[str] | None]
     """Return {terminal: pattern}, where ``tick`` is another word for a tick of a stream.
 
     ``kind`` is the kind of period that every tick is: "by month" then asks for each tick. Before a
-    number it is not meant: "week 5" is a week of the year.
+    number, the word does not mean a tick: "week 5" is a week of the year.
     """
     either = f"(?:tick|{re.escape(tick)})"
     found = {
@@ -297,7 +297,7 @@ class Reader:
 
         None is also returned if several are possible.
 
-        This is tried when nothing else matches, so that no other meaning is lost.
+        Call it only if nothing else matches, so that no other meaning is lost.
         """
         i, level = self._named or (0, None)
         known: dict[str, Mapping[str, Any]] = {
@@ -534,8 +534,8 @@ class Reader:
     ) -> NoReturn:
         """Raise an error with the expected text, which marks this part of the question.
 
-        It suggests the question with the most similar known word; questions with the same meaning;
-        and others, see :class:`.RefusedError`.
+        The error suggests the question with the most similar known word, questions with the same
+        meaning, and other questions: see :class:`.RefusedError`.
         """
         part = self.text[start:end].strip()
         end = start + len(part)

@@ -51,7 +51,7 @@ ISO = f"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP_DAY})(?:{_TIME})?"
 
 
 def check_no_dates(name: str, field: str, values: Iterable[object]) -> None:
-    """Raise SchemaError if values hold dates, times or durations, also those of numpy or pandas.
+    """Raise SchemaError if values hold dates, times or durations, of Python, numpy or pandas.
 
     ``name`` and ``field`` are the attribute and its argument, for the message.
     """

@@ -175,8 +175,8 @@ def workload_domain(
     """Return the queries of a workload, in the order of the entries.
 
     They are :class:`Marginals` if only counts of cells are asked, else :class:`Products`.
-    ``weights`` are those of the entries' errors. ``scales``: for a number with a unit, the scale in
-    which errors of its sums are measured.
+    ``weights`` are the weights of the entries' errors. ``scales`` has, for each number with a unit,
+    the unit for the errors of its sums.
     """
     domain = _domain(schema, workload, weights)
     own = {

@@ -143,7 +143,7 @@ def units_in(name: str, scale: float, unit: float) -> int:
 
 
 def unit_for(low: float, high: float) -> float:
-    """Return the largest amount by which one record changes a sum of numbers in [low, high].
+    """Return the largest change of a sum of numbers in [low, high] by one record.
 
     Errors of the sum are measured in this unit.
     """
@@ -221,7 +221,7 @@ def in_own_unit(base: AbstractBase) -> AbstractBase:
 
 
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
-    """Return the weights with which a clipped number's virtual cells add up to its sum.
+    """Return the weights of a clipped number's virtual cells in its sum.
 
     They have the shape (size,): a virtual cell holds units of records at one bound of the interval.
     """
@@ -374,7 +374,7 @@ def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
 
 
 def squared_numbers(domain: AbstractDomain) -> int:
-    """Return how many attributes in tables are clipped numbers of which squares are summed."""
+    """Return the number of clipped numbers in tables whose squares are summed."""
     bases = domain.bases if isinstance(domain, Products) else ()
     asked = {i for S in getattr(domain, "subsets", ()) for i in S}
     return sum(

@@ -91,7 +91,6 @@ class Attribute:
         clip: ``[low, high]`` for a number of which sums and means are needed, instead of categories
             or edges. Values outside, also infinite ones, are set to the nearer bound. Its cells are
             virtual: see :class:`Clipped`.
-            Sums of middles of bins are not sums of the values.
         unit: instead of ``clip``, for a number without an upper bound, like the payroll of a firm:
             values are whole multiples of this unit from 0 on, like 0.01 for cents, and are rounded
             to the nearest. Negative numbers and those from 2⁵² units on are outside the schema. Its
@@ -272,7 +271,7 @@ class Attribute:
 
     @property
     def is_summed(self) -> bool:
-        """Whether the values are numbers of which sums and means are released."""
+        """Whether the values are numbers whose sums and means are released."""
         return self.clip is not None or self.unit is not None
 
     @property
@@ -282,7 +281,7 @@ class Attribute:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The two values for which a number to sum counts wholly in one virtual cell.
+        """The two values of a number to sum that count in one virtual cell only.
 
         The first virtual cell is for the lower one, the last for the upper one.
         """
@@ -470,21 +469,21 @@ class Schema:
 
         Args:
             path: a file with one ``[attributes.NAME]`` table per column, holding ``categories``,
-                ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
-                ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``, and
+                ``edges`` or ``clip``, and optionally ``other`` and ``base``, like ``base =
+                "prefix"`` or ``base = {kind = "bins", widths = [5]}``, and
                 ``[attributes.NAME.groups.LEVEL]`` tables with lines like ``North = ["a", "b"]``.
                 ``spellings = {F = ["f", "Female"]}`` joins spellings of categories, and ``names =
-                ["under 18", "18 and over"]`` names the intervals of ``edges``.
-                ``title = "Length of stay"`` and ``measured_in = "days"`` are for readers.
-                Tables ``[[workload]]`` say what the shell asks for where its command line does not:
-                ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
-                here, and they are no part of the schema; neither are tables ``[plan]``,
-                ``[release]`` and ``[stream]``, which say to the shell what its other options are.
-                Tables ``[[impossible]]`` are combinations that cannot occur: ``age = "[0, 16)"``,
-                ``married = ["yes", "widowed"]``. A table ``[file]`` says how CSV files are written,
-                by the arguments of :class:`Dialect`: ``delimiter = ";"``. A table ``[about]`` has
-                lines for readers of the tables, the arguments of :class:`About`: ``title = "Pay by
-                sex"``. A first line ``draft = true`` forbids releases with it.
+                ["under 18", "18 and over"]`` names the intervals of ``edges``. ``title = "Length of
+                stay"`` and ``measured_in = "days"`` are for readers. Tables ``[[workload]]`` state
+                the tables to release, ``of = ["sex", "age"]``, optionally with ``within = 50``, and
+                tables ``[plan]``, ``[release]`` and ``[stream]`` state options. The shell uses them
+                where its command line states nothing. Their types are checked here, but they are no
+                part of the schema. Tables ``[[impossible]]`` are combinations that cannot occur:
+                ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table ``[file]`` says how
+                CSV files are written, by the arguments of :class:`Dialect`: ``delimiter = ";"``. A
+                table ``[about]`` has lines for readers of the tables, the arguments of
+                :class:`About`: ``title = "Pay by sex"``. A first line ``draft = true`` forbids
+                releases with it.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -545,14 +544,15 @@ class Schema:
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories; texts that differ in case,
-        blanks or Unicode form only become one, with ``spellings``; "n/a" and its like become codes
-        for no answer, with ``missing``. Other numbers become bins with
-        round edges, which grow where most numbers are far below the largest, and which leave out
-        numbers that may be codes for no answer, such as 999. Dates become bins of months, quarters
-        or years. A column with nulls gets a catch-all, and so does one of numbers or dates with a
-        few texts among them, like "N/A", where no type is declared: in CSV and pandas. Identifiers,
-        free text, and columns that seem to name the person of a row, or to hold sample weights, are
-        left out with a warning. `gaussnoise schema` writes the same with a comment on every column.
+        blanks or Unicode form only become one, with ``spellings``; "n/a" and similar texts become
+        codes for no answer, with ``missing``. Other numbers become bins with round edges; bins are
+        wider for larger numbers if most numbers are far below the largest. Numbers that may be
+        codes for no answer, such as 999, are left out of the bins. Dates become bins of months,
+        quarters or years. A column with nulls gets a catch-all. So does, in CSV and pandas, where
+        no type is declared, a column of numbers or dates with a few texts among them, like "N/A".
+        Identifiers, free text, and columns that seem to name the person of a row, or to hold sample
+        weights, are left out with a warning. `gaussnoise schema` writes the same with a comment on
+        every column.
 
         Args:
             table: a dataframe, or paths of files, as for :meth:`Plan.release`. It is read once, in

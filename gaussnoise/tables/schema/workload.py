@@ -58,7 +58,7 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
 
 
 def tables_of(schema: Schema, wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Return the entries, each split into entries of one table with the same wanted accuracy."""
+    """Return one entry for each table, with the accuracy wanted by the entry that asked for it."""
     tables = one_by_one(schema, [one.entry for one in wanted])
     return [replace(wanted[k], entry=entry) for k, entry in tables]
 

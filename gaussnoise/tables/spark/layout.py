@@ -181,8 +181,8 @@ class Layout:
         """The sha256 of all parts of the layout and the query that determine the noise.
 
         Another version of this program, or of the libraries that solve for noise, may form other
-        groups or measure other queries. The measurements of both versions would together cost more
-        privacy than those of either, so a release must not mix them.
+        groups or measure other queries. The measurements of two versions together would cost more
+        privacy than those of one, so a release must not mix them.
         """
         multipliers, noise = self.query.multipliers, self.query.query
         known = (

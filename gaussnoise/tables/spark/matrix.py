@@ -34,7 +34,7 @@ _LEAST_COLUMNS = 3  # fewest columns at once, if possible: numpy sums one alone 
 
 
 def piece_cells(cells: int, least: int) -> int:
-    """Return the number of cells in a piece of a table of ``cells`` cells, too large for one task.
+    """Return the number of cells in one piece of a table of ``cells`` cells, too many for one task.
 
     A piece has at least ``least`` cells, and more if there would be too many pieces.
     """

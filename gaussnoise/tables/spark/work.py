@@ -42,8 +42,8 @@ class Work:
     def clear(out: Path, charge: str | None = None) -> None:
         """Remove work folders that drivers of earlier runs for ``out`` left when they were killed.
 
-        A folder whose lock is held stays. So does work that a ledger may have charged, to be
-        continued, unless ``charge`` identifies that charge.
+        A folder whose lock is held stays. Work that a ledger may have charged stays too, so that it
+        can be continued, unless ``charge`` identifies that charge.
         """
         left = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.work(\.[0-9a-f]{16})?")
         with contextlib.suppress(OSError):  # the next run tries again
@@ -77,7 +77,7 @@ class Work:
         self._lock.touch()
 
     def make_key(self) -> None:
-        """Draw and store the random key, by which the counted rows of each person are chosen."""
+        """Draw and store the random key that decides which rows of each person are counted."""
         with open(self.key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
@@ -155,7 +155,7 @@ class Work:
         return self._records.read_text(encoding="utf-8") == records.fingerprint
 
     def check_rows(self, records: SparkRecords) -> None:
-        """Refuse rows that differ from the rows with which the work was begun.
+        """Refuse rows other than those of the begun work.
 
         Raises:
             DataError: the table has other rows now.
@@ -210,5 +210,5 @@ class Work:
 
     @property
     def key(self) -> Path:
-        """The file of the random key by which the counted rows of each person are chosen."""
+        """The file of the random key that decides which rows of each person are counted."""
         return self.folder / "person.key"

@@ -703,12 +703,11 @@ def test_optimize_refuses_what_is_not_a_matrix(folder, call, text):
         ),
         (
             {"index": False},
-            "the first row of w.csv counts 0, 1, 2, …, as the header does that pandas writes; hint",
+            "the first row of w.csv is 0, 1, 2, …, like the header that pandas writes; hint",
         ),
         (
             {"header": False},
-            "the first column of w.csv counts 0, 1, 2, …, as the index does that pandas writes; "
-            "hint",
+            "the first column of w.csv is 0, 1, 2, …, like the index that pandas writes; hint",
         ),
     ],
 )

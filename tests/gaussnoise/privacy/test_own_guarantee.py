@@ -273,7 +273,9 @@ def test_where_nothing_is_known_tables_are_released_and_bounds_are_refused(tmp_p
     own = Silent(0.1)
     plan = gn.plan(SCHEMA, 1, own)
     assert "nothing is proven of what the best unbiased mechanism can do under Silent" in str(plan)
-    assert "because      nothing is known of mechanisms that keep it" in plan.bound.explain()
+    assert (
+        "because      no bound is known for mechanisms with this guarantee" in plan.bound.explain()
+    )
     plan.simulate(ROWS, np.random.default_rng(0)).save(tmp_path / "out")
     assert gn.TableRelease.load(tmp_path / "out").plan.privacy == own
     for name, ask in {
@@ -283,7 +285,7 @@ def test_where_nothing_is_known_tables_are_released_and_bounds_are_refused(tmp_p
         "total_variation": lambda: total_variation(own),
         "implied": lambda: implied(own),
     }.items():
-        with pytest.raises(NotAvailableError, match=f"{name}: nothing is known .*override"):
+        with pytest.raises(NotAvailableError, match=f"{name}: no bound is known .*override"):
             ask()
 
 
@@ -329,12 +331,12 @@ def test_a_guarantee_that_knows_no_noise_says_so():
     class Wishful(AbstractPrivacy):
         wish: float
 
-    with pytest.raises(ParameterError, match="Wishful: no Gaussian noise is known to keep it"):
+    with pytest.raises(ParameterError, match="Wishful: no Gaussian noise is known to satisfy it"):
         gn.GaussianMechanism(gn.optimal_noise(K), Wishful(1.0), n=4)
     Wishful.noise = "laplace"
-    with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
+    with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to satisfy it"):
         gn.compare(K, Wishful(1.0), n=50)
-    with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
+    with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to satisfy it"):
         gn.estimators.clipped_mean(np.zeros((9, 2)), Wishful(1.0), radius=1)
     Wishful.noise = "local"
     with pytest.raises(NotAvailableError, match="override chi_squared or implies in its class"):

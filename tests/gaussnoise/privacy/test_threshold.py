@@ -111,7 +111,7 @@ def test_many_keys_and_large_counts_fit(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "rho", "delta", "part"),
     [
-        (Change.added(1), 1.0, 1e-30, "allow none"),
+        (Change.added(1), 1.0, 1e-30, "allow no threshold"),
         (Change.added(10**6), 1e-30, 1e-6, "scale"),
         (Change.added(1), 1e9, 1e-6, "less rho"),
     ],

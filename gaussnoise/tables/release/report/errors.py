@@ -49,12 +49,8 @@ def half_widths(plan: "Plan") -> np.ndarray:
 
 
 def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> list[Errors]:
-    """Return the half-widths of intervals, grouped by statistic (count, sum, …).
-
-    Counts, and sums of numbers clipped to public intervals, have different units.
-
-    If a table has several numbers, the largest half-width is taken.
-    """
+    """Return the half-widths of intervals, grouped by statistic (count, sum, …)."""
+    # counts and sums of clipped numbers have other units; of several numbers, the largest counts
     found: list[Errors] = []
     for term, width in zip(plan.domain.terms, widths.tolist(), strict=True):
         clipped = [(k, base) for k, (_, base) in enumerate(term) if isinstance(base, Clipped)]

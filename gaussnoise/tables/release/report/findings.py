@@ -92,11 +92,8 @@ def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str 
 
 
 def _largest_pair(numbers: Numbers, listed: NDArray[np.bool_]) -> str | None:
-    """Return a sentence comparing the means of the two groups with the largest released counts.
-
-    The pair is selected by the counts, so that the interval is one of the simultaneous intervals
-    for all pairs (Šidák 1967).
-    """
+    """Return a sentence comparing the means of the two groups with the largest counts."""
+    # the counts select the pair, so its interval is a simultaneous one for all pairs (Šidák 1967)
     table = numbers.table
     if not isinstance(table, MeanTable) or table.estimate.ndim != 1:
         return None

@@ -166,10 +166,7 @@ class Numbers:
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
-        """Return a picture with a line for each cell.
-
-        ``hidden`` is the number of other cells, which only the picture's description mentions.
-        """
+        """Return a picture with a line for each cell; only its description mentions ``hidden``."""
         others = self.table.others if isinstance(self.table, ComparisonTable) else {}
         pairs = others.items()
         aside = [
@@ -190,11 +187,8 @@ class Numbers:
         return interval_chart(rows, self.anchor, self._headline, words, from_zero=from_zero)
 
     def _colours(self) -> list[Picture]:
-        """Return pictures of two attributes in colours.
-
-        For three attributes, there is one picture for each category of the attribute that has
-        fewest.
-        """
+        """Return pictures of two attributes in colours, one for each category of a third."""
+        # of three attributes, the one with the fewest categories has a picture for each
         table = self.table
         shape = table.estimate.shape
         panel = int(np.argmin(shape)) if len(shape) == 3 else None
@@ -458,10 +452,7 @@ def title_of(schema: Schema, term: Sequence[tuple[int, AbstractBase]], name: str
 
 
 def _clipped_text(number: Attribute) -> str:
-    """Return sentences on how values outside an attribute's clipping interval enter its mean.
-
-    It is "" if no value is changed.
-    """
+    """Return sentences on values outside the clipping interval; "" if no value is changed."""
     if number.clip is None:
         return ""
     low, high = (f"{end:.15g}" for end in number.clip)
@@ -504,11 +495,7 @@ def _tables_of(
     anchor: str,
     file: str | None,
 ) -> list[Numbers]:
-    """Return the tables for one entry of a workload.
-
-    Entries of counts have counts and shares; those with a clipped number have means and sums;
-    others have answers.
-    """
+    """Return an entry's tables: counts and shares, or means and sums of a number, or answers."""
     schema, summed, noun = release.plan.schema, summed_in(term), release.noun
     asked = {schema.names[i]: base for i, base in term}
     if all(base.is_identity for base in asked.values()):
@@ -690,9 +677,6 @@ def _title(table: AbstractEstimates) -> str:
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the flat indices of cells by estimate, the largest first and the smallest last.
-
-    Cells without an estimate (NaN) are in the middle.
-    """
+    """Return flat indices of cells, the largest first, with NaN after half of the others."""
     order, known = np.argsort(-estimate.ravel(), kind="stable"), np.isfinite(estimate).sum()
     return np.concatenate([order[: -(-known // 2)], order[known:], order[-(-known // 2) : known]])

@@ -203,10 +203,7 @@ def tables_facts(
 
 
 def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
-    """Return the names of catch-all categories in the tables, with the headings of attributes.
-
-    A catch-all category is the category of an attribute for all other values.
-    """
+    """Return names of catch-all categories in the tables, with the headings of attributes."""
     found: dict[str, list[str]] = {}
     used = {name for marginal in release for name in marginal}
     for attribute in release.plan.schema.attributes:
@@ -216,20 +213,14 @@ def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
 
 
 def _findings(parts: Sequence[Numbers], others: Mapping[str, str]) -> str:
-    """Return the findings of an entry as text, given its tables, and catch-alls by attribute.
-
-    They are sentences about the first table, and about all tables of means.
-    """
+    """Return sentences on an entry: on its first table, and on all tables of means."""
     about = [own for own in parts if own is parts[0] or own.kind == "mean"]
     said = [(own, finding_of(own, others)) for own in about]
     return " ".join(f"{own.title}: {text}" if own.heading else text for own, text in said if text)
 
 
 def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
-    """Return facts for a page on how synthetic records compare with the released tables.
-
-    Without records, there are none.
-    """
+    """Return facts on synthetic records beside the released tables; none without records."""
     found = [] if records is None else likeness(release, records)
     inside = [row.is_inside for row in found if row.is_inside is not None]
     return {
@@ -275,10 +266,7 @@ def _page(
     noun: str,
     **more: object,
 ) -> str:
-    """Return a template filled with the facts that pages of plans and of releases share.
-
-    ``more`` are the other facts of the template.
-    """
+    """Return a template filled with the facts that all pages share, and the facts ``more``."""
     scales: Any = facts.privacy.get("scales", {})
     said = {key: x for key, x in facts.privacy.items() if key not in ("definition", "scales")}
     stated = [f"{key} = {x}" for key, x in said.items()]
@@ -320,10 +308,7 @@ def _page(
 
 
 def _risks(facts: Facts, rho: float) -> tuple[float, str]:
-    """Return (ε at the δ that pages show, the largest belief about one row after the release).
-
-    ``rho``: the privacy cost of the noise in zCDP.
-    """
+    """Return (ε at the δ that pages show, the largest belief about one row) for the cost ρ."""
     return facts.epsilon(rho), percent_text(facts.surest(rho))
 
 

@@ -79,10 +79,7 @@ def _crossed(means: list[ColumnMean]) -> Crossed | None:
 
 
 def _as_grid(grid: Grid, means: list[ColumnMean], crossed: Crossed) -> Grid:
-    """Return means by two attributes, with intervals, as a table in rows and columns.
-
-    Counts are left out.
-    """
+    """Return means by two attributes, with intervals, in rows and columns, without counts."""
     mean, interval = (len(grid.words) + k for k in (0, 1))
     texts = [
         "none" if own.reason else f"{row[mean]}\n{row[interval]}"
@@ -137,11 +134,9 @@ def _lines(means: list[ColumnMean], title: str, anchor: str) -> Picture | None:
 
 
 def _finding(means: ColumnMeans, own: FoundRange, alone: list[ColumnMean]) -> str:
-    """Return a sentence that the means of a column support; "" if there is none.
-
-    The intervals of several groups hold together by Bonferroni's inequality, where each has an
-    equal share of the error probability. The difference of two groups has a separate interval.
-    """
+    """Return a sentence that the means of a column support; "" if there is none."""
+    # intervals of groups hold together by Bonferroni's inequality, each with an equal share of the
+    # error probability; the difference of two groups has a separate interval
     groups, names = [*alone[0].group], [labels_text(mean.group.values()) for mean in alone]
     spread = [(mean.high - mean.low) / 2 / quantile(LEVEL) for mean in alone]
     if len(alone) == 1:
