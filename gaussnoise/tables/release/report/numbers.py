@@ -455,7 +455,7 @@ def _clipped_text(number: Attribute) -> str:
     """Return sentences on values outside the clipping interval; "" if no value is changed."""
     if number.clip is None:
         return ""
-    low, high = (f"{end:.15g}" for end in number.clip)
+    low, high = (f"{end:,.15g}" for end in number.clip)
     return (
         f"A value of {shown(number.heading)} below {low} counts as {low}, and one above {high} as "
         f"{high}. Where such values exist, the mean of the values as they are is another one, "
