@@ -106,13 +106,9 @@ class _Panel:
                 self.others = ui.label()
             with more("For specialists: the guarantee, and the proof"):
                 self.best = ui.html("", sanitize=False)
-                words("Numbers are *unbiased*.")
         with ui.card():
             head("Accuracy of every table", 2)
-            words(
-                f"95 of 100 counts of {noun_of(planned)} are within this *half-width* of the exact "
-                "ones."
-            )
+            words(f"In {noun_of(planned)}, known without any data; numbers are *unbiased*.")
             expected = load_plan(state.project.schema).get("expected_rows")
             self.total = NumberField("About how many rows will be counted", expected, whole=True)
             self.total.classes("w-full").props(
@@ -286,7 +282,7 @@ def means_of(planned: Plan, total: float) -> list[str]:
         half = quantile(LEVEL) * max(own.max() for own in deviations) / rows
         shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
         unit = f" {number.measured_in}" * (number.measured_in is not None)
-        texts.append(f"mean ± {shown}{unit} at most, in groups of some {rows:,.15g} {noun}")
+        texts.append(f"mean ± {shown}{unit}, in groups of some {rows:,.15g} {noun}")
     return texts
 
 

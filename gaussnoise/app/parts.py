@@ -47,17 +47,10 @@ _CHARGED = ("release",), ("stream", "start")  # tasks that have a charge of thei
 WORDS = {
     "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
     "was read off the data is not, even if it looks harmless.",
-    "catch-all": "A category for empty fields and all values that are not listed.",
     "budget": "How much a release may reveal about one person, as the number ρ (rho). Budgets of "
     "all releases of the same data add up. Four times the ρ, half the noise.",
-    "half-width": "95 of 100 released numbers are within this distance of the exact count.",
     "ledger": "A file that keeps the budget of one data set. A release is charged before its noise "
     "is drawn, and never beyond the budget.",
-    "person": "The unit that is protected: all rows with the same value in a column, of which at "
-    "most so and so many are counted.",
-    "neighbours": "Data sets that a release must not tell apart: with one row (or person) more or "
-    "less, or with one exchanged for another.",
-    "optimal": "No Gaussian noise that protects these tables has less error. The plan has a proof.",
     "tick": "One time at which new rows come in: a week, a month. Ticks are numbered from 1 on.",
     "target": "The most by which a table's numbers may be off, in rows, at 95 %. Without a budget, "
     "the plan takes the smallest one that meets all targets.",
