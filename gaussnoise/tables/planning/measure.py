@@ -334,7 +334,7 @@ def sensitivity_in_units(
 ) -> int:
     """Return the largest squared change of all answers, where a row counts as ``unit`` parts.
 
-    Rows whose numbers are squared are products of curves (:class:`.SolvedStrategy`), but for h
+    Rows whose numbers are squared are products of curves (:class:`.SolvedStrategy`), except h
     units of two rows, which are in other cells. Let M be the squared sensitivity without these, and
     V the squared length of a row in the cells with the longest columns. Then two rows differ by
     ``u √M + h √V`` at most, and one row is no longer; the square is at most ``u² M + h u (M + V) +

@@ -3,10 +3,12 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
 from domains import BoxMoments
+from gaussnoise import verifier
 from gaussnoise.solvers.tables.strategies import SolvedStrategy
 from gaussnoise.tables.counting.numbers import Joint, keys_and_sums
 from gaussnoise.tables.planning.rows import _UNITS_OFF
@@ -190,3 +192,19 @@ def test_budgets_that_grow_take_the_curve_too():
     found = answers(plan, [x, np.ones(500, dtype=np.int64)])
     largest = max(int((row * row).sum()) for row in found)
     assert 0.5 <= largest / plan.query.query.sensitivity_squared <= 1
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_folders_are_verified_and_read_again_with_the_same_noise(persons, tmp_path):
+    names = [gn.Attribute(name, clip=[-1, 1], base=SQUARES) for name in ("x", "y")]
+    more = {"person": "id", "rows_per_person": 2, "neighbors": "replace"} if persons else {}
+    plan = gn.plan(gn.Schema(names), [{"x+y": "moments"}], gn.zCDP(0.5), **more)
+    rows = pa.table({"x": [0.5, -2.0, 0.1] * 50, "y": [1.0, 0.0, -0.7] * 50, "id": [*range(150)]})
+    plan.release(rows, out=tmp_path / "out")
+    found = verifier.verified(tmp_path / "out")
+    assert verifier.verdict(found).startswith("VERIFIED"), found
+    again = gn.TableRelease.load(tmp_path / "out").query.query
+    assert again.sensitivity_squared == plan.query.query.sensitivity_squared
+    # contrasts that count every virtual cell as a row's would need more noise
+    whole = [SolvedStrategy(own.contrasts) for own in plan.strategies]
+    assert all(one.square > 2 * own.square for one, own in zip(whole, plan.strategies, strict=True))
