@@ -23,7 +23,8 @@ class Clipped(AbstractBase):
     record is then a convex combination of categories, so that noise that protects every category
     also protects the record. Without squares, every category is a possible record, so the noise is
     not larger than necessary. With squares, the middle category is no possible record, and noise
-    is slightly larger than necessary; for numbers alone, :class:`BoxMoments` has the least noise.
+    that protects it is larger than necessary: a plan makes noise for records, and
+    :class:`BoxMoments` has the least noise for numbers alone.
 
     Args:
         low: the value that replaces smaller numbers.

@@ -2,12 +2,9 @@
 
 ``python privacy.py [PATH]``, of changes ``PATH BEFORE AFTER``, prints what it checked; other files,
 which use this one, check more. A release is computed (tables.py) from integers with noise alone,
-
-    s_T (⊗_{i∈T} C_i) u N_T + z_T, for sets T of attributes, with the counts N_T of their cells,
-
+``s_T (⊗_{i∈T} C_i) u N_T + z_T``, for sets T of attributes, with the counts N_T of their cells,
 integer matrices C_i, multipliers s_T, a unit u, and independent discrete Gaussians z_T of scale σ.
-If the vector of all these integers changes by at most Δ between neighbours, the release is
-Δ²/(2σ²)-zCDP (Canonne, Kamath & Steinke 2020). Δ is computed here.
+If all change by at most Δ between neighbours, that is Δ²/(2σ²)-zCDP (Canonne & others 2020).
 """
 
 import hashlib
@@ -23,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 Axes = tuple[int, ...]  # positions of attributes
-CLOSE = 1 + Fraction(8, 2**53)  # a few roundings of doubles
+CLOSE, K = 1 + Fraction(8, 2**53), 128  # a few roundings of doubles; triangles along a curve
 GAUSSIAN = {"zCDP": ("zCDP", "rho"), "GDP": ("Gaussian DP", "mu"), "KL": ("KL privacy", "alpha")}
 UNIT = ("neighbors", "rows_per_person", "person")
 
@@ -121,18 +118,25 @@ class Attribute:
     def __init__(self, name: str, given: dict[str, Any], rows: list[str] | None) -> None:
         base, n = given.get("base"), len(given.get("categories") or given.get("edges", ())[1:])
         self.in_parts = "clip" in given or "unit" in given
-        if self.in_parts:  # both bounds, and between
-            n = 2 + ("clip" in given and isinstance(base, dict) and 2 in base["degrees"])
+        self.squares = "clip" in given and isinstance(base, dict) and 2 in base["degrees"]
+        n = 2 + self.squares if self.in_parts else n  # both bounds, and between
         n += "other" in given and "unit" not in given
         need(n > 0 and given.get("unit", 1) > 0, f"labels of {name!r}")
         self.given, self.n, self.matrix = given, n, None  # n I - 1 1'
-        self.square, self.least = n * n - n, -n  # C's columns: largest square, least product
+        self.square, self.ends = n * n - n, (n * n - n, -n)  # C's columns: see below
         if rows is not None or n < 3:
             C = [[1, -1][:n]] if rows is None else [[*map(int, row.split(" "))] for row in rows]
             need(rows is None or [*map(len, C)] == [n] * (n - 1), f"the matrix of {name!r}")
-            pairs = itertools.combinations_with_replacement(zip(*C, strict=True), 2)
+            columns, one = list[Sequence[int]](zip(*C, strict=True)), 1
+            self.matrix, self.square = C, max(sum(map(mul, x, x)) for x in columns)
+            if self.squares:  # triangles of two points and their tangents' meeting
+                at = [(s, t) for s in range(K + 1) for t in (s, s + 1) if t <= K]
+                w = [[(K - s) * (K - t), (K - s) * t + s * (K - t), s * t] for s, t in at]
+                w, one = w + [[0, 0, 0, K * K]] * (n - 3), K**4
+                columns = [[sum(map(mul, x, row)) for row in C] for x in w]
+            pairs = itertools.combinations_with_replacement(columns, 2)
             products = [sum(map(mul, a, b)) for a, b in pairs]
-            self.matrix, self.square, self.least = C, max(products), min(products)
+            self.ends = -(-max(products) // one), min(products) // one
 
 
 class Release(Folder):
@@ -146,6 +150,8 @@ class Release(Folder):
         self.plan, self.noise = plan, noise = record["plan"], record["noise"]
         schema, matrices = tomllib.loads(plan["schema"])["attributes"], noise.get("contrasts", {})
         self.names = [*schema]
+        given = itertools.combinations(schema, w) if type(w := plan["workload"]) is int else w
+        self.asked = [t if isinstance(t, dict) else dict.fromkeys(t) for t in given]
         self.own = [Attribute(name, own, matrices.get(name)) for name, own in schema.items()]
         need({*matrices} <= {*schema}, "matrices of other attributes")
         measured = [(self.at(of["attributes"]), of["multiplier"]) for of in record["measurements"]]
@@ -155,9 +161,6 @@ class Release(Folder):
         self.most = exact(self.weight["most"] if self.weight else 1)
         self.unit = noise.get("unit", {"units_of_a_row": 1})["units_of_a_row"]
         self.moving = record["person"] is not None or record["neighbors"] == "add-remove"
-        given = plan["workload"]
-        given = itertools.combinations(schema, given) if type(given) is int else given
-        self.asked = [t if isinstance(t, dict) else dict.fromkeys(t) for t in given]
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
 
     def check_unit(self) -> None:
@@ -177,10 +180,11 @@ class Release(Folder):
         parts = self.weight or any(self.own[i].in_parts for S in self.tables for i in S)
         need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
 
-    def inner(self, D: Iterable[int] = (), sets: Iterable[Axes] | None = None) -> int:
+    def inner(self, D: Axes | None = (), sets: Iterable[Axes] | None = None) -> int:
         """Return the least inner product of the ``s_T ⊗ C_i`` on two rows that differ in D."""
-        # it is affine in each attribute's inner product, so least where each is extreme
-        ends = [a.least if i in D else a.square for i, a in enumerate(self.own)]
+        # affine in each attribute's inner product, so least where each is extreme; None: columns
+        whole = [a.square * ("unit" not in a.given) for a in self.own]  # sums of these do not round
+        ends = whole if D is None else [a.ends[i in D] for i, a in enumerate(self.own)]
         own = self.multipliers if sets is None else sets
         return sum(self.multipliers[T] ** 2 * math.prod(ends[i] for i in T) for T in own)
 
@@ -218,7 +222,10 @@ class Release(Folder):
         self.check_unit()
         self.check_measured()
         record, noise, k = self.record, self.noise, self.record["rows_per_person"]
-        square = math.ceil(self.moved() * self.unit**2) * self.growth
+        M, V, u = self.moved(), self.inner(None), self.unit
+        own = [self.own[i] for i in {*itertools.chain(*self.multipliers)} if self.own[i].in_parts]
+        h = 7 * min(math.prod(2 + a.squares for a in own), 64) * any(a.squares for a in own)
+        square = math.ceil(M * u**2 + h * u * (M + V) + h**2 * V) * self.growth
         stated = noise["integer_sensitivity_squared"]
         need(type(stated) is int and stated == square, f"the squared sensitivity is {square}")
         self.say(f"squared sensitivity {stated}: over all neighbours by {record['neighbors']}")
@@ -257,17 +264,12 @@ def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
 
     If there are millions of sets π, it is an upper bound.
     """
-    n, columns = len(C), [*itertools.zip_longest(*C, fillvalue=0)]
+    n, r, columns = len(C), apart - 1, [*itertools.zip_longest(*C, fillvalue=0)]
     X = [[abs(sum(map(mul, a, b))) for b in columns] for a in columns]
-    if k < 3 or k**2 * sum(math.comb(n - j * (apart - 1), j + 1) for j in range(k)) < 2**23:
-        most, left = 0, [(0, 0, [X[i][i] for i in range(n)], k)]
-        while left:
-            first, value, gains, more = left.pop()  # earliest next tick; what each tick adds
-            most = max(most, value + max(gains[first:], default=0))
-            for i in range(first, n) if more > 1 else ():
-                both = [g + 2 * x for g, x in zip(gains, X[i], strict=True)]
-                left.append((i + apart, value + gains[i], both, more - 1))
-        return most
+    if k < 3 or k**2 * sum(math.comb(n - j * r, j + 1) for j in range(k)) < 2**23:
+        near = (x for j in range(k) for x in itertools.combinations(range(n - j * r), j + 1))
+        sets = ([i + j * r for j, i in enumerate(ticks)] for ticks in near)
+        return max(sum(X[i][j] for i in ticks for j in ticks) for ticks in sets)
 
     def largest(weights: list[int], k: int) -> int:
         best = [0] * (n + 1)
@@ -368,9 +370,8 @@ class Changes(Folder):
             usual = [path.resolve().parent / Path(own["name"] or "").name]
             at = [x for x in given or usual if digest_of(x / "release.json") == own["sha256"]]
             need(at or not given, f"none of the given folders is the release {when}, by its sha256")
-            if at:
-                self.parts[when] = opened(at[0])
-            else:
+            self.parts.update((when, opened(x)) for x in at[:1])
+            if not at:
                 self.skip(f"the release {when}, {own['name']!r}: give its folder to check it")
 
 
@@ -383,8 +384,7 @@ def opened(path: Path, *releases: Path) -> Any:
     name = next((x for x in ("stream.json", "changes.json") if (path / x).exists()), "release.json")
     need(not (path / name).is_symlink(), "a link in place of a file")
     need((path / name).exists(), "there is no release.json", NotImplementedError)
-    record = parsed((path / name).read_bytes().decode())
-    form = str(record.get("format"))
+    form = str((record := parsed((path / name).read_bytes().decode())).get("format"))
     why = {"gaussnoise.stream-tick/1": "one tick; check its stream, the folder with stream.json"}
     need(form in KINDS, why.get(form, f"the format {form!r:.60}"), NotImplementedError)
     need(not releases or name == "changes.json", "releases are given with changes alone")

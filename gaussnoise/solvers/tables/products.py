@@ -114,7 +114,7 @@ def product_noise(
         if len(workload.residuals) and not all(map(is_exchangeable, matrices))
     ]
     cells = [np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies]
-    bits = _bits(workload, solved)
+    bits = contrast_bits(workload, solved)
     penalties: dict[int, float] = {}
     slopes: dict[int, tuple[Array, float]] = {}
     rounds, moved = 0, math.inf if solved else 0.0
@@ -281,6 +281,33 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
         share *= 4
 
 
+def curve_strategy(X: Array, bits: int, off: int) -> SolvedStrategy:
+    """Return integer contrasts with about the Gram matrix X, for a number whose squares are summed.
+
+    X is known up to a factor and a multiple of 11'. ``off``: see there.
+    """
+    n, share = len(X), max(_UNSEEN, _ROUNDED / 4**bits)
+    while True:
+        mixed = X / np.abs(X).max() + share * np.eye(n)
+        # the total is measured apart: the rest is singular
+        values, axes = np.linalg.eigh(mixed - 1 / float(np.linalg.inv(mixed).sum()))
+        # a triangle with a positive diagonal is the same on all processors
+        B = np.linalg.qr(np.sqrt(np.maximum(values[1:], 0.0))[:, None] * axes[:, 1:].T, mode="r")
+        B = B * np.where(np.diag(B) < 0, -1.0, 1.0)[:, None]
+        scales = 2.0**bits / np.linalg.norm(B, axis=0).max() * np.linspace(0.5, 1, _TRIES)
+        rounded = [np.rint(scale * B).astype(np.int64) for scale in scales]
+        both = np.stack([np.vstack([np.ones(n), C / 2.0**bits]) for C in rounded])
+        smallest = np.linalg.svd(both, compute_uv=False)[:, -1]
+        if share >= 1 / 2 or (smallest**2 >= share / 4).any():
+            tried = [
+                SolvedStrategy(C, off)
+                for C, least in zip(rounded, smallest, strict=True)
+                if least >= min(math.sqrt(share) / 2, smallest.max())
+            ]
+            return min(tried, key=lambda own: float(np.square(B @ own.root).sum()))
+        share *= 4
+
+
 def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
     """Split the n categories into two halves whose answers differ most; return the second half.
 
@@ -326,7 +353,7 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
     return best.astype(np.int64)
 
 
-def _bits(workload: Workload, solved: Sequence[int]) -> int:
+def contrast_bits(workload: Workload, solved: Sequence[int]) -> int:
     """Return the bits for contrasts whose products over a table, with noise, fit 64 bits."""
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)

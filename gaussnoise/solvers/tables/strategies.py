@@ -13,6 +13,9 @@ from domains.tables.bases import AbstractBase
 
 from ...errors import CovarianceError
 from ...files.pickling import PickledByArguments
+from ...numerics.integers import exact_type
+
+_SEGMENTS = 128  # triangles along a curve; each is 2⁻¹⁶ high
 
 
 class AbstractStrategy(abc.ABC):
@@ -44,6 +47,11 @@ class AbstractStrategy(abc.ABC):
     @abc.abstractmethod
     def least(self) -> int:
         """The least inner product of two columns of the contrasts C."""
+
+    @property
+    def farthest(self) -> int:
+        """The squared length of C's longest column, also where it is no row's: :attr:`square`."""
+        return self.square
 
     @property
     @abc.abstractmethod
@@ -218,11 +226,20 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     The inverse is computed from the rounded contrasts, so decoding adds no error of rounding.
 
+    For a number whose squares are summed, no row is the second category alone: its weights on the
+    first three are ``((1 − t)², 2t(1 − t), t²)``, or it is in the fourth. The longest "column" is
+    then that of a row. Between j/K and (j + 1)/K the curve is in the triangle of its ends and of
+    the point where its tangents there meet (a Bézier curve's control points, Farin 2002), so that
+    these 2K + 1 points take the place of the three columns: a norm is convex.
+
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
+        off: for such a number, how many units of two rows may be in cells off the products of their
+            numbers' curves, as units are whole; 0 for all other attributes.
     """
 
     contrasts: NDArray[np.int64]
+    off: int = 0
 
     def __post_init__(self) -> None:
         given = self.contrasts
@@ -254,16 +271,28 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         return self.contrasts.shape[0]
 
     @cached_property
-    def _products(self) -> NDArray[np.int64]:
-        return self.contrasts.T @ self.contrasts
+    def _ends(self) -> tuple[int, int]:
+        """The largest and the least inner product of two rows' contrasts, rounded outwards."""
+        if not self.off:
+            products = self.contrasts.T @ self.contrasts
+            return int(np.diag(products).max()), int(products.min())
+        one = _SEGMENTS**4
+        exact = exact_type(self.rows * self.growth**2 * one)
+        C = self.contrasts.astype(exact) @ _curve(self.size).astype(exact)
+        products = C.T @ C
+        return -(-int(products.max()) // one), int(products.min()) // one
 
     @property
     def square(self) -> int:
-        return int(np.diag(self._products).max())
+        return self._ends[0]
 
     @property
     def least(self) -> int:
-        return int(self._products.min())
+        return self._ends[1]
+
+    @cached_property
+    def farthest(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return int(np.square(self.contrasts).sum(axis=0).max())
 
     @property
     def stretch(self) -> int:
@@ -303,6 +332,16 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     def pull(self, weights: Array, axis: int) -> Array:
         return np.moveaxis(np.tensordot(self.root, weights, axes=(0, axis)), 0, axis)
+
+
+def _curve(size: int) -> NDArray[np.int64]:
+    """Return points whose convex hull holds all rows of a number with squares, times K²."""
+    K, j = _SEGMENTS, np.arange(_SEGMENTS + 1)
+    s, t = np.append(j, j[:-1]), np.append(j, j[1:])
+    points = np.zeros((size, 2 * K + size - 2), dtype=np.int64)
+    points[:3, : 2 * K + 1] = (K - s) * (K - t), (K - s) * t + s * (K - t), s * t
+    points[3:, 2 * K + 1 :] = K**2
+    return points
 
 
 def is_sum(strategy: AbstractStrategy) -> bool:

@@ -11,6 +11,7 @@ from ...files.disk import MALFORMED, read_json
 from ...noise.optimal_noise import OptimalNoise
 from ...privacy.guarantee import check_gaussian
 from ..schema.entries import workload_domain
+from ..schema.numbers import records_of
 from ..schema.schema import Schema
 from .request import Request, arguments_in
 
@@ -99,6 +100,9 @@ def _proven(
     stored = noise.domain
     if not isinstance(stored, Products) or noise.sensitivity_squared != 1:
         return None
-    if (stored.sizes, stored.terms, stored.weights) != (domain.sizes, domain.terms, domain.weights):
-        return None
-    return Plan(Request(schema=schema, domain=stored, **asked), noise)
+    rows = records_of(domain) if isinstance(domain, Products) else domain
+    for protected, own in ((domain, stored), (rows, domain)):
+        known = protected.sizes, protected.terms, protected.weights
+        if known == (stored.sizes, stored.terms, stored.weights):
+            return Plan(Request(schema=schema, domain=own, **asked), noise)
+    return None

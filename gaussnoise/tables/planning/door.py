@@ -13,7 +13,6 @@ from domains.tables.tables import AbstractTables
 from ...errors import ParameterError
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
-from ...noise.solve import noise_of
 from ...privacy.definitions import zCDP
 from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass
@@ -24,6 +23,7 @@ from .exchange import with_number
 from .plan import SECONDS_PER_INTEGER, Plan
 from .ranges import FoundRange
 from .request import Request
+from .rows import covariance_in_cells, noise_for_rows
 from .targets import Target, as_targets, largest_ratio, target_weights
 
 if TYPE_CHECKING:
@@ -257,16 +257,16 @@ def plan(
         if goals is not None:
 
             def least(part: AbstractTables) -> float:
-                return noise_of(part, math.inf, asked.relation, _ROUGHLY).gamma
+                return noise_for_rows(part, math.inf, asked.relation, _ROUGHLY).gamma
 
             weights = target_weights(domain, goals, least)
         if weights is not None:
             asked = replace(asked, domain=workload_domain(schema, workload, weights, scales))
         try:
-            noise = noise_of(asked.domain, asked.p, asked.relation, _TOLERANCE)
+            noise = noise_for_rows(asked.domain, asked.p, asked.relation, _TOLERANCE)
         except InvalidDomainError as error:
             raise ParameterError(f"plan: {error}") from None
-    if isinstance(noise.domain, AbstractTables):
+    if isinstance(noise.domain, AbstractTables) and noise.domain.sizes == asked.domain.sizes:
         asked = replace(asked, domain=noise.domain)  # the same tables, if they were known already
     if privacy is None:
         asked = replace(asked, privacy=_least_budget(asked, noise))
@@ -306,9 +306,9 @@ def _check_continual(asked: Request) -> None:
 
 def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
     """Return the least ρ at which this noise, in the right scale, meets all targets of accuracy."""
-    covariance, goals = noise.covariance, asked.targets or ()
+    covariance, goals = covariance_in_cells(noise, asked.domain), asked.targets or ()
     if asked.person is not None and asked.neighbors == "replace":
-        covariance = with_number(noise)
+        covariance = with_number(covariance)
     elif noise.gamma == 0:
         raise ParameterError(
             "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"

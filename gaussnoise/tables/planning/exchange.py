@@ -28,7 +28,7 @@ from ...noise.marginal_covariance import MarginalCovariance
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.product_covariance import ProductCovariance
 from ...noise.solve import noise_of
-from ...noise.table_covariance import TableCovariance, covariance_of_tables
+from ...noise.table_covariance import TableCovariance
 from ...solvers.tables.orbits import ByType
 from .measure import by_type_of
 
@@ -36,7 +36,7 @@ _MARGIN = 1e-12
 _ENDS_APART = 1e-4  # widest gap of the optimum for added or removed rows, unless steps run out
 
 
-def with_number(noise: OptimalNoise) -> TableCovariance:
+def with_number(covariance: TableCovariance) -> TableCovariance:
     """Return noise at unit sensitivity under replacement of persons of at most one row.
 
     It is made from the optimal noise under replacement of rows. Adding or removing a person changes
@@ -45,7 +45,6 @@ def with_number(noise: OptimalNoise) -> TableCovariance:
     on the residuals is first increased until s is one half: two rows whose residuals are orthogonal
     then have squared distance one.
     """
-    covariance = covariance_of_tables(noise.covariance)
     known = by_type_of(covariance.strategies, covariance.variances)
     of_class = [covariance.strategies[members[0]] for members in known.orbits.classes]
     moved = math.fsum(

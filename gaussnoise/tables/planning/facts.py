@@ -13,7 +13,7 @@ from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
 from ...privacy.protected import Protected
 from ...privacy.testing import most_posterior
 from ...text import SHOWN_DELTA
-from ..schema.numbers import PER_PERSON, squared_numbers
+from ..schema.numbers import PER_PERSON
 from .noun import persons_of
 
 if TYPE_CHECKING:
@@ -386,12 +386,6 @@ def verdict(plan: "Plan") -> list[str]:
         )
     is_closed = plan.gap < CLOSED or (cells and plan.person is None)
     lines.append(gap_text(plan.gap, "tables" if cells and is_closed else "answers", is_closed))
-    if squared_numbers(plan.domain):
-        least = 100 * plan.noise_for_records.gamma_lower / plan.bracket[1]
-        lines.append(
-            "with squares of numbers, these are virtual cells, which are slightly more than "
-            f"records: none that protects the records has less than {least:.4g} % of this error"
-        )
     if plan.error > 0 and not plan.public:
         lines.append(plan.bound.sentence(plan.error))
     return lines

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 from domains.tables.products import Products
+from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError
 from ...noise.agreement import ReplaceWithin
@@ -50,12 +51,14 @@ def independent_deviations(plan: "Plan") -> Array:
         if plan.neighbors == "replace" and plan.person is not None:
             alone = 2 * (1 - 1 / (cells + 1))  # persons may have no row
     else:
-        terms, known = plan.domain.terms, set(plan.noise.problem.public)
+        rows = plan.noise.domain  # in place of the virtual cells of squares
+        terms = rows.terms if isinstance(rows, AbstractTables) else plan.domain.terms
+        known = set(plan.noise.problem.public)
         alone = np.array([_variance_alone(term, plan.neighbors, known) for term in terms]) / cells
         # a lower bound: the larger of those for replaced rows and for added rows
         if plan.neighbors == "replace" and plan.person is not None:
-            rows = np.array([_variance_alone(term, "add-remove", known) for term in terms]) / cells
-            alone = np.maximum(alone, rows)
+            added = np.array([_variance_alone(term, "add-remove", known) for term in terms]) / cells
+            alone = np.maximum(alone, added)
     # The split minimises Σ cells · (weight² · alone / share)^(p/2) over shares that sum to one, by
     # Lagrange multipliers; at p = ∞, the largest term.
     outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))

@@ -22,7 +22,7 @@ from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.orbits import ByType, Orbits, Type, alike
 from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums
 from ...solvers.tables.residuals import Subset, part_of
-from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, is_sum
+from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy, is_sum
 from ...solvers.tables.worst_pattern import least_sum
 
 Counts = NDArray[np.int64]
@@ -37,6 +37,7 @@ _COARSEST_MULTIPLIER = 2**6
 # Where rows count in parts, the unit of a row takes some of these bits: as many as leave
 # multipliers of 2¹⁰, but at least 10 bits (a part is at most 2⁻¹⁰ of a row).
 _FINE, _COARSEST_UNIT = 2.0**10, 2**10
+_FINE_OFF = 2.0**7  # where squares are summed: units that are off the curves need more noise
 
 # most patterns of differing attributes that are summed exactly, in Python integers
 _EXACT_PATTERNS = 2**14
@@ -121,7 +122,8 @@ class ResidualQuery(PickledByArguments):
         if not wanted:
             return cls(strategies, ByType(orbits, {}), None, unit, most, public)
         least_unit = unit if grows else _COARSEST_UNIT
-        while unit > least_unit and MOST_STEPS / unit < _FINE * max(wanted.values()):
+        fine = _FINE_OFF if units_off(of_class) else _FINE
+        while unit > least_unit and MOST_STEPS / unit < fine * max(wanted.values()):
             unit //= 2  # with this much noise, rounding to a coarser unit adds little
         scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), TABLE_SCALE), MOST_STEPS / unit)
         multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
@@ -140,8 +142,7 @@ class ResidualQuery(PickledByArguments):
                 "queries of like size, or fewer attributes with bases of their own in one table"
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
-        moved = squared_sensitivity(orbits, of_class, squares, neighbors)
-        query = IntegerQuery(math.ceil(moved * unit**2), rho)
+        query = IntegerQuery(sensitivity_in_units(orbits, of_class, squares, neighbors, unit), rho)
         return cls(strategies, ByType(orbits, multipliers), query, unit, most, public)
 
     def with_multipliers(self, known: Mapping[Type, int], neighbors: Moves) -> "ResidualQuery":
@@ -160,10 +161,9 @@ class ResidualQuery(PickledByArguments):
                 "release: expected a positive multiplier for every measured residual"
             )
         of_class = [self.strategies[members[0]] for members in orbits.classes]
-        moved = squared_sensitivity(
-            orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors
-        )
-        query = IntegerQuery(math.ceil(moved * self.unit**2), self.query.budget)
+        squares = {kind: s**2 for kind, s in values.items()}
+        moved = sensitivity_in_units(orbits, of_class, squares, neighbors, self.unit)
+        query = IntegerQuery(moved, self.query.budget)
         return ResidualQuery(
             self.strategies, ByType(orbits, values), query, self.unit, self.most, self.public
         )
@@ -325,6 +325,38 @@ def by_type_of(
     return ByType(orbits, {orbits.type_of(T): value for T, value in values.items()})
 
 
+def sensitivity_in_units(
+    orbits: Orbits,
+    strategies: Sequence[AbstractStrategy],
+    squares: Mapping[Type, int],
+    neighbors: Moves,
+    unit: int,
+) -> int:
+    """Return the largest squared change of all answers, where a row counts as ``unit`` parts.
+
+    Rows whose numbers are squared are products of curves (:class:`.SolvedStrategy`), except h
+    units of two rows, which are in other cells. Let M be the squared sensitivity without these, and
+    V the squared length of a row in the cells with the longest columns. Then two rows differ by
+    ``u √M + h √V`` at most, and one row is no longer; the square is at most ``u² M + h u (M + V) +
+    h² V``. Where budgets grow with numbers, only answers without such a number are rounded.
+    """
+    moved = squared_sensitivity(orbits, strategies, squares, neighbors)
+    h = units_off(strategies)
+    if not h:
+        return math.ceil(unit**2 * moved)
+    farthest = sum(
+        s * orbits.size(kind) * math.prod(strategies[k].farthest for k in kind)
+        for kind, s in squares.items()
+        if not any(is_sum(strategies[k]) for k in kind)
+    )
+    return math.ceil(unit**2 * moved + h * unit * (moved + farthest) + h**2 * farthest)
+
+
+def units_off(strategies: Sequence[AbstractStrategy]) -> int:
+    """Return how many units of two rows may be off their curves; 0 if no squares are summed."""
+    return max((own.off for own in strategies if isinstance(own, SolvedStrategy)), default=0)
+
+
 def squared_sensitivity(
     orbits: Orbits,
     strategies: Sequence[AbstractStrategy],
@@ -342,7 +374,8 @@ def squared_sensitivity(
     is affine in every m_i, so that it is least at ends of the intervals: ℓ_i on some set D of
     attributes, c_i on the others. If there are too many sets D, a search proves a bound.
 
-    The value is attained if all columns of an attribute have the same length and all pairs of
+    Columns of a number with squares are those of numbers, see :class:`.SolvedStrategy`. The value
+    is attained if all columns of an attribute have the same length and all pairs of
     them the same angle; otherwise it is an upper bound. Rows that are exchanged agree on public
     attributes, where m_i = c_i. This is an upper bound too if columns differ in length, since the
     rest of the answer is a squared length, times at most the longest of these columns.

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.tables.marginals import Marginals
-from domains.tables.products import Products
 
 from ...bounds.bound import Bound, bound_of
 from ...errors import (
@@ -26,7 +25,7 @@ from ...layout import on_screen
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.solve import noise_of
-from ...noise.table_covariance import TableCovariance, covariance_of_tables
+from ...noise.table_covariance import TableCovariance
 from ...numerics.intervals import quantile
 from ...numerics.norms import group_norm
 from ...numerics.rounding import rounded_down, rounded_up
@@ -41,7 +40,7 @@ from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
 from ...text import one_of
 from ..schema.entries import Entry, attribute_positions, entry_term
-from ..schema.numbers import in_own_unit, records_of, squared_numbers, unit_of
+from ..schema.numbers import in_own_unit, unit_of
 from ..schema.schema import OnOutside
 from .exchange import least_error, with_number
 from .facts import marginal_name, unit_text
@@ -49,6 +48,7 @@ from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
 from .ranges import spent_on
 from .request import AbstractPlan, Request
+from .rows import covariance_in_cells
 from .targets import largest_ratio
 from .text import plan_text
 
@@ -73,7 +73,8 @@ class Plan(AbstractPlan):
     Attributes:
         asked: the request.
         noise: the certified optimal covariance at unit sensitivity. Under replacement of persons,
-            it is the optimum for replaced rows; :attr:`bracket` is about the noise for persons.
+            it is the optimum for replaced rows; where squares of numbers are summed, for numbers on
+            a grid. :attr:`bracket` is about the noise that is drawn.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
@@ -188,9 +189,8 @@ class Plan(AbstractPlan):
     @cached_property
     def _unit_covariance(self) -> TableCovariance:
         """The covariance of the noise in all answers, scaled to unit sensitivity."""
-        if self._exchanges_persons:
-            return with_number(self.noise)
-        return covariance_of_tables(self.noise.covariance)
+        covariance = covariance_in_cells(self.noise, self.domain)
+        return with_number(covariance) if self._exchanges_persons else covariance
 
     @cached_property
     def workload(self) -> Workload:
@@ -282,31 +282,20 @@ class Plan(AbstractPlan):
         γ is the least ``‖sd‖_p`` of any Gaussian noise that protects these answers, at unit
         sensitivity.
         """
-        if not self._exchanges_persons:
+        if not self._exchanges_persons and self.noise.covariance is self._unit_covariance:
             return self.noise.gamma_lower, self.noise.gamma
         upper = self._unit_covariance.error(self.noise.p)
+        if not self._exchanges_persons:
+            return min(self.noise.gamma_lower, upper), upper
         return min(least_error(self.noise, self._unit_covariance), upper), upper
 
     @property
     def gap(self) -> float:
         """The relative difference of the two numbers in :attr:`bracket`: 0 if they are equal."""
-        if not self._exchanges_persons:
+        if not self._exchanges_persons and self.noise.covariance is self._unit_covariance:
             return self.noise.gap
         lower, upper = self.bracket
         return upper / lower - 1 if lower > 0 else math.inf
-
-    @cached_property
-    def noise_for_records(self) -> OptimalNoise:
-        """The best noise that protects records, but not the virtual cells of squares.
-
-        It differs from :attr:`noise` where squares of numbers are released; nothing is drawn from
-        it.
-        """
-        if not (isinstance(self.domain, Products) and squared_numbers(self.domain)):
-            return self.noise
-        noise = self.noise
-        relation = "add-remove" if self._exchanges_persons and noise.gamma == 0 else noise.neighbors
-        return noise_of(records_of(self.domain), noise.p, relation, _COMPARED)
 
     @cached_property
     def public_saving(self) -> float:
@@ -405,9 +394,7 @@ class Plan(AbstractPlan):
         noise = self.noise
         # the replaced person may have no row
         if self._exchanges_persons and noise.gamma == 0:
-            noise = noise_of(self.domain, noise.p, "add-remove", _COMPARED)
-        if squared_numbers(self.domain):
-            noise = self.noise_for_records
+            noise = noise_of(noise.domain, noise.p, "add-remove", _COMPARED)
         summed = any(self.schema.attributes[i].is_summed for i in self.asked.used)
         rows = self.rows_per_person
         bound = bound_of(noise, self.privacy, None, rows=rows, complete=not summed)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .schema import Attribute, Schema
 
 STEPS = 2**20
-_VALUES = 9  # values of a number in lower bounds on noise: with 33 they are 1e-4 higher
+_VALUES = 17  # values of a number for which noise is planned: with 33 it changes by 1e-4
 MOST_PARTS = 64  # most products of virtual cells, in a table of several numbers
 # floats hold all whole numbers up to this one; a number with a unit is below this many units
 MOST_UNITS = 2.0**52
@@ -373,19 +373,16 @@ def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
         )
 
 
-def squared_numbers(domain: AbstractDomain) -> int:
-    """Return the number of clipped numbers in tables whose squares are summed."""
-    bases = domain.bases if isinstance(domain, Products) else ()
-    asked = {i for S in getattr(domain, "subsets", ()) for i in S}
-    return sum(
-        isinstance(base, Clipped) and base.squares for i, base in enumerate(bases) if i in asked
-    )
+def asks_squares(domain: AbstractDomain) -> bool:
+    """Return whether a table asks for sums of squares of a clipped number."""
+    terms = domain.terms if isinstance(domain, Products) else ()
+    return any(isinstance(b, Clipped) and 2 in b.degrees for term in terms for _, b in term)
 
 
 def records_of(domain: Products) -> Products:
     """Return the same queries with records in place of the virtual cells for squares.
 
-    A number with squares has one of nine values, evenly spaced in its interval. Each of them is a
+    A number with squares has one of 17 values, evenly spaced in its interval. Each of them is a
     record, which the middle virtual cell is not. So a lower bound on noise that protects these
     records holds for noise that protects all records.
     """
@@ -393,12 +390,16 @@ def records_of(domain: Products) -> Products:
     def of_values(base: AbstractBase) -> AbstractBase:
         if not (isinstance(base, Clipped) and base.squares):
             return base
-        t = np.linspace(0, 1, _VALUES)
-        cells = np.zeros((base.size, _VALUES + base.other))
-        cells[:3, :_VALUES] = [(1 - t) ** 2, 2 * t * (1 - t), t**2]
-        if base.other:
-            cells[-1, -1] = 1.0
-        return Base(base.toarray() @ cells)
+        return Base(base.toarray() @ grid_cells(base))
 
     terms = [{i: of_values(base) for i, base in term} for term in domain.terms]
     return Products([of_values(base) for base in domain.bases], terms, weights=domain.weights)
+
+
+def grid_cells(base: Clipped) -> NDArray[np.float64]:
+    """Return the weights of 17 numbers, and of a row without one, on the virtual cells."""
+    t = np.linspace(0, 1, _VALUES)
+    cells = np.zeros((base.size, _VALUES + base.other))
+    cells[:3, :_VALUES] = [(1 - t) ** 2, 2 * t * (1 - t), t**2]
+    cells[3:, _VALUES:] = 1.0
+    return cells

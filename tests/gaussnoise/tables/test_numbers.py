@@ -230,9 +230,8 @@ def test_bounds_with_squares_are_of_records_alone():
     plan = gn.plan(gn.Schema([attribute]), ["x"], gn.zCDP(0.5))
     t = np.linspace(-1, 1, 41)
     curve = gn.optimal_noise(gn.FiniteSet(np.stack([t**0, t, t**2], 1)), 2, neighbors="add-remove")
-    assert curve.gamma <= plan.noise.gamma * (1 + 1e-6) < 1.3 * curve.gamma
+    assert curve.gamma <= plan.bracket[1] * (1 + 1e-6) < 1.001 * curve.gamma
     assert plan.bound.gamma_lower <= curve.gamma_lower * (1 + 1e-6)
-    assert "virtual cells" in str(plan)
 
 
 def test_sums_are_no_worse_than_opendp_gives_for_the_same_budget():
@@ -540,7 +539,8 @@ def test_rows_have_fewer_parts_beside_larger_noise(rho, asked):
     assert plan.query.query.scale <= 2.0**54
     assert plan.rho_charged <= rho
     assert 2**10 <= plan.unit <= 2**20
-    assert plan.unit < 2**20 or rho > 1e-8 or asked == ("sex", "pay")
+    # where squares are summed, parts stay small: a row may be some of them off its curve
+    assert plan.unit < 2**20 or rho > 1e-8 or asked != ("age", "pay")
     assert plan.unit == 2**20 or rho < 1e6
     planned = plan.answer_deviations(asked)
     simulated = plan.simulate(people(5), np.random.default_rng(0))

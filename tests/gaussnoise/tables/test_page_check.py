@@ -11,6 +11,7 @@ import pytest
 from browser import Chromium
 
 import gaussnoise as gn
+from gaussnoise import verifier
 from gaussnoise.tables.release.report import checked
 from gaussnoise.tables.release.report.combined import combined_page
 from gaussnoise.tables.release.report.pages import plan_page, release_page
@@ -181,6 +182,32 @@ def test_other_pages_check_themselves(kind, browser, other_pages, tmp_path):
         k = held + found.end() - 8
         altered = text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :]
         assert "not agree" in verdict(browser, altered, tmp_path / "page.html"), found[0]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", ["two", "exchanged", "none", "grows"])
+def test_pages_with_squares_of_numbers_agree(kind, browser, tmp_path):
+    """The sensitivity of rows on curves, computed by the second program."""
+    squares = {"kind": "moments", "degrees": [0, 1, 2]}
+    rows = {"x": [-1.0, 0.3, 1.0] * 90, "y": [5.0, 1.0, 3.0] * 90, "pay": [7.0, 9.0, 0.0] * 90}
+    more = {"other": "none"} if kind == "none" else {}
+    schema = [gn.Attribute("x", clip=[-1, 1], base=squares, **more)]
+    schema += [gn.Attribute("y", clip=[0, 6], base=squares), gn.Attribute("pay", unit=1.0)]
+    asked, privacy = {
+        "none": (["x"], gn.zCDP(0.2)),
+        "grows": (["x", "pay"], gn.PerRecord(gn.zCDP(0.2), scale={"pay": 50})),
+    }.get(kind, ([{"x+y": "moments"}], gn.zCDP(0.2)))
+    neighbors = "replace" if kind == "exchanged" else "add-remove"
+    plan = gn.plan(gn.Schema(schema), asked, privacy, neighbors=neighbors)
+    plan.release(pa.table(rows), out=tmp_path / "folder")
+    lines = verifier.verified(tmp_path / "folder")
+    assert verifier.verdict(lines).startswith("VERIFIED"), lines
+    text = release_page(gn.TableRelease.load(tmp_path / "folder"))
+    assert "they agree" in verdict(browser, text, tmp_path / "page.html")
+    stated = plan.query.query.sensitivity_squared
+    assert text.count(str(stated)) > 0
+    altered = text.replace(str(stated), str(stated - 1))
+    assert "not agree" in verdict(browser, altered, tmp_path / "page.html")
 
 
 @pytest.mark.integration

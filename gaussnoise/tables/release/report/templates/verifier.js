@@ -7,6 +7,7 @@ const verifier = (() => {
   const LEVELS = new Map([["columns", ["low", "high"]], ["level", 0.95], ["simultaneous", false]]);
   const ENDINGS = { csv: ".csv", parquet: ".parquet", jsonl: ".jsonl", xlsx: ".xlsx", "sdmx-csv": "+sdmx.csv", "json-stat": ".json" };
   const NUMBERS = ["estimate", "standard_deviation", "low", "high"];
+  const CURVE = 128n; // triangles along the curve of a number and its square
   const BITS = 256n, ONE = 1n << BITS; // the unit of numbers that are no short fractions
   const QUANTILE = 1.959963984540054; // the 0.975 quantile of a normal distribution
   const PAUSE = 4096; // steps between two pauses
@@ -564,33 +565,52 @@ const verifier = (() => {
     return found;
   }
 
+  // Points whose triangles hold a row's columns (1 - t)^2 a + 2 t (1 - t) b + t^2 c for all 0 <= t <= 1, times 128^2:
+  // of the curve, and where its tangents at neighbouring points meet. A row without a number is in the last cell.
+  function aroundCurve([a, b, c, ...other]) {
+    const found = other.map((column) => column.map((x) => x * CURVE * CURVE));
+    for (let s = 0n; s <= CURVE; s++) {
+      for (const t of s < CURVE ? [s, s + 1n] : [s]) {
+        const [p, q] = [CURVE - s, CURVE - t];
+        found.push(a.map((x, k) => p * q * x + (p * t + s * q) * b[k] + s * t * c[k]));
+      }
+    }
+    return found;
+  }
+
   // The labels of an attribute, its integer matrix (null for n I - 1 1'), and all that follows.
   function* attribute(entry, rows) {
     const labels = at(entry, "labels"), texts = labels.map(word);
     const n = texts.length, N = BigInt(n);
     need(n && new Set(texts).size === n, `labels of ${quote(at(entry, "name"))}`);
-    const own = { labels, texts, n, N, matrix: null, divisor: N, blur: 2 };
+    const isClipped = entry.has("clip"), base = entry.get("base");
+    const squares = isClipped && base instanceof Map && at(base, "degrees").includes(2n);
+    const parts = isClipped ? (squares ? 3n : 2n) : entry.has("unit") ? 2n : null;
+    const own = { labels, texts, n, N, matrix: null, divisor: N, blur: 2, squares, parts };
     if (rows === undefined) {
       own.variance = Array(n).fill((ONE * (N - 1n)) / (n > 2 ? N ** 3n : 4n));
       own.share = Array(n).fill(ONE / N ** 2n);
-      if (n > 2) return { ...own, square: N * N - N, least: -N };
-      return { ...own, matrix: [[1n, -1n]], square: N - 1n, least: 1n - N };
+      if (n > 2) return { ...own, square: N * N - N, longest: N * N - N, least: -N };
+      return { ...own, matrix: [[1n, -1n]], square: N - 1n, longest: N - 1n, least: 1n - N };
     }
     const C = rows.map(integers);
     need(C.length === n - 1 && C.every((row) => row.length === n), `the matrix of ${quote(at(entry, "name"))}`);
-    let square = 0n, lowest;
-    for (let a = 0; a < n; a++) {
-      for (let b = a; b < n; b++) {
-        const inner = sum(C.map((row) => row[a] * row[b]));
+    let points = labels.map((_, k) => C.map((row) => row[k])), one = 1n, square = 0n, lowest;
+    const longest = most(points.map((x) => sum(x.map((value) => value * value))));
+    if (squares) [points, one] = [aroundCurve(points), CURVE ** 4n];
+    for (let a = 0; a < points.length; a++) {
+      for (let b = a; b < points.length; b++) {
+        const inner = sum(points[a].map((x, k) => x * points[b][k]));
         if (inner > square) square = inner;
         if (lowest === undefined || inner < lowest) lowest = inner;
       }
       yield;
     }
+    [square, lowest] = [-floor(-square, one), floor(lowest, one)];
     const R = yield* inverse([Array(n).fill(1n), ...C]);
     const length = (matrix) => most(matrix.map((row) => sum(row.map(abs))));
     return {
-      ...own, matrix: C, divisor: 1n, square, least: lowest, solved: n > 1,
+      ...own, matrix: C, divisor: 1n, square, longest, least: lowest, solved: n > 1,
       variance: R.map((row) => sum(row.slice(1).map((x) => x * x)) >> BITS),
       share: R.map((row) => (row[0] * row[0]) >> BITS),
       blur: C.length ? new Fraction(length(R) * length(C), ONE).number : 0,
@@ -942,13 +962,25 @@ const verifier = (() => {
       return squares.map((t, k) => t.times(sums[k])).reduce((a, b) => (a.atMost(b) ? b : a));
     }
 
+    // What rounding adds where squares of numbers are summed: the squared length of a row in the cells with the longest
+    // columns, and the units of two rows that may be off their curves.
+    displaced() {
+      const used = [...new Set([...this.multipliers.values()].flatMap(({ T }) => T))].map((i) => this.own[i]);
+      if (!used.some((own) => own.squares)) return [0n, 0n];
+      const cells = product(used.filter((own) => own.parts).map((own) => own.parts));
+      const rounded = [...this.multipliers.values()].filter(({ T }) => !T.some((i) => this.domain[i].has("unit")));
+      const lengths = rounded.map(({ T, s }) => s * s * product(T.map((i) => this.own[i].longest)));
+      return [sum(lengths), 7n * (cells < 64n ? cells : 64n)];
+    }
+
     // ---- 5. Privacy
     *checkPrivacy() {
       const { record, plan, noise } = this;
       yield* this.checkUnit();
       yield* this.checkMeasured();
       const stated = at(noise, "integer_sensitivity_squared");
-      const change = Fraction.of(yield* this.moved()).times(this.unit ** 2n);
+      const moved = Fraction.of(yield* this.moved()), [V, h] = this.displaced(), u = this.unit;
+      const change = total([moved.times(u * (u + h)), new Fraction(h * (u + h) * V)]);
       const exact = ((change.above + change.below - 1n) / change.below) * this.growth;
       need(typeof stated === "bigint" && stated === exact, `the squared sensitivity is ${exact}`);
       this.say(`squared sensitivity ${stated}: over all neighbours by ${at(record, "neighbors")}`);
@@ -1171,7 +1203,7 @@ const verifier = (() => {
       for (const { T, factor, counts } of wanted) {
         const measured = counts ? [] : T.map((i) => this.own[i]);
         const scale = factor.times(product(measured.map((a) => a.divisor)));
-        let slack = error * Math.sqrt(Number(product(measured.map((a) => a.square)))) * scale.number;
+        let slack = error * Math.sqrt(Number(product(measured.map((a) => a.longest)))) * scale.number;
         const key = `${counts ? "counts" : ""} ${T}`;
         if (this.alone && slack > 0.25 && this.sets.filter((R) => isInside(T, R)).length === 1) {
           this.known.set(key, { whole: [], slack, counts });
@@ -1566,7 +1598,7 @@ const verifier = (() => {
       for (const { T, counts, mean, blur } of means) {
         if (!isInside(T, S)) continue;
         const of = counts ? [] : T.map((i) => this.own[i]), largest = Number(most(mean.map(abs))) / 2 ** 256;
-        const slack = 4 * error * Math.sqrt(Number(product(of.map((a) => a.square)))) + blur
+        const slack = 4 * error * Math.sqrt(Number(product(of.map((a) => a.longest)))) + blur
           + of.reduce((a, b) => a * b.blur, 1) * 2 ** -49 * largest;
         const found = yield* this.margin(S, values, T, counts);
         const agree = found.every((x, k) => Number(abs(((x << BITS) >> BigInt(bits)) - mean[k])) / 2 ** 256 <= slack);

@@ -1,0 +1,111 @@
+"""Noise for rows whose numbers are squared: they are on a curve among the virtual cells.
+
+A number with squares has three virtual cells, and a row's weights on them,
+``w(t) = ((1 − t)², 2t(1 − t), t²)``, are a curve: no row is the middle cell alone. Noise is planned
+for numbers on a grid (:func:`.numbers.records_of`), which are rows. Here it becomes noise in the
+virtual cells, whose contrasts know the curve (:class:`.SolvedStrategy`).
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from domains.errors import InvalidDomainError
+from domains.floats import Array
+from domains.tables.clipped import Clipped
+from domains.tables.products import Products
+from domains.tables.tables import AbstractTables
+
+from ...noise.optimal_noise import OptimalNoise
+from ...noise.problem import Relation
+from ...noise.product_covariance import ProductCovariance
+from ...noise.sensitivity import largest_move
+from ...noise.solve import noise_of
+from ...noise.table_covariance import TableCovariance, covariance_of_tables
+from ...numerics.rounding import ROUNDING_MARGIN
+from ...solvers.progress import Watch
+from ...solvers.tables.marginals import table_noise
+from ...solvers.tables.orbits import ByType
+from ...solvers.tables.products import contrast_bits, curve_strategy
+from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
+from ...solvers.tables.workload import Workload
+from ..schema.numbers import MOST_PARTS, STEPS, asks_squares, grid_cells, records_of
+
+# The units of two rows that may be off the products of curves, for each product of virtual cells.
+# A row has four, by the floor of a square, for each number; and where a number divides the cells of
+# the numbers before it (:mod:`..counting.numbers`), six for each of these cells, or two without
+# squares. That is at most 7/2 for each product, in any order of up to 64 products.
+_UNITS_OFF = 7
+_TOLERANCE = 1e-7
+
+
+def noise_for_rows(
+    domain: AbstractTables, p: float, relation: Relation, tol: float
+) -> OptimalNoise:
+    """Return the best noise for these answers on rows; on virtual cells if budgets grow."""
+    if isinstance(domain, Products) and asks_squares(domain) and isinstance(relation, str):
+        try:
+            return noise_of(records_of(domain), p, relation, tol)
+        except InvalidDomainError:
+            pass  # some numbers have equal answers, and get no contrasts of their own
+    return noise_of(domain, p, relation, tol)
+
+
+@lru_cache(maxsize=4)  # plans that differ in their budget alone have the same noise
+def covariance_in_cells(noise: OptimalNoise, domain: AbstractTables) -> TableCovariance:
+    """Return the covariance of noise from :func:`noise_for_rows`, on the domain's virtual cells."""
+    covariance = covariance_of_tables(noise.covariance)
+    asked = {i: base for term in domain.terms for i, base in term if isinstance(base, Clipped)}
+    if not any(base.squares for base in asked.values()):
+        return covariance
+    off = _UNITS_OFF * min(math.prod(2 + base.squares for base in asked.values()), MOST_PARTS)
+    workload = Workload.of(domain, total=noise.neighbors != "replace")
+    curved = {
+        k: base
+        for k, (base, *_) in enumerate(workload.bases)
+        if isinstance(base, Clipped) and base.squares
+    }
+    bits, strategies = contrast_bits(workload, [*curved]), list[AbstractStrategy]()
+    for k, members in enumerate(workload.orbits.classes):
+        own = covariance.strategies[members[0]]
+        if k in curved and isinstance(own, SolvedStrategy):
+            if own.size == curved[k].size:
+                own = SolvedStrategy(own.contrasts, off)
+            else:
+                own = curve_strategy(_gram(own, grid_cells(curved[k])), bits, off)
+        strategies.append(own)
+    measured: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
+    for members, own in zip(workload.orbits.classes, strategies, strict=True):
+        for i in members:
+            measured[i] = own
+    variances = covariance.variances
+    if isinstance(noise.neighbors, str):
+        variances = _variances(workload.measured_by(tuple(strategies)), noise, off)
+    return ProductCovariance(domain, tuple(measured), variances)
+
+
+def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
+    """Return the best variances for these strategies, at unit sensitivity of rows."""
+    replaced, strategies = noise.neighbors == "replace", workload.strategies
+    best = table_noise(workload, noise.p, replaced=replaced, tol=_TOLERANCE, watch=Watch(None))
+    moved = largest_move(workload, 1 / best.noise, replaced=replaced) * (1 + 8 * ROUNDING_MARGIN)
+    longer = [
+        math.prod(strategies[k].farthest / strategies[k].square for k in T)
+        for T in workload.residuals
+    ]
+    # as in ``sensitivity_in_units``, with M = 1 and parts of 2⁻²⁰ of a row
+    V, h = float((workload.residual_counts / (best.noise * moved)) @ longer), off / STEPS
+    values = best.noise * moved * (1 + h * (1 + V) + h**2 * V) * workload.units
+    types = zip(workload.residuals, values.tolist(), strict=True)
+    return ByType(workload.moving, dict(types))
+
+
+def _gram(own: SolvedStrategy, cells: Array) -> Array:
+    """Return the Gram matrix of virtual cells' contrasts from those of a grid's numbers."""
+    # the solver lengthens short columns, which changes no product of two different columns
+    X, n = own.contrasts.T @ own.contrasts / own.square, len(cells)
+    first, second = np.nonzero(~np.diag(cells[:3].any(axis=0)))
+    products = (cells[:, None, first] * cells[None, :, second]).reshape(n * n, -1)
+    found = np.linalg.lstsq(products.T, X[first, second], rcond=None)[0]
+    return np.asarray(found, dtype=np.float64).reshape(n, n)

@@ -1,0 +1,210 @@
+"""Noise where squares of numbers are summed is made for rows: brute force over rows and pairs."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from domains import BoxMoments
+from gaussnoise import verifier
+from gaussnoise.solvers.tables.strategies import SolvedStrategy
+from gaussnoise.tables.counting.numbers import Joint, keys_and_sums
+from gaussnoise.tables.planning.rows import _UNITS_OFF
+from gaussnoise.tables.schema.numbers import STEPS
+
+SQUARES = {"kind": "moments", "degrees": [0, 1, 2]}
+
+
+def answers(plan, codes):
+    """Return the exact integers that rows add to all that is measured, one line for each row.
+
+    ``codes``: for every attribute the codes of the rows: 1 + category or step, or 0 for none.
+    """
+    attributes, unit, lines = plan.schema.attributes, plan.unit, len(codes[0])
+    keys, sums = keys_and_sums(codes.__getitem__, attributes, None, unit)
+    joint, mass = Joint.of(attributes, plan.tables.subsets), np.full(lines, unit)
+    sums |= joint.sums(sums, unit)
+    columns = []
+    for T in plan.query.multipliers:
+        numbers = tuple(i for i in T if attributes[i].is_summed)
+        table = np.zeros((lines, *[attributes[i].size for i in T]), dtype=np.int64)
+        parts = joint.spread(numbers, mass, sums) if numbers else [((), mass)]
+        for cell, part in parts:
+            own = dict(zip(numbers, cell, strict=True))
+            places = [
+                np.where(keys[i] > 0, own[i], attributes[i].size - 1) if i in own else codes[i] - 1
+                for i in T
+            ]
+            np.add.at(table, (np.arange(lines), *places), part)
+        answer, _ = plan.query.contrasted(T, table, unit, first=1)
+        columns.append(answer.reshape(lines, -1).astype(object) * plan.query.multipliers[T])
+    return np.concatenate(columns, axis=1)
+
+
+def random_plan(rng, neighbors):
+    """A plan with moments of one to three numbers, in groups or not, of any size of noise."""
+    count = int(rng.integers(1, 4))
+    attributes = [gn.Attribute("sex", ["F", "M", "X"])]
+    for k in range(count):
+        low = float(rng.choice([-1.0, 0.0, -0.3, 20.0]))
+        other = "none" if count == 1 and rng.random() < 0.5 else None
+        base = SQUARES if k == 0 or rng.random() < 0.8 else None
+        own = gn.Attribute(
+            f"x{k}", clip=[low, low + 10 ** rng.uniform(-1, 4)], base=base, other=other
+        )
+        attributes.append(own)
+    names = [f"x{k}" for k in range(count)]
+    group = {} if rng.random() < 0.4 else {"sex": None}
+    if attributes[1].other or any(a.base is None or not a.base.squares for a in attributes[1:]):
+        asked = [("sex", *names), (names[0],)]
+    else:
+        asked = [group | {"+".join(names): "moments"}]
+    privacy = gn.zCDP(10 ** rng.uniform(-8, 1))
+    return gn.plan(gn.Schema(attributes), asked, privacy, neighbors=neighbors)
+
+
+def rows_near(plan, rng, rows=None, size=600, reach=0.0):
+    """Random rows, with ends and middles; or, near given ones, at most a share ``reach`` away."""
+    codes = []
+    for i, own in enumerate(plan.schema.attributes):
+        if not own.is_summed:
+            codes.append(rng.integers(1, own.size + 1, size) if rows is None else rows[i])
+            continue
+        if rows is None:
+            step = rng.integers(0, STEPS + 1, size)
+            ends = rng.choice([0, STEPS // 4, STEPS // 2, 3 * STEPS // 4, STEPS], size)
+            code = 1 + np.where(rng.random(size) < 0.6, ends, step)
+            codes.append(np.where(rng.random(size) < 0.2, 0, code) if own.other else code)
+        else:
+            moved = rows[i] + np.rint(rng.normal(0, reach * STEPS, size)).astype(np.int64)
+            codes.append(np.where(rows[i] > 0, np.clip(moved, 1, STEPS + 1), 0))
+    return [np.asarray(c, dtype=np.int64) for c in codes]
+
+
+def largest_change(plan, rng):
+    """The largest squared change found by random rows, or pairs, and search near the best."""
+    codes = rows_near(plan, rng)
+    A = answers(plan, codes)
+    floats = A.astype(float)
+    G = floats @ floats.T
+    squares = np.diag(G)
+    if plan.neighbors == "add-remove":
+        k = int(squares.argmax())
+        best, found = [c[[k]] for c in codes], int((A[k] * A[k]).sum())
+    else:
+        k, j = np.unravel_index((squares[:, None] + squares - 2 * G).argmax(), G.shape)
+        best, found = [c[[k, j]] for c in codes], int(((A[k] - A[j]) ** 2).sum())
+    for reach in np.geomspace(0.2, 1e-5, 12):
+        pair, size = len(best[0]), 60
+        near = [
+            np.concatenate([b, c])
+            for b, c in zip(
+                best,
+                rows_near(plan, rng, [np.tile(b, size) for b in best], pair * size, reach),
+                strict=True,
+            )
+        ]
+        A = answers(plan, near).reshape(size + 1, pair, -1)
+        moved = A[:, 0] if pair == 1 else A[:, 0] - A[:, 1]
+        lengths = (moved * moved).sum(axis=1)
+        k = int(np.argmax(lengths))
+        if lengths[k] > found:
+            found, best = int(lengths[k]), [c[k * pair : (k + 1) * pair] for c in near]
+    return found
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_no_row_and_no_pair_moves_the_integers_more_than_is_stated(neighbors):
+    """The largest change found is at most the stated one, and nearly it: noise is not too large."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        plan = random_plan(rng, neighbors)
+        stated = plan.query.query.sensitivity_squared
+        share = largest_change(plan, rng) / stated
+        assert 0.98 - 0.05 * (neighbors == "replace") <= share <= 1, seed
+
+
+def test_the_curve_is_in_its_triangles_and_ends_of_it_are_reached():
+    rng = np.random.default_rng(1)
+    t = np.linspace(0, 1, 5001)
+    for size in (3, 4):
+        for _ in range(10):
+            own = SolvedStrategy(rng.integers(-250, 250, (size - 1, size)), off=7)
+            rows = np.zeros((size, len(t)))
+            rows[:3] = (1 - t) ** 2, 2 * t * (1 - t), t**2
+            rows = np.hstack([rows, np.eye(size)[:, 3:]])
+            products = rows.T @ (own.contrasts.T @ own.contrasts) @ rows
+            assert 0 <= own.square - np.diag(products).max() <= 1e-3 * own.farthest
+            assert 0 <= products.min() - own.least <= 1e-3 * own.farthest
+            # without the curve, every column counts
+            assert SolvedStrategy(own.contrasts).square == own.farthest >= own.square
+
+
+def test_units_off_the_curves_are_no_more_than_is_planned_for():
+    """A row's units in all products of cells, against its exact share of them."""
+    rng = np.random.default_rng(3)
+    for sizes in ((3,), (3, 3), (2, 3), (3, 2), (3, 3, 3), (2, 3, 3), (2, 2, 3, 3), (3, 2, 2, 3)):
+        unit, numbers = 2**10, tuple(range(len(sizes)))
+        a = rng.integers(0, unit + 1, (len(sizes), 4000))
+        sums = {f"a{i}": a[i] for i in numbers}
+        sums |= {f"q{i}": a[i] ** 2 // unit for i in numbers if sizes[i] == 3}
+        joint = Joint(dict(enumerate(sizes)), (numbers,) if len(sizes) > 1 else ())
+        sums |= joint.sums(sums, unit)
+        off = np.zeros(a.shape[1])
+        for cell, part in joint.spread(numbers, np.full(a.shape[1], unit), sums):
+            exact = np.full(a.shape[1], float(unit))
+            for i, k in enumerate(cell):
+                t = a[i] / unit
+                exact *= (
+                    ((1 - t) ** 2, 2 * t * (1 - t), t**2)[k] if sizes[i] == 3 else (1 - t, t)[k]
+                )
+            off += np.abs(part - exact)
+        assert off.max() <= _UNITS_OFF / 2 * math.prod(sizes)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("low", [0.0, -1.0])
+def test_noise_of_two_numbers_is_near_the_best_for_their_moments(low, neighbors):
+    """The reference is the certified optimum over the body of all moments."""
+    names = [gn.Attribute(name, clip=[low, 1], base=SQUARES) for name in ("x", "y")]
+    plan = gn.plan(gn.Schema(names), [{"x+y": "moments"}], gn.zCDP(0.5), neighbors=neighbors)
+    best = gn.optimal_noise(BoxMoments([low] * 2, [1.0] * 2), neighbors=neighbors)
+    lower, upper = plan.bracket
+    most = {"add-remove": 1.012 - low * 0.04, "replace": 1.03 - low * 0.04}[neighbors]
+    assert upper <= most * best.gamma
+    assert lower <= best.gamma * (1 + 1e-6)
+    assert plan.error == pytest.approx(upper, rel=1e-9)  # at rho = 1/2
+    drawn = plan.query.variances
+    for T, variance in plan._unit_covariance.variances.items():
+        assert drawn[T] == pytest.approx(variance, rel=1e-3)
+
+
+def test_budgets_that_grow_take_the_curve_too():
+    """A number without an upper end, beside a table with squares: rows with and without it."""
+    schema = gn.Schema(
+        [gn.Attribute("x", clip=[-1, 1], base=SQUARES), gn.Attribute("pay", unit=1.0)]
+    )
+    privacy = gn.PerRecord(gn.zCDP(0.1), scale={"pay": 100})
+    plan = gn.plan(schema, ["x", "pay"], privacy)
+    x = np.linspace(1, STEPS + 1, 500).astype(np.int64)
+    found = answers(plan, [x, np.ones(500, dtype=np.int64)])
+    largest = max(int((row * row).sum()) for row in found)
+    assert 0.5 <= largest / plan.query.query.sensitivity_squared <= 1
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_folders_are_verified_and_read_again_with_the_same_noise(persons, tmp_path):
+    names = [gn.Attribute(name, clip=[-1, 1], base=SQUARES) for name in ("x", "y")]
+    more = {"person": "id", "rows_per_person": 2, "neighbors": "replace"} if persons else {}
+    plan = gn.plan(gn.Schema(names), [{"x+y": "moments"}], gn.zCDP(0.5), **more)
+    rows = pa.table({"x": [0.5, -2.0, 0.1] * 50, "y": [1.0, 0.0, -0.7] * 50, "id": [*range(150)]})
+    plan.release(rows, out=tmp_path / "out")
+    found = verifier.verified(tmp_path / "out")
+    assert verifier.verdict(found).startswith("VERIFIED"), found
+    again = gn.TableRelease.load(tmp_path / "out").query.query
+    assert again.sensitivity_squared == plan.query.query.sensitivity_squared
+    # contrasts that count every virtual cell as a row's would need more noise
+    whole = [SolvedStrategy(own.contrasts) for own in plan.strategies]
+    assert all(one.square > 2 * own.square for one, own in zip(whole, plan.strategies, strict=True))
