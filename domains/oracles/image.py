@@ -85,8 +85,9 @@ class LpBlock:
             return signs
         sizes = np.abs(theta)
         top = sizes.max(axis=-1, keepdims=True)
-        x = (sizes / np.where(top > 0, top, 1.0)) ** (1 / (self.q - 1))
-        length = (x**self.q).sum(axis=-1, keepdims=True) ** (1 / self.q)
+        sizes /= np.where(top > 0, top, 1.0)
+        x = sizes ** (1 / (self.q - 1))
+        length = (x * sizes).sum(axis=-1, keepdims=True) ** (1 / self.q)  # x^q = x · sizes
         return signs * x / np.where(length > 0, length, 1.0)
 
     def max_squares(self, y: Array) -> Array:
@@ -266,13 +267,16 @@ class ConvexImage:
         """Return ``rows @ A`` for a diagonal A, with the same floating-point numbers."""
         return rows * self.matrix.diagonal()
 
-    def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:
+    def local_maxima(
+        self, whitening: Array, center: Array, directions: Array, beyond: float = 0.0
+    ) -> Array:
         """Return points where ``‖W (x − center)‖`` is locally largest over a set with one offset.
 
         Args:
             whitening: W, shape (r, d).
             center: shape (d,).
             directions: shape (k, r); for each, one ascent starts from the support point along it.
+            beyond: ascents that are unlikely to reach this squared length end early.
 
         Returns:
             Shape (k, d).
@@ -280,7 +284,11 @@ class ConvexImage:
         columns = self.matrix * self._widths
         blocks = tuple(block.unit() for block in self.blocks)
         x = local_maxima(
-            whitening @ columns, whitening @ (self.offsets[0] - center), blocks, directions
+            whitening @ columns,
+            whitening @ (self.offsets[0] - center),
+            blocks,
+            directions,
+            beyond,
         )
         return self.offsets[0] + x @ columns.T
 

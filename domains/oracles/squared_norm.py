@@ -49,6 +49,11 @@ _DIRECTIONS = 64  # number of directions in which a relaxed solution is rounded 
 # and local maxima many.
 _PROMISING = 12
 _ASCENTS = 100
+_LEVEL = 1e-12  # an ascent ends when a step adds less than this share of the squared length
+# Each step of an ascent goes on by this share of the last one: half as many steps, longer maxima.
+_MOMENTUM = 0.85
+# From this step on, ascents end that would need this many more steps like the last one to matter.
+_TRIALS, _HOPE = 6, 40
 _ROUNDS = 20  # largest number of rounds of ascents followed by sign flips
 
 
@@ -419,7 +424,9 @@ def _witness(G: Array, body: _Body, U: Array) -> Array:
     return X[np.argmax(np.square(X @ G.T).sum(axis=1))]
 
 
-def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Array) -> Array:
+def local_maxima(
+    G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Array, beyond: float = 0.0
+) -> Array:
     """Return points x of the product of ``blocks`` where ``‖G x + g‖`` is locally largest.
 
     Args:
@@ -427,44 +434,64 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
         g: shape (r,).
         blocks: as for :func:`maximize`.
         directions: shape (k, r); for each, one ascent starts from the support point along it.
+        beyond: ascents that are unlikely to reach this squared length end early.
     """
     body, n = _Body(blocks), G.shape[1]
     if g.any():
         body, G = body.with_interval(), np.column_stack([G, g])
-    X = _climb(G, body, body.support_point(directions @ G))
+    X = _climb(G, body, body.support_point(directions @ G), beyond)
     return X[:, :n] * X[:, n:] if g.any() else X
 
 
-def _climb(G: Array, body: _Body, X: Array) -> Array:
+def _climb(G: Array, body: _Body, X: Array, beyond: float = 0.0) -> Array:
     """Return the rows x of X, moved to points of the body with a larger ‖G x‖."""
-    # steps to the support point along G'Gx and changes of single signs alternate
+    # ascents and changes of single signs alternate; only rows with changed signs ascend again
     squares = np.square(G).sum(axis=0)
+    X, rising = X.copy(), np.arange(len(X))
     for _ in range(_ROUNDS):
-        values = np.full(len(X), -1.0)
-        for _ in range(_ASCENTS):
-            Z = X @ G.T
-            fresh = np.square(Z).sum(axis=1)
-            if (fresh <= values * (1 + 1e-12)).all():
-                break
-            values = fresh
-            X = body.support_point(Z @ G)
-        X, flipped = _flip(G, squares, X)
-        if not flipped:
+        top = _ascended(G, body, X[rising], beyond)
+        X[rising], flipped = _flip(G, squares, top)
+        rising = rising[flipped]
+        if len(rising) == 0:
             break
     return X
 
 
-def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, bool]:
-    """Return X after changes of single signs that increase ‖G x‖, and whether any was changed."""
+def _ascended(G: Array, body: _Body, X: Array, beyond: float) -> Array:
+    """Return the rows x of X after repeated steps to the support point along G'Gx."""
+    top, rising = X.copy(), np.arange(len(X))
+    Z = X @ G.T
+    values, push = np.square(Z).sum(axis=1), np.zeros_like(Z)
+    for step in range(_ASCENTS):
+        X = body.support_point((Z + push) @ G)
+        moved = X @ G.T
+        rise = np.square(moved).sum(axis=1) - values
+        better = rise > _LEVEL * values
+        top[rising[better]] = X[better]
+        # a step that went too far is tried again without its push
+        open_ = better | push.any(axis=1)
+        values = np.where(better, values + rise, values)
+        if step >= _TRIALS:
+            open_ &= (values + _HOPE * rise > beyond) | ~better
+        push = np.where(better[:, None], _MOMENTUM * (moved - Z), 0.0)[open_]
+        Z, values = np.where(better[:, None], moved, Z)[open_], values[open_]
+        rising = rising[open_]
+        if len(rising) == 0:
+            break
+    return top
+
+
+def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return X after changes of single signs that increase ‖G x‖, and which rows were changed."""
     X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
-    flipped = False
+    flipped = np.zeros(len(X), dtype=bool)
     for _ in range(2 * G.shape[1]):
         gains = squares * X**2 - X * (Z @ G)
         best = gains.argmax(axis=1)
         rows = np.flatnonzero(gains[every, best] > 1e-12 * np.square(Z).sum(axis=1))
         if len(rows) == 0:
             break
-        flipped = True
+        flipped[rows] = True
         X[rows, best[rows]] *= -1
         Z[rows] += 2 * X[rows, best[rows]][:, None] * G[:, best[rows]].T
     return X, flipped

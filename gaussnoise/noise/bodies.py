@@ -30,7 +30,8 @@ from .optimal_noise import OptimalNoise
 from .problem import Problem
 from .tensors import axes_noise, tensor_noise
 
-# Total weight of the light points that are left out of the certificate, per unit of tolerance.
+# Total weight of the light points that are left out of the certificate, per unit of tolerance, or
+# of the gap where this stays wider.
 _SPARED = 1e-2
 _SHARE = 0.7  # the solver's part of the tolerance; the rest is for rounding and the final checks
 
@@ -74,7 +75,7 @@ def body_noise(
     factor, longest, outside = _enclosing(design.factor, body)
     scale = size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size
     covariance = FactorCovariance(factor, scale)
-    kept = _heaviest(design.weights, _SPARED * tol)
+    kept = _heaviest(design.weights, _SPARED * max(tol, design.gap if design.inexact else 0.0))
     points, members, weights = points[kept], members[kept], design.weights[kept]
     rows, weights = thinned(points, weights, centered=not symmetric)
     members = members[rows]

@@ -16,6 +16,7 @@ import domains.oracles.squared_norm as squared_norm
 from domains import Zonotope
 from domains.oracles.branch import worst_open
 from domains.oracles.caps import longest_by_caps
+from domains.oracles.image import LpBlock
 from domains.oracles.signs import longest_by_signs
 
 KINDS = {
@@ -277,3 +278,26 @@ def test_what_is_out_of_reach_is_left_to_the_relaxation(monkeypatch):
     narrow = few.max_quadratic(np.eye(8))
     monkeypatch.setattr(squared_norm, "_searched", lambda G, x, upper, y, work: (x, upper))
     assert narrow.upper_bound <= few.max_quadratic(np.eye(8)).upper_bound
+
+
+@pytest.mark.parametrize("q", [2.5, 3.0, 4.0])
+def test_ascents_end_at_local_maxima_and_those_given_up_would_not_have_mattered(q):
+    rng = np.random.default_rng(0)
+    G, directions = rng.normal(size=(6, 15)), rng.normal(size=(200, 6))
+    G /= math.sqrt(15)
+    blocks = (LpBlock(15, q),)
+    X = squared_norm.local_maxima(G, np.zeros(6), blocks, directions)
+    lengths = np.square(X @ G.T).sum(axis=1)
+    np.testing.assert_allclose(np.linalg.norm(X, q, axis=1), 1, rtol=1e-14)
+    # neither a step to the support point nor a change of one sign makes any of them longer;
+    # an ascent stops at a rise of 1e-12, after at most 100 steps that shrink the rest of it
+    plain = LpBlock(15, q).support_point(X @ G.T @ G)
+    assert (np.square(plain @ G.T).sum(axis=1) <= lengths * (1 + 1e-9)).all()
+    for j in range(15):
+        flipped = X * np.where(np.arange(15) == j, -1, 1)
+        assert (np.square(flipped @ G.T).sum(axis=1) <= lengths * (1 + 1e-11)).all()
+    beyond = float(np.quantile(lengths, 0.9))
+    Y = squared_norm.local_maxima(G, np.zeros(6), blocks, directions, beyond)
+    still = np.square(Y @ G.T).sum(axis=1)
+    kept = still[lengths > beyond] >= lengths[lengths > beyond] * (1 - 1e-9)
+    assert kept.mean() >= 0.9  # of 20; a rise that pauses is given up

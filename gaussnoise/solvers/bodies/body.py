@@ -180,16 +180,18 @@ class Body:
         value = float(np.square(whitening @ (point - center)).sum())
         return Farthest(point, value, max(farthest.upper_bound, value))
 
-    def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
+    def climb(
+        self, whitening: Array, center: Array, points: Array, directions: Array, beyond: float
+    ) -> Array:
         """Return points x of the body where ‖W (x − center)‖ is locally largest.
 
         W is ``whitening``. Ascents start from ``points`` and from the farthest points in
-        ``directions``.
+        ``directions``; those may end early that are unlikely to reach the squared length
+        ``beyond``.
         """
         if self._image is not None and len(self._image.offsets) == 1:
-            return self._image.local_maxima(
-                whitening, center, np.vstack([(points - center) @ whitening.T, directions])
-            )
+            starts = np.vstack([(points - center) @ whitening.T, directions])
+            return self._image.local_maxima(whitening, center, starts, beyond)
         points = np.vstack([points, self.support_points(directions @ whitening)])
         form = whitening.T @ whitening
         tops = points.copy()

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domains.floats import Array
 
@@ -24,8 +25,16 @@ _MOST_ASCENTS = 1000  # number of points per round that climb to local maxima
 # With an inexact oracle, the gap stays open even if points are added: the search ends when the best
 # new point could close less than this fraction of the gap.
 _WORTHWHILE = 0.03
+# It also ends if in _IDLE rounds in a row the lower bound rose by less than this part of the gap.
+_LITTLE, _IDLE = 0.005, 3
 _COLUMNS = "column generation on the quadratic oracle"
-_FRESH = 8  # number of new directions per round and dimension
+# Number of new directions per round: _FRESH for each dimension, or as many as a covariance has
+# contact points, twice over, if these are not more than _MOST_FRESH.
+_FRESH, _MOST_FRESH = 8, 2000
+# While an oracle leaves more open than new points can bring, points are dropped whose squared
+# length falls short by more than this fraction of it, and points whose move in an ascent is shorter
+# than _NEAR, squared and in units of its length, are replaced by the end of their ascent.
+_SHORT, _NEAR = 0.25, 0.01
 
 
 def oracle_design(
@@ -61,10 +70,13 @@ def oracle_design(
     ends = Ends(report)
     # points that span the body are always kept, even if a few others have all the weight
     spanning = points[affine_basis(points if basis is None else points @ basis)]
-    best = None if first is None else _design_of_relaxation(body, first, p)
+    best = None
+    if first is not None:
+        best = _design_of_relaxation(body, first, p)
+        points = np.vstack([points, _fresh_points(body, left_inverse(first), best.center, 0.0, 0)])
     proof: tuple[Design, Array] | None = None
     start: tuple[Array, Array] | None = None
-    inner_tol, interrupted, saturated, proven = _FIRST_TOL, False, False, 0.0
+    inner_tol, interrupted, saturated, proven, idle = _FIRST_TOL, False, False, 0.0, 0
     try:
         for k in range(_ROUNDS):
             fidelity = Fidelity(points, p, centered, basis)
@@ -78,6 +90,7 @@ def oracle_design(
             whitening = left_inverse(design.factor)
             far = body.farthest(whitening, design.center)
             error = error_of_factor(design.factor, p)
+            before = proven
             if proof is None or value > proven:
                 proof, proven = (design, points), value
             ends.lower = max(ends.lower, value)
@@ -90,19 +103,29 @@ def oracle_design(
             if ends.gap <= tol or interrupted or ends.steps >= max_steps:
                 break
             slack = math.sqrt(far.upper / far.value) - 1
-            saturated = missing < max(tol / 4, _WORTHWHILE * slack) and inner_tol <= max(
-                tol, _WORTHWHILE * slack
-            )
+            precise = inner_tol <= max(tol, _WORTHWHILE * slack)
+            loose = slack > missing  # the oracle leaves more open than new points can bring
+            idle = idle + 1 if loose and value < before * (1 + _LITTLE * ends.gap) else 0
+            saturated = precise and (missing < max(tol / 4, _WORTHWHILE * slack) or idle >= _IDLE)
             if saturated:
                 break
-            new = _new_points(body, whitening, design, points, far.point, value * (1 + tol / 4), k)
             inner_tol = max(
                 tol / 4, min(inner_tol, missing / 4) if missing > 2 * inner_tol else inner_tol / 4
             )
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
-            points, start = _merged(
-                points[kept], design.weights[kept], np.vstack([new, spanning]), shares
-            )
+            if loose:
+                lengths = np.square((points - design.center) @ whitening.T).sum(axis=1)
+                kept &= lengths > value * (1 - _SHORT * slack)
+            points, weights = points[kept], design.weights[kept]
+            beyond = value * (1 + tol / 4)
+            heaviest, tops = _climbed(body, whitening, design.center, points, weights)
+            lengths = np.square((tops - design.center) @ whitening.T).sum(axis=1)
+            moves = np.square((tops - points[heaviest]) @ whitening.T).sum(axis=1)
+            near = (moves <= _NEAR * lengths) & loose
+            points[heaviest[near]] = tops[near]
+            fresh = _fresh_points(body, whitening, design.center, beyond, k + 1)
+            new = np.vstack([far.point, tops[~near & (lengths > beyond)], fresh, spanning])
+            points, start = _merged(points, weights, new, shares)
     except KeyboardInterrupt:
         if best is None or proof is None or not keeps_answer():
             raise
@@ -134,22 +157,23 @@ def _design_of_relaxation(body: Body, factor: Array, p: float) -> Design:
     return Design(np.ones(1), nothing, factor, nothing, upper, 0, note)
 
 
-def _new_points(
-    body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
-) -> Array:
-    """Return ``top`` and local maxima of squared length above ``beyond``, for the next round."""
-    # ascents start at the points with much weight and at even directions of batch k
-    heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
-    heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
-    fresh = even_directions(_FRESH * len(whitening), len(whitening), k)
-    tops = np.vstack([top[None], body.climb(whitening, design.center, points[heaviest], fresh)])
-    lengths = np.square((tops - design.center) @ whitening.T).sum(axis=1)
-    longer = tops[lengths > beyond]
-    return (
-        longer[np.unique(longer.round(12), axis=0, return_index=True)[1]]
-        if len(longer)
-        else tops[:1]
-    )
+def _climbed(
+    body: Body, whitening: Array, center: Array, points: Array, weights: Array
+) -> tuple[NDArray[np.intp], Array]:
+    """Return the indices of the heaviest points, and the ends of ascents from these."""
+    heaviest = np.argsort(weights)[::-1][:_MOST_ASCENTS]
+    heaviest = heaviest[weights[heaviest] > _NEGLIGIBLE_WEIGHT * weights.max()]
+    none = np.zeros((0, len(whitening)))
+    return heaviest, body.climb(whitening, center, points[heaviest], none, 0.0)
+
+
+def _fresh_points(body: Body, whitening: Array, center: Array, beyond: float, k: int) -> Array:
+    """Return local maxima of squared length above ``beyond``, from even directions of batch k."""
+    r = len(whitening)
+    directions = even_directions(max(_FRESH * r, min(r * (r + 1), _MOST_FRESH)), r, k)
+    tops = body.climb(whitening, center, np.zeros((0, body.dim)), directions, beyond)
+    longer = tops[np.square((tops - center) @ whitening.T).sum(axis=1) > beyond]
+    return longer[np.unique(longer.round(12), axis=0, return_index=True)[1]]
 
 
 def _merged(

@@ -1,6 +1,7 @@
 """Fewer points with the same second moment (Carathéodory's theorem), to shorten certificates."""
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from domains.floats import Array
@@ -51,9 +52,10 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 def _reduced(moments: Array, weights: Array) -> Array:
     """Return weights with the same ``weights @ moments``, at most one positive for each column."""
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
-    free = orthogonal[:, triangle.shape[1] :].copy()  # directions that do not change the moments
+    # directions that do not change the moments, in the order of memory that BLAS updates in place
+    free = np.asfortranarray(orthogonal[:, triangle.shape[1] :])
     weights = weights.copy()
-    while free.shape[1]:
+    while free.size:
         step = free[:, -1]
         step = step if step.max() >= -step.min() else -step
         rising = step > 0
@@ -62,11 +64,14 @@ def _reduced(moments: Array, weights: Array) -> Array:
         place = int(ratios.argmin())
         weights -= ratios[place] * step
         weights[place] = 0.0
+        if free.shape[1] == 1:
+            break
         # A reflection makes all directions but the last leave this point's weight at zero. The last
         # one is dropped; the others stay orthonormal.
         mirror = free[place].copy()
         mirror[-1] += np.copysign(np.linalg.norm(mirror), mirror[-1])
         mirror /= np.linalg.norm(mirror)
-        free = free[:, :-1] - np.outer(2 * (free @ mirror), mirror[:-1])
+        turned = free @ mirror
+        free = scipy.linalg.blas.dger(-2.0, turned, mirror[:-1], a=free[:, :-1], overwrite_a=True)
         free[place] = 0.0
     return np.maximum(weights, 0.0)
