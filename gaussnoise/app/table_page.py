@@ -164,7 +164,7 @@ def _choice(
     async def take() -> None:
         path = project.inside(file.value or "")
         if schema is not None and is_csv(path) and not is_office(str(path)):
-            found = await run.io_bound(_written, path, schema, own, changed())
+            found = await run.io_bound(found_or_stated, path, schema, own, changed())
             if found is not None:  # None when the server stops
                 project.state_file(found.stated)
         project.state(table=file.value)
@@ -187,9 +187,9 @@ def _choice(
     look()
 
 
-def _written(
+def found_or_stated(
     path: Path, schema: Schema, own: Mapping[str, str], changed: Mapping[str, str]
-) -> Dialect | None:
+) -> Dialect:
     """Return how a file is written: as stated if its columns are found so, else as it looks.
 
     Args:
