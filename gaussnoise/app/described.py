@@ -1,6 +1,8 @@
 """The values of a column in one line, and whether all of them are in it."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
 
 from ..tables import Attribute
 from .columns import as_typed, proposed_names, typed, typed_names
@@ -44,6 +46,9 @@ def _values(attribute: Attribute, days: Callable[[str], str]) -> tuple[str, bool
         kind = f"{len(own)} categories: "
     else:
         ends = typed(attribute)
+        if attribute.names is None and (years := _years_each(attribute.edges)):
+            first, last = (days(str(attribute.edges[k])) for k in (0, -1))
+            return f"intervals of {years} year{'s' * (years > 1)} from {first} to {last}", True
         own = [*(attribute.names or (x for x in days(ends).split(", ") if "inf" not in x))]
         is_all = attribute.names is None or typed_names(attribute.names) == proposed_names(ends)
         kind = "" if attribute.names else f"{len(attribute.edges) - 1} intervals with the ends "
@@ -55,3 +60,14 @@ def _values(attribute: Attribute, days: Callable[[str], str]) -> tuple[str, bool
 def _with_spellings(category: object, spelt: tuple[str, ...]) -> str:
     also = f" (also {', '.join(map(as_typed, spelt))})" if spelt else ""
     return (as_typed(category) if isinstance(category, str) else str(category).lower()) + also
+
+
+def _years_each(edges: Sequence[object]) -> int:
+    """Return the years in each interval of dates if all are alike and whole years; else 0."""
+    if not all(isinstance(edge, date) and edge < date.max for edge in edges):
+        return 0
+    *begins, last = (edge for edge in edges if isinstance(edge, date))
+    days = [*begins, last + timedelta(1)]  # the last interval has its upper edge
+    years = {after.year - before.year for before, after in itertools.pairwise(days)}
+    is_whole = len(years) == 1 and all((day.month, day.day) == (1, 1) for day in days)
+    return years.pop() if is_whole else 0

@@ -164,7 +164,7 @@ def _choice(
     async def take() -> None:
         path = project.inside(file.value or "")
         if schema is not None and is_csv(path) and not is_office(str(path)):
-            found = await run.io_bound(_written, path, schema, own, changed())
+            found = await run.io_bound(found_or_stated, path, schema, own, changed())
             if found is not None:  # None when the server stops
                 project.state_file(found.stated)
         project.state(table=file.value)
@@ -187,9 +187,9 @@ def _choice(
     look()
 
 
-def _written(
+def found_or_stated(
     path: Path, schema: Schema, own: Mapping[str, str], changed: Mapping[str, str]
-) -> Dialect | None:
+) -> Dialect:
     """Return how a file is written: as stated if its columns are found so, else as it looks.
 
     Args:
@@ -323,7 +323,7 @@ def _column(
     values, is_all = described(attribute, days)
     if rare := rare_in(reason):
         values += f"; in few rows: {rare}"
-    caption = f"{values} · {'read off the data' if reason else 'public'}"
+    caption = values if reason else f"{values} · public"
 
     def go_on(k: int) -> None:
         go(_next(state, k) if reason else f"/?at={k}")
@@ -345,7 +345,8 @@ def _column(
         icon = "help" if reason else "check"
         part = ui.expansion(name, value=is_open, caption=caption, icon=icon)
         part.style("flex:1 1 20rem;min-width:0")
-        part.props["toggle-aria-label"] = f"{name}: {caption}"  # else readers hear the name alone
+        mark = ", read off the data" if reason else ""
+        part.props["toggle-aria-label"] = f"{name}: {caption}{mark}"  # else it is the name alone
         if reason:
             with (
                 ui.row()
@@ -459,7 +460,7 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         kept = named, most_rows
         rows = NumberField("Rows of one person, at most", most_rows, whole=True)
         rows.classes("w-full")
-        rows.props('hint="Check the rows, below, says how many others would be left out"')
+        rows.props('hint="the check below counts the others"')
         hides = stated.get("neighbors", "add-remove")
         with more("What is hidden of a person").set_value(hides != "add-remove"):
             relation = ui.radio(_HIDDEN, value=hides)
@@ -510,8 +511,8 @@ _HIDDEN = {
 def _person_text(person: str, most: int) -> str:
     """Return a clause that says which rows belong to a person, and how many of them count."""
     if person:
-        rows = "1 row of a person counts" if most == 1 else f"{most} rows of a person count"
-        return f"{person} names the person; {rows}"
+        rows = f"; {most} rows of a person count" if most > 1 else ""
+        return f"{person} names the person{rows}"
     return "every row is a person" if most == 1 else f"a person has at most {most} rows"
 
 

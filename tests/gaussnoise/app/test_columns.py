@@ -264,6 +264,24 @@ def test_dates_are_shown_as_the_file_has_them_and_read_back():
     assert "02.09.1961, 01.09.2026" in described(born, day_first)[0]
 
 
+@pytest.mark.parametrize(
+    ("edges", "said"),
+    [
+        (["1920-01-01", "1930-01-01", "1939-12-31"], "intervals of 10 years from 01.01.1920 to 31"),
+        (["2020-01-01", "2020-12-31"], "intervals of 1 year from 01.01.2020 to 31.12.2020"),
+        (["1920-01-01", "1930-01-01", "1940-01-01"], "2 intervals with the ends 01.01.1920, 01"),
+        (["1920-01-01", "1930-01-01", "1934-12-31"], "2 intervals with the ends 01.01.1920, 01"),
+        (["1920-02-01", "1930-02-01", "1940-01-31"], "2 intervals with the ends 01.02.1920, 01"),
+        (["-inf", "1930-01-01", "9999-12-31"], "2 intervals with the ends 01.01.1930, 31"),
+    ],
+)
+def test_intervals_of_whole_years_are_said_in_few_words(edges, said):
+    born = attribute_of("x", "edges", ", ".join(edges))
+    found, is_all = described(born, day_first)
+    assert found.startswith(said)
+    assert is_all
+
+
 def test_proposals_of_a_draft_are_found_in_its_comments():
     table = {
         "pay": [*(str(k % 90) for k in range(3000)), "k.A.", "-1", '"x", y. Z'],

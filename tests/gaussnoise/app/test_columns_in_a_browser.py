@@ -51,7 +51,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     connected(tab)
 
     # several spellings on one line are questioned, and joined as the question says
-    expect(opened(tab, "sex")).to_contain_text("F (also f), Female, M · read off the data")
+    expect(opened(tab, "sex")).to_contain_text("F (also f), Female, M")
     values = changed(tab, "sex").get_by_label("Values")
     expect(values).to_have_value("F = f\nFemale\nM")
     values.fill("F, f, Female\nM")

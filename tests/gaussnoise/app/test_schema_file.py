@@ -77,6 +77,8 @@ def test_every_column_of_a_draft_is_marked_until_it_is_confirmed(drafted):
     assert not gn.Schema.loads(done.text).is_draft
     assert "DRAFT" not in done.text
     assert done.left_out() == file.left_out() | {schema.names[-1]: "mine"}
+    again = file.keeping(done)  # read again, with nothing new
+    assert not gn.Schema.loads(again.text).is_draft
     # what comes back is marked, and the file is a draft again
     back = SchemaFile.of(done.with_attribute(own, "It was left out.").text)
     assert gn.Schema.loads(back.text).is_draft

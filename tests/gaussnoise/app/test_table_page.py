@@ -8,7 +8,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.app.parts import lines
 from gaussnoise.app.schema_file import SchemaFile
-from gaussnoise.app.table_page import consequence
+from gaussnoise.app.table_page import consequence, found_or_stated
 from gaussnoise.app.wording import DIALECT, in_page, in_words
 from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.schema.dialect import hint
@@ -74,3 +74,31 @@ def test_only_tables_are_wider_than_the_page():
     rows = shown.split("<span")[1:]
     assert ["class=row" in row for row in rows] == [False, False, True, True]
     assert "± &lt;sd&gt;" in rows[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "own", "changed", "stated"),
+    [
+        # a title with as many fields as the rows is found to be none, but stated
+        ("A;B\nsex;pay\nF;1\n", "utf-8", {"skip": "1"}, {}, {"delimiter": ";", "skip": 1}),
+        ("sex;pay\nF;1\n", "utf-8", {"skip": "1"}, {}, {"delimiter": ";"}),
+        ("sex,pay\nF,1\n", "utf-8", {"delimiter": ";"}, {}, {}),
+        ("sex;pay\nF;1\n", "utf-8", {"quote": "'"}, {}, {"delimiter": ";", "quote": "'"}),
+        ("sex,pay\nFrau Müller,1\n", "utf-8", {"encoding": "cp1250"}, {}, {}),
+        ("sex,pay\nŁ,1\n", "cp1250", {"encoding": "cp1250"}, {}, {"encoding": "cp1250"}),
+        ("sex,pay\nŁ,1\n", "cp1250", {}, {"encoding": "cp1250"}, {"encoding": "cp1250"}),
+        (
+            "sex,pay\nŁ,1\n",
+            "cp1250",
+            {"encoding": "cp1250"},
+            {"encoding": ""},
+            {"encoding": "cp1252"},
+        ),
+    ],
+)
+def test_marks_that_are_stated_stay_where_another_file_fits_them(
+    tmp_path, text, encoding, own, changed, stated
+):
+    (tmp_path / "t.csv").write_text(text, encoding=encoding)
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 9])])
+    assert found_or_stated(tmp_path / "t.csv", schema, own, changed).stated == stated

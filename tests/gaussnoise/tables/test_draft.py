@@ -784,3 +784,13 @@ def test_lines_that_are_skipped_are_counted_in_the_number_of_a_line(tmp_path):
     (tmp_path / "t.csv").write_text("sep=;\na;b\n1;2\n1;2;3\n", encoding="utf-8")
     with pytest.raises(DataError, match="got 3 in line 4"):
         gn.Schema.draft(gn.Dialect(";").table(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize(
+    ("twice", "said"),
+    [(0, "every row has its own value;"), (5, "nearly every row has"), (50, "several rows have")],
+)
+def test_a_draft_says_how_often_a_person_has_several_rows(twice, said):
+    persons = [f"p{k}" for k in range(100)]
+    reason = draft(pd.DataFrame({"resident no": persons + persons[:twice]})).left_out["resident no"]
+    assert f"looks like the person that a row belongs to: {said}" in reason
