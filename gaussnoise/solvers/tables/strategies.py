@@ -290,8 +290,8 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
     def least(self) -> int:
         return self._ends[1]
 
-    @cached_property
-    def farthest(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    @property
+    def farthest(self) -> int:
         return int(np.square(self.contrasts).sum(axis=0).max())
 
     @property
