@@ -19,7 +19,7 @@ from .total_bound import TotalBound
 # for each stage: β, since ``log(Σ exp(β x))/β`` replaces maxima, and the largest number of steps
 _STAGES = ((300.0, 100), (3000.0, 300), (30000.0, 600))
 # the same where steps start from a strategy for fewer ticks
-_LAST = ((3000.0, 60), (30000.0, 100))
+_LAST = ((3000.0, 60), (30000.0, 200))
 _DECREASE = 1e-10
 _FIRST = 0.3  # one person's change of the total, at the start
 _FEW = 128  # with twice as many ticks or more, steps start on every second, fourth, … tick
