@@ -8,6 +8,8 @@ from .patterns import AbstractPatterns, Apart, Indices
 
 _ROUNDING = 2.0**-44
 _BATCH = 2**22  # largest number of entries in the matrices of one batch
+_CELLS = 256  # chords of a square: they add at most the 2^-18th part of it
+_FITS = 60
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
@@ -20,7 +22,7 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
     # otherwise the bound comes from two dynamic programmes. The first gives each tick i the largest
     # sum of X_ij over k − 1 other ticks j: over any j, or twice over j < i, or twice over j > i.
     # The second finds the pattern with the largest total of X_ii and these sums. The least of the
-    # three bounds is returned; Apart has a fourth, _path_bound
+    # three bounds is returned; for Apart, _path_bound and _total_bound give two more
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
         largest = set_sums(between + np.diag(X.diagonal()), who.maximal()).max()
@@ -33,7 +35,8 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
         ]
         largest = min(float(who.totals(each[None])[0]) for each in own)
         if isinstance(who, Apart):
-            largest = min(largest, _path_bound(who, X.diagonal(), between))
+            for proven in (_path_bound, _total_bound):
+                largest = min(largest, proven(who, X.diagonal(), between))
     return float(largest) * (1 + who.most**2 * _ROUNDING)
 
 
@@ -59,6 +62,31 @@ def _path_bound(who: Apart, own: Array, between: Array) -> float:
         reached = gain + (reached[:, None] + steps).max(axis=0)
         largest = max(largest, float(reached.max()))
     return largest
+
+
+def _total_bound(who: Apart, own: Array, between: Array) -> float:
+    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks."""
+    # With any v >= 0 the sum is that of own_i − v_i² and of between_ij − v_i v_j, plus (Σ v_i)².
+    # Between α and β a square s² is at most its chord (α + β) s − α β, which is linear in the set.
+    # What v v' leaves of ``between`` counts k − 1 times at each tick, as the largest of its row.
+    v = _common_factor(who, between)
+    most = float(who.totals(v[None])[0])
+    ends = most * np.arange(_CELLS + 1)[:, None] / _CELLS
+    left = np.where(who.meet(), between - np.outer(v, v), 0.0).max(axis=1)
+    rest = np.maximum(own - v**2, 0.0) + (who.most - 1) * np.maximum(left, 0.0)
+    sums = who.totals(rest + (ends[1:] + ends[:-1]) * v)
+    return float((sums - (ends[1:] * ends[:-1])[:, 0]).max())
+
+
+def _common_factor(who: Apart, between: Array) -> Array:
+    """Return v >= 0 for which v_i v_j is near the entry of ``between`` for ticks that meet."""
+    meet = 1.0 * who.meet()
+    v = np.full(len(between), np.sqrt((between * meet).sum() / max(meet.sum(), 1.0)))
+    for _ in range(_FITS):  # least squares, one row at a time, with the others as they were
+        weights = meet @ np.square(v)
+        fitted = np.divide(between @ v, weights, out=np.zeros_like(v), where=weights > 0)
+        v = np.sqrt(np.maximum(fitted, 0.0) * v)
+    return v
 
 
 def set_sums(X: Array, sets: Indices) -> Array:

@@ -26,6 +26,7 @@ from ..solvers.streams.chains import best_chain
 from ..solvers.streams.exchange import Exchanged, exchange_optimum
 from ..solvers.streams.overlapping import Overlapping, affordable, overlapping_optimum
 from ..solvers.streams.separated import Separated, covering_sets, separated_optimum
+from ..solvers.streams.total_strategy import total_strategy
 from ..solvers.streams.wide_strategy import wide_strategy
 from .answer import answer, upper_end
 from .certificates.certificate import Certificate
@@ -117,25 +118,31 @@ def apart_noise(
     """Return the noise of the best banded strategy, with a Markov chain as its certificate.
 
     A strategy is a lower triangular matrix C: the values C x of a stream x get independent noise.
-    It is banded if it has few diagonals. If the gap exceeds ``tol``, the strategy is improved by
-    steps that give up its band.
+    It is banded if it has few diagonals. If the gap exceeds ``tol``, it is improved by steps that
+    also measure a weighted total of all ticks and, if ticks are few, by steps that give up its
+    band; the best of these strategies is kept.
     """
     n, k, A = domain.dim, who.most, domain.matrix
     unit = A / power_of_two(np.abs(A).max())
-    C = banded_strategy(unit, k, who.b, problem.p)
-    factor = scipy.linalg.solve_triangular(C, unit.T, trans=1, lower=True).T
     vectors = isinstance(domain, VectorParticipations)
     chain, w = best_chain(unit, k, who.b, problem.p, vectors=vectors)
     certificate = ChainCertificate(domain, chain, w / max(dual_ball_norm(w, problem.p), 1.0))
-    method = f"banded strategy of {min(who.b, n)} diagonals, for {k} of {n} ticks"
-    banded = _covered(problem, domain, factor, certificate, method, tol)
-    if banded.gap <= tol or k * n**2 > _MOST_WIDE:
-        return banded
-    C = wide_strategy(C, unit, k, who.b, problem.p, signed=vectors)
-    factor = scipy.linalg.solve_triangular(C, unit.T, trans=1, lower=True).T
-    method = f"strategy without a band, for {k} of {n} ticks"
-    wide = _covered(problem, domain, factor, certificate, method, tol)
-    return min(banded, wide, key=lambda one: one.gamma)
+
+    def covered(C: Array, kind: str) -> OptimalNoise:
+        factor = scipy.linalg.solve_triangular(C, unit.T, trans=1, lower=True).T
+        method = f"{kind}, for {k} of {n} ticks"
+        return _covered(problem, domain, factor, certificate, method, tol)
+
+    C = banded_strategy(unit, k, who.b, problem.p)
+    kind = f"banded strategy of {min(who.b, n)} diagonals"
+    found = [covered(C, kind)]
+    if found[0].gap > tol:
+        totalled = total_strategy(C, unit, k, who.b, problem.p)
+        found.append(covered(totalled, f"{kind} and a weighted total"))
+        if found[-1].gap > tol and k * n**2 <= _MOST_WIDE:
+            wide = wide_strategy(C, unit, k, who.b, problem.p, signed=vectors)
+            found.append(covered(wide, "strategy without a band"))
+    return min(found, key=lambda one: one.gamma)
 
 
 def _covered(

@@ -123,6 +123,7 @@ def test_few_states_leave_less_than_half_of_what_toeplitz_matrices_leave_people_
         (gn.streams.Apart(64, 4, 8), 41.93),
         (gn.streams.Apart(128, 4, 16), 63.78),
         (gn.streams.Apart(60, 6, 10), None),
+        (gn.streams.Apart(128, 16, 4), None),
     ],
     ids=repr,
 )

@@ -17,10 +17,10 @@ from domains.floats import Array
 from ...numerics.norms import dual_power
 from .descent import descended
 
-_STEPS, _MEMORY = 300, 20
+_STEPS, _MEMORY = 1000, 20
 _DECREASE = 2e-9
 _WORK = 2.0**36  # multiplications in all steps at one number of ticks: about 10 s
-_MOST = 2**18  # with more entries in the powers of K, steps start on every second tick
+_MOST = 2**16  # with more entries in the powers of K, steps start on every second tick
 _MOST_FREE = 512  # largest number of ticks for which all correlations are free
 _COMMON, _OWN = 0.8, 0.4  # entries of c at the start, before rows are shortened below one
 _RARE = -8.0  # logarithm of the total weight, at the start, of sets of fewer than k ticks
@@ -120,16 +120,16 @@ def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Ch
 
 def _best_variables(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search", Array]:
     n, apart = len(A), max(b // 2, 1)
-    search = _Search(A, k, b, p, rank)
     # k ticks of the shorter stream must be far enough apart, too
     if k * n**2 > _MOST and (k - 1) * apart < (n + 1) // 2:
-        x = search.finer(*_best_variables(A[::2, ::2], k, apart, p, min(rank, 1)))
-    else:
-        x = search.first()
-    steps = min(_STEPS, int(_WORK / ((k + 10) * n**3)))
-    if steps:
-        x = descended(search.value, x, steps=steps, memory=_MEMORY, decrease=_DECREASE)
-    return search, x
+        coarse, x = _best_variables(A[::2, ::2], k, apart, p, min(rank, 1))
+        search = _Search(A, k, b, p, rank if coarse.rank else 0)
+        return search, search.climbed(search.finer(coarse, x))
+    # where a person takes part in few of all ticks, the best correlations are one: steps that may
+    # change them end at a worse chain
+    searches = [_Search(A, k, b, p, r) for r in {0, rank}]
+    found = [(search, search.climbed(search.first())) for search in searches]
+    return min(found, key=lambda one: one[0].value(one[1])[0])
 
 
 class _Search:
@@ -163,6 +163,13 @@ class _Search:
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
+
+    def climbed(self, x: Array) -> Array:
+        """Return variables with a larger lower bound, by quasi-Newton steps from x."""
+        steps = min(_STEPS, int(_WORK / ((self.k + 10) * len(self.A) ** 3)))
+        if not steps:
+            return x
+        return descended(self.value, x, steps=steps, memory=_MEMORY, decrease=_DECREASE)
 
     def finer(self, coarse: "_Search", x: Array) -> Array:
         """Interpolate the search's variables x from every second tick to all ticks."""

@@ -58,7 +58,7 @@ _PART_BITS = 20  # number of these bits reserved for multiples of a record with 
 # the number of trials, the gap of each, and the gain of one class below which the search ends; then
 # the first trials and the limits of all, as logarithms of the penalty on totals (in units of the
 # Gram matrix's mean) and of the weight of columns relative to differences.
-_MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
+_MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 256, 30, 1e-2, 1e-3
 _SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
 # For rounding columns to integers: trial lengths of a column, and the entries computed at once.
 _TRIES, _ENTRIES = 129, 20_000

@@ -13,7 +13,7 @@ import scipy
 
 import gaussnoise as gn
 from domains.participation.participations import CountParticipations, VectorParticipations
-from domains.participation.sensitivity import _path_bound
+from domains.participation.sensitivity import _common_factor, _path_bound, _total_bound, form_bound
 from gaussnoise.errors import CertificateError, ConvergenceWarning
 from gaussnoise.noise import participations, solve
 from gaussnoise.noise.bodies import body_noise, with_factor
@@ -29,8 +29,11 @@ from gaussnoise.noise.problem import Problem
 from gaussnoise.solvers.progress import watching
 from gaussnoise.solvers.streams import banded_strategy as bands
 from gaussnoise.solvers.streams import chains
+from gaussnoise.solvers.streams import total_strategy as total
 from gaussnoise.solvers.streams.chains import Chain, best_chain
 from gaussnoise.solvers.streams.path_bound import PathBound
+from gaussnoise.solvers.streams.total_bound import TotalBound
+from gaussnoise.solvers.streams.total_strategy import _Search, total_strategy
 from gaussnoise.solvers.streams.wide_strategy import _Wide
 
 Apart = gn.streams.Apart
@@ -134,6 +137,53 @@ def test_derivatives_without_a_band_agree_with_differences(who, signed):
     assert largest_error(lambda y: wide.value(y, 1.5, 20.0), x) < 1e-7
 
 
+@pytest.mark.parametrize("power", [1.0, 3.0])
+def test_derivatives_with_a_total_agree_with_differences(power):
+    rng = np.random.default_rng(0)
+    A = np.tril(rng.uniform(0.5, 1.5, (11, 11)))
+    search = _Search(A, 3, 3)
+    C = bands.banded_strategy(A, 3, 3, 2.0)
+    x = np.concatenate([C[search.band.places], rng.uniform(-0.2, 0.2, 11)])
+    x = x + rng.normal(size=x.size) / 20
+    assert largest_error(lambda y: search.value(y, power, 20.0), x) < 1e-7
+
+
+def total_beside(who, rng):
+    """Return d, v and X of a strategy with orthogonal columns of one person, and of a total."""
+    d, v = rng.uniform(0.5, 1.5, who.n), rng.uniform(0, 0.5, who.n)
+    return d, v, np.diag(d) + np.outer(v, v)
+
+
+@pytest.mark.parametrize("who", [Apart(12, 3, 3), Apart(13, 5, 2), Apart(9, 9, 1)], ids=repr)
+def test_the_bound_for_a_total_is_above_every_set_and_exact_for_orthogonal_columns(who):
+    rng = np.random.default_rng(who.n)
+    for _ in range(5):
+        # entries below zero are counted as zero: the whole X need not be positive semidefinite
+        X = rng.exponential(size=(who.n, who.n)) ** 2
+        X = X + X.T
+        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        assert _total_bound(who, X.diagonal(), np.where(who.meet(), X, 0.0)) >= most * (1 - 1e-12)
+        d, v, X = total_beside(who, rng)
+        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        proven = _total_bound(who, X.diagonal(), np.where(who.meet(), X, 0.0))
+        # a chord of a 256th of the range is at most its 2^-18th part above the square
+        assert most * (1 - 1e-12) <= proven <= most * (1 + 2.0**-17)
+        smooth, by_norm, _ = TotalBound(who.n, who.most, who.b).bound(d / most, v / most**0.5, 1e5)
+        assert 1 <= smooth < 1 + 3e-4  # chords of a 48th add 1.1e-4, and smoothing log(sets)/1e5
+        assert by_norm.sum() <= who.most + 1e-9
+
+
+def test_the_bound_for_a_total_without_what_the_total_leaves_is_too_small():
+    who, rng = Apart(12, 3, 3), np.random.default_rng(2)
+    X = total_beside(who, rng)[2]
+    X[0, 6] = X[6, 0] = 0.6  # far from any product v_i v_j
+    most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+    between = np.where(who.meet(), X, 0.0)
+    v = _common_factor(who, between)
+    alone = np.where(who.meet(), np.outer(v, v), 0.0)
+    assert _total_bound(who, X.diagonal(), alone) < most <= _total_bound(who, X.diagonal(), between)
+
+
 @pytest.mark.parametrize("who", [Apart(12, 3, 3), Apart(13, 5, 2), Apart(9, 9, 1)], ids=repr)
 def test_the_bound_along_a_path_is_above_every_set_and_exact_where_only_neighbors_meet(who):
     rng = np.random.default_rng(who.n)
@@ -208,6 +258,33 @@ def test_no_banded_matrix_is_better(who, peer):
     checked = noise.verify()
     assert checked.enclosure <= 1
     assert checked.gamma_lower >= noise.gamma_lower * (1 - 1e-6)
+
+
+def end_of(strategy, A, who):
+    """Return the proven error of a strategy matrix."""
+    longest = form_bound(who, np.abs(strategy.T @ strategy))
+    return np.linalg.norm(np.linalg.solve(strategy.T, A.T)) * math.sqrt(longest)
+
+
+def test_a_total_beside_a_band_leaves_a_seventh_of_the_gap_of_a_band():
+    A, who = prefix_sums(32), Apart(32, 8, 2)
+    C = bands.banded_strategy(A, 8, 2, 2.0)
+    D = total_strategy(C, A, 8, 2, 2.0)
+    assert np.abs(np.triu(D, 1)).max() == 0
+    chain, _ = best_chain(A, 8, 2, 2.0, vectors=True)
+    lower = np.sqrt(np.linalg.eigvalsh(A @ chain.second_moment() @ A.T)).sum()
+    assert lower > 47.6  # with correlations that may change, steps end at 47.51
+    # 0.3 and 2.5 %; a strategy without a band leaves 0.65 %
+    assert end_of(D, A, who) / lower - 1 < 0.0035 < 0.024 < end_of(C, A, who) / lower - 1
+
+
+def test_many_ticks_start_from_the_total_of_fewer(monkeypatch):
+    A, who = prefix_sums(64), Apart(64, 8, 4)
+    C = bands.banded_strategy(A, 8, 4, 2.0)
+    monkeypatch.setattr(total, "_FEW", 32)
+    monkeypatch.setattr(total, "_LAST", ())
+    # without a step, 0.4 % below the banded strategy, of which steps take another 0.9 %
+    assert end_of(total_strategy(C, A, 8, 4, 2.0), A, who) < 0.997 * end_of(C, A, who)
 
 
 def test_more_ticks_than_48_need_no_column_generation(monkeypatch):
