@@ -16,7 +16,8 @@ becomes one more interval with column g. The body is symmetric, so that its coor
 as 1.
 
 For boxes, branch and bound then closes or narrows the gap: over signs, with the same y
-(``signs.py``), and in few dimensions over directions (``caps.py``).
+(``signs.py``), and in few dimensions over directions (``caps.py``). Where a gap is left,
+inequalities between three signs narrow it (``triples.py``).
 """
 
 import math
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from ..floats import Array
 from .caps import MOST_DIMENSIONS, longest_by_caps
 from .signs import longest_by_signs
+from .triples import STEPS, triple_rows
 
 Indices = NDArray[np.intp]
 
@@ -42,8 +44,12 @@ EXACT_COLUMNS = 22
 # largest relative gap of a bound that is exact up to rounding; callers allow for this much
 EXACT = 1e-10
 MOST_WORK = 2**31  # multiplications in a search for the longest member of a box: some seconds
+_QUICK = 5  # multiplications of matrices take less time than those of searches
 _TRIAL = 64  # if caps can be searched later, the search over signs gets one part in this many
 ROUNDING = 1e-13  # margin for rounding, as a relative length of columns
+# Steps of the search for the relaxation's weights; few with inequalities between three signs: later
+# steps gain 1e-4, and enlarge rounding to differences that answers verified elsewhere do not allow.
+_MOST_STEPS, _FEW_STEPS = 2000, 50
 _DIRECTIONS = 64  # number of directions in which a relaxed solution is rounded to a point
 # Number of rounded points that are then improved. For boxes all are: steps are cheap there,
 # and local maxima many.
@@ -252,9 +258,33 @@ def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Ar
         found := longest_by_caps(columns, signs, work)
     ):
         signs, bound = found[0], min(bound, found[1])
+    n = columns.shape[1]
+    if (
+        bound > float(np.square(columns @ signs).sum()) * (1 + EXACT)
+        and n**3 * STEPS <= _QUICK * work
+    ):
+        bound = min(bound, _by_triples(columns))
     x = x.copy()
     x[live] = signs
     return x, bound
+
+
+def _by_triples(G: Array) -> float:
+    """Return a bound on ‖Gx‖² over the cube, by the relaxation with triples of signs."""
+    body = _Body((), G.shape[1])
+    # a scale that needs no iteration: another machine finds the same
+    rows, X = triple_rows(G, _majorant(G, body, np.linalg.norm(G, axis=0))[0])
+    if not len(rows):
+        return math.inf
+    H = np.vstack([G, rows])
+    triangle = np.asarray(np.linalg.qr(H, mode="r"))
+    values, axes = np.linalg.eigh(X)
+    start = triangle @ (axes * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
+    y, _ = _dual(triangle, body, start, _FEW_STEPS)
+    least, _ = _majorant(H, body, y)
+    # each row has three entries of one size a, and a²(x_i ± x_j ± x_k)² >= a² for signs x
+    total = float(np.square(np.abs(rows).max(axis=1)).sum())
+    return least * (1 + ROUNDING) - total * (1 - ROUNDING)
 
 
 def _planar(G: Array) -> Array:
@@ -369,7 +399,9 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
     return factor * body.weight(y), factor * y
 
 
-def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
+def _dual(
+    G: Array, body: _Body, start: Array | None = None, most: int = _MOST_STEPS
+) -> tuple[Array, Array]:
     """Return weights y that nearly give the best bound on sup ‖Gx‖², and the relaxation's U."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
@@ -389,12 +421,13 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
         return float(flat @ flat / 2 - x @ theta), (U - G @ (ratio[:, None] * V)).ravel()
 
-    start = np.eye(r) if k == r else _even_directions(r, k)
-    start *= float(np.prod(parts(start)[1:], axis=0).sum()) / np.square(start).sum()
+    even = np.eye(r) if k == r else _even_directions(r, k)
+    first = even if start is None else start[:, :k].copy()
+    first *= float(np.prod(parts(first)[1:], axis=0).sum()) / np.square(first).sum()
     solved = scipy.optimize.minimize(
-        objective, start.ravel(), jac=True, method="L-BFGS-B",
-        options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 0.0,
-                 "gtol": 1e-10 * np.abs(start).max()},
+        objective, first.ravel(), jac=True, method="L-BFGS-B",
+        options={"maxiter": most, "maxfun": 2 * most, "maxcor": 20, "ftol": 0.0,
+                 "gtol": 1e-10 * np.abs(first).max()},
     )  # fmt: skip
     U = solved.x.reshape(r, k)
     _, theta, x = parts(U)

@@ -64,8 +64,8 @@ def test_22_generators_to_a_millionth(eigh, dim, p):
 
 @pytest.mark.parametrize("draw", ["normal", "uniform", "standard_t"])
 def test_200_generators_in_20_dimensions(eigh, draw):
-    """Expected: 2 to 5 s; gaps of 11 % for Gaussian generators, 3 % for uniform ones, 9 % for
-    Student's t(2).
+    """Expected: 10 to 40 s; gaps of 9 % for Gaussian generators, of 11 % without
+    inequalities between three signs.
 
     With many generators in all directions a zonotope is nearly a ball, and the relaxation √(π/2)(1
     − 1/(4d)) too large.
@@ -83,8 +83,8 @@ def test_200_generators_in_20_dimensions(eigh, draw):
         f"\n200 {draw} generators in R^20: {taken:.3g} s, {taken / eigh:.3g} eigh(1024), gap "
         f"{noise.gap:.1%}"
     )
-    assert noise.gamma <= math.sqrt(math.pi / 2) * noise.gamma_lower
-    assert taken < 100 * eigh
+    assert noise.gamma <= 1.1 * noise.gamma_lower
+    assert taken < 1000 * eigh
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,19 @@ def test_images_of_lq_balls_in_40_dimensions(eigh, q, gap):
     )
     assert noise.gap <= gap
     assert taken < 60 * eigh
+
+
+@pytest.mark.parametrize(("count", "dim", "gap"), [(200, 10, 0.05), (100, 12, 0.06)])
+def test_triples_of_signs_close_most_of_what_the_relaxation_leaves(count, dim, gap, monkeypatch):
+    """Expected: gaps of 3.4 and 4.6 %, where the relaxation leaves 13.9 and 9.9 %."""
+    K = gn.Zonotope(generators(count, dim))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        taken, narrow = seconds(lambda: gn.gamma(K))
+        monkeypatch.setattr(squared_norm, "_by_triples", lambda G: math.inf)
+        wide = gn.gamma(K)
+    print(f"\n{count} generators in R^{dim}: {taken:.3g} s, gap {narrow.gap:.1%}, {wide.gap:.1%}")
+    assert narrow.gap < gap < 0.7 * wide.gap
 
 
 @pytest.mark.parametrize("problem", [gn.gamma, gn.optimal_noise])

@@ -1,5 +1,5 @@
-"""The longest member of a zonotope by branch and bound: against every sign pattern, hulls, and
-zonogons.
+"""The longest member of a zonotope by branch and bound, and its bound by triples of signs: against
+every sign pattern, hulls, and zonogons.
 """
 
 import itertools
@@ -18,6 +18,7 @@ from domains.oracles.branch import worst_open
 from domains.oracles.caps import longest_by_caps
 from domains.oracles.image import LpBlock
 from domains.oracles.signs import longest_by_signs
+from domains.oracles.triples import triple_rows
 
 KINDS = {
     "in general position": lambda rng, r, n: rng.normal(size=(r, n)),
@@ -301,3 +302,99 @@ def test_ascents_end_at_local_maxima_and_those_given_up_would_not_have_mattered(
     still = np.square(Y @ G.T).sum(axis=1)
     kept = still[lengths > beyond] >= lengths[lengths > beyond] * (1 - 1e-9)
     assert kept.mean() >= 0.9  # of 20; a rise that pauses is given up
+
+
+def test_rows_hold_three_entries_of_one_size():
+    """This alone makes the bound valid: the sum of three signs is odd."""
+    G = np.random.default_rng(0).normal(size=(4, 30))
+    rows, X = triple_rows(G, 30.0 * 30)
+    assert len(rows) > 10
+    assert (np.count_nonzero(rows, axis=1) == 3).all()
+    sizes = np.abs(rows).max(axis=1)
+    assert (np.where(rows == 0, sizes[:, None], np.abs(rows)) == sizes[:, None]).all()
+    assert (np.diag(X) == 1).all()
+
+
+@one_test_of(("kind", "scale"), list(itertools.product(KINDS, (1e-8, 1.0, 1e8))))
+def test_no_sign_pattern_is_longer_than_triples_allow(kind, scale):
+    rng = np.random.default_rng(0)
+    for r, n in ((2, 9), (3, 12), (4, 11), (5, 10)):
+        G = scale * KINDS[kind](rng, r, n)
+        G = G[:, G.any(axis=0)]
+        assert squared_norm._by_triples(G) >= longest(G) * (1 - 1e-13)
+
+
+def test_triples_bound_integers_exactly():
+    """Where three signs decide, the bound is the longest member up to the search's accuracy."""
+    rng = np.random.default_rng(1)
+    gaps = []
+    for r, n in ((2, 7), (3, 9), (5, 9), (8, 9)):
+        G = rng.integers(-99, 100, size=(r, n)).astype(float)
+        best = max(sum(int(z) ** 2 for z in row) for row in every_sign(G).astype(np.int64).tolist())
+        bound = squared_norm._by_triples(G)
+        assert best <= bound
+        gaps.append(bound / best - 1)
+    assert min(gaps) < 1e-3
+
+
+def test_three_equal_angles():
+    """Three columns that sum to zero: the relaxation's 9 falls to the true 8 (Mercedes star)."""
+    angles = 2 * math.pi / 3 * np.arange(3)
+    G = math.sqrt(2) * np.array([np.cos(angles), np.sin(angles)])
+    assert squared_norm._bracket(G, squared_norm._Body((), 3))[1] == pytest.approx(9, rel=1e-9)
+    assert longest(G) == pytest.approx(8)
+    assert 8 <= squared_norm._by_triples(G) < 8.001
+
+
+def test_the_check_of_triples_has_power(monkeypatch):
+    """Sums of three terms of unequal sizes are caught."""
+    draws = [np.random.default_rng(s).normal(size=(3, 11)) for s in range(5)]
+
+    def lost():
+        return max(1 - squared_norm._by_triples(G) / longest(G) for G in draws)
+
+    assert lost() <= 0
+
+    def unequal(G, scale):
+        """The least square of 3 ± 1 ± 1 is one, and not nine."""
+        rows, X = triple_rows(G, scale)
+        rows[np.arange(len(rows)), (rows != 0).argmax(axis=1)] *= 3
+        return rows, X
+
+    monkeypatch.setattr(squared_norm, "triple_rows", unequal)
+    assert lost() > 1e-3
+
+
+@one_test_of(("n", "r"), [(60, 10), (80, 6)])
+def test_rounding_is_not_enlarged(n, r):
+    """Another machine finds the bound of triples again, within an enclosure's margin of 2e-7."""
+    rng = np.random.default_rng(2)
+    G = rng.normal(size=(r, n))
+    bound = squared_norm._by_triples(G)
+    turned = np.linalg.qr(rng.normal(size=(r, r)))[0] @ G * (1 + 1e-15 * rng.normal(size=G.shape))
+    assert squared_norm._by_triples(turned) == pytest.approx(bound, rel=1e-8)
+    order = rng.permutation(n)
+    signs = rng.choice([-1.0, 1.0], n)
+    assert squared_norm._by_triples((G * signs)[:, order]) == pytest.approx(bound, rel=1e-2)
+
+
+@one_test_of(("n", "r", "gap"), [(90, 12, 0.06), (130, 10, 0.06)])
+def test_most_of_the_gap_closes_where_branch_and_bound_does_not(n, r, gap, monkeypatch):
+    """The relaxation alone leaves 18 and 22 % of the square."""
+    G = np.random.default_rng(0).normal(size=(n, r))
+    form = np.linalg.inv(G.T @ G)
+    monkeypatch.setattr(squared_norm, "MOST_WORK", 2**28)
+    narrow = Zonotope(G).max_quadratic(form)
+    assert narrow.upper_bound <= (1 + gap) * narrow.value
+    with monkeypatch.context() as patch:
+        patch.setattr(squared_norm, "_by_triples", lambda G: math.inf)
+        wide = Zonotope(G).max_quadratic(form)
+    assert wide.upper_bound > (1 + 2 * gap) * wide.value
+    assert wide.value == narrow.value
+
+
+def test_larger_zonotopes_are_left_to_the_relaxation(monkeypatch):
+    monkeypatch.setattr(squared_norm, "_by_triples", None)
+    G = np.random.default_rng(3).normal(size=(400, 12))
+    found = Zonotope(G).max_quadratic(np.eye(12))
+    assert found.value < found.upper_bound <= math.pi / 2 * found.value
