@@ -20,6 +20,7 @@ from .columns import (
     join,
     kind_of,
     proposed_names,
+    title_and_unit,
     typed,
     typed_names,
 )
@@ -72,7 +73,7 @@ class ColumnForm:
         self._measured.props('hint="for readers of its means and sums, like EUR or days"')
         self._has_unit = bool(self._measured.value)
         if texts := texts_in(reason):
-            ui.label(f"Nothing must be typed for {texts}: they count in the group for the rest.")
+            ui.label(f"You need not type {texts}: such rows count in the group for the rest.")
         codes = ui.row()  # for a button that fills fields which come later
         rest = more(f"More: {'ends, ' * self._is_dated}{_MORE}")
         # it is open if the column's line does not show all ends, which are to be confirmed
@@ -137,9 +138,10 @@ class ColumnForm:
                 born = birth_dates(ages.value or "", day.value or "")
                 self._kind.value, self._text.value = "edges", self._days(born)
                 self._names.value = age_names(ages.value or "")
+                self._names.props('hint="the oldest first, as birth dates go"')
                 self._title.value = f"age on {(day.value or '').strip()}"
 
-            ui.button("Intervals of birth dates", on_click=handled(by_age)).props("outline")
+            ui.button("Make these age groups", on_click=handled(by_age)).props("outline")
 
     def _draw_purposes(self) -> None:
         """Draw the two purposes of a number, of which each chooses a kind."""
@@ -162,8 +164,10 @@ class ColumnForm:
             self._missing.value = ", ".join(filter(None, [self._missing.value, codes]))
             self._other.value = self._other.value or rest
             button.set_visibility(False)
+            taken.text = f"{codes} counts as no answer."
 
-        button = ui.button(f"{codes} means: no answer", on_click=handled(take)).props("outline")
+        taken = ui.label().props('role="status"')
+        button = ui.button(f"Count {codes} as no answer", on_click=handled(take)).props("outline")
 
     def _listen(self) -> None:
         """Let each field react to others, and show what the beginning needs."""
@@ -185,6 +189,8 @@ class ColumnForm:
         proposed = ends_in(self._reason) if now == "clip" else ""
         texts = self._typed.get(now), proposed, self._text.value
         self._text.value = next((text for text in texts if text and _fits(now, text)), "")
+        if now == "clip" and self._attribute and not (self._measured.value or self._title.value):
+            self._title.value, self._measured.value = title_and_unit(self._attribute.name)
         self._show()
         self._check()
 

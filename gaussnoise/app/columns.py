@@ -141,10 +141,22 @@ def age_names(ages: str) -> str:
     """Return names, one a line, of the intervals of :func:`birth_dates` for the same ages.
 
     >>> age_names("0, 18, 65").splitlines()
-    ['aged 65 and over', 'aged 18 to 64', 'aged 0 to 17']
+    ['aged 65 and over', 'aged 18 to 64', 'under 18']
     """
-    names = whole_names([*map(float, _ages(ages)), math.inf]) or ()
-    return typed_names([f"aged {name}" for name in reversed(names)])
+    begins = [-math.inf if age == 0 else float(age) for age in _ages(ages)]
+    names = whole_names([*begins, math.inf]) or ()
+    words = [name if name.startswith("under ") else f"aged {name}" for name in names]
+    return typed_names(words[::-1])
+
+
+def title_and_unit(name: str) -> tuple[str, str]:
+    """Return a title and a unit of measurement from a column's name; "" without a unit.
+
+    >>> title_and_unit("net income (EUR/month)"), title_and_unit("rooms")
+    (('net income', 'EUR/month'), ('', ''))
+    """
+    found = _WITH_UNIT.fullmatch(name.strip())
+    return (found[1], found[2].strip()) if found else ("", "")
 
 
 def _ages(text: str) -> list[int]:
@@ -242,6 +254,7 @@ def attribute_of(
     return Attribute(name, unit=numbers[0], **given)
 
 
+_WITH_UNIT = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]{1,20})[)\]]")
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
 
 

@@ -103,7 +103,7 @@ def _file(state: State, schema: Schema | None) -> None:
                 outcome(job)
             _offer_columns(state, job)
         if schema is None or schema.is_draft:
-            mine("What is read off the file is as confidential as the file.")
+            mine("This page shows values of your file: it is for you alone.")
 
 
 def _read(schema: Schema, chosen: Sequence[str], job: Job | None) -> str:
@@ -285,8 +285,8 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
             with ui.element("div").classes("mine"):
                 ui.label(f"{len(reasons)} of {len(schema.names)} columns are read off the data.")
                 words(
-                    "Confirm a column only if all of it is *public knowledge*: a rare value would "
-                    "tell readers that a person has it."
+                    "Say which values a column may have, not who has them. They must be *public "
+                    "knowledge*: a rare value would tell readers that a person has it."
                 )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'
@@ -309,7 +309,7 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
 
 
 _DAY_FIRST = re.compile(r"d{1,2}\.M{1,2}\.yyyy")
-_PUBLIC, _LEAVE = "All of this is public", "Leave out"
+_PUBLIC, _LEAVE = "These values are public", "Leave out"
 
 
 def _column(
@@ -366,7 +366,7 @@ def _column(
         with ui.row():
             if reason:
                 answer(_PUBLIC, lambda: save(form.read(name)))
-                answer("Keep, and confirm later", lambda: save(form.read(name), reason))
+                answer("Save, and confirm later", lambda: save(form.read(name), reason))
             else:
                 answer("Keep", lambda: save(form.read(name)))
             answer(_LEAVE, leave_out, "flat")
@@ -415,7 +415,7 @@ def _left_out(state: State) -> None:
                     state.project.state(person=name)
                     go(f"/?at={_PERSONS}")
 
-                if "--person" in reason and name != named:
+                if "--person" in reason and name not in (named, _likely_person(left)):
                     ui.button(f"{name} names the person", on_click=handled(person)).props("flat")
                 if file.instead(name) is not None:
                     ui.button(f"Make {name} a column", on_click=handled(take)).props("flat")
@@ -442,18 +442,22 @@ def _added(state: State, heading: str, known: str = "") -> None:
         ui.button("Add", on_click=handled(add))
 
 
+def _likely_person(left_out: Mapping[str, str]) -> str:
+    """Return the first left-out column whose reason says that it names persons; "" without one."""
+    return next((name for name, reason in left_out.items() if "--person" in reason), "")
+
+
 def _protected(state: State, schema: Schema, at: int | None) -> None:
     stated = load_plan(state.project.schema)
     named, left = stated.get("person", ""), state.project.read().left_out()
     columns = dict.fromkeys([*schema.names, *left, *filter(None, [named])])
-    likely = next((name for name, reason in left.items() if "--person" in reason), "")
     with ui.card():
         if at == _PERSONS:
             scroll_here()
         head("Who is protected", 2)
         person = ui.select(
             {"": "no column: every row is a person"} | {name: name for name in columns},
-            value=named or likely,
+            value=named or _likely_person(left),
             label="Column that names the person",
         ).classes("w-full")
         most_rows = stated.get("rows_per_person", 1)
@@ -529,8 +533,8 @@ def consequence(person: str, most: int) -> str:
             ("several", "one counts") if most == 1 else (f"more than {most}", f"{most} count")
         )
         return (
-            f"Each person is protected as a whole. If a {person} has {more_rows} rows, {count}, "
-            f"drawn at random.{noise}"
+            f"Each person is protected as a whole. If a value of {person!r} has {more_rows} rows, "
+            f"{count}, drawn at random.{noise}"
         )
     if most == 1:
         return (

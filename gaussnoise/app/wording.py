@@ -28,7 +28,7 @@ _IN_PAGE = {
 _OF_DRAFTS = {
     r"write clip = \[(.*?), (.*?)\] in place of edges(?: and names)?": r"a number from \1 to \2 is "
     "proposed",
-    r'add the line missing = \[(.*?)\](?:, and other = ".*?")?': r"press “\1 means: no answer”",
+    r'add the line missing = \[(.*?)\](?:, and other = ".*?")?': r"press “Count \1 as no answer”",
     r"; hint: (leave it out, or )?--person .*": "",
 }
 

@@ -28,7 +28,7 @@ _FEW_TEXTS = 5  # most distinct texts among numbers or dates
 _RARE = 0.1
 _MANY = 1000  # if a batch has more distinct texts, arrow parses the plain numbers among them
 _NOTHING = {
-    *("", "-", "--", ".", "..", "?", "*", "na", "nan", "nil", "none"),
+    *("", "-", "--", ".", "..", "*", "na", "nan", "nil", "none"),
     *("missing", "unknown", "not applicable", *NO_ANSWER),
 }
 _PLAIN = "^-?(0|[1-9][0-9]{0,14})([.][0-9]+)?$"

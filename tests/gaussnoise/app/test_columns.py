@@ -104,7 +104,7 @@ def test_ages_and_days_that_are_none_are_refused(ages, day):
 
 def test_ages_name_their_intervals_of_birth_dates():
     names = age_names("18 65, 0")
-    assert names.splitlines() == ["aged 65 and over", "aged 18 to 64", "aged 0 to 17"]
+    assert names.splitlines() == ["aged 65 and over", "aged 18 to 64", "under 18"]
     born = birth_dates("18 65, 0", "2025-12-31")
     attribute = attribute_of("born", "edges", born, names=names)
     assert attribute.interval_texts[1] == "[1961-01-01, 2008-01-01)"  # who turns 18 or 65 that day

@@ -33,7 +33,7 @@ def changed(tab, name):
 
 
 def confirm(tab, name):
-    opened(tab, name).get_by_role("button", name="All of this is public").click()
+    opened(tab, name).get_by_role("button", name="These values are public").click()
 
 
 def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path):
@@ -52,7 +52,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
 
     # several spellings on one line are questioned, and joined as the question says
     expect(opened(tab, "sex")).to_contain_text("F (also f), Female, M")
-    values = changed(tab, "sex").get_by_label("Values")
+    values = changed(tab, "sex").get_by_label("Values", exact=True)
     expect(values).to_have_value("F = f\nFemale\nM")
     values.fill("F, f, Female\nM")
     expect(tab.get_by_text("spellings of one category, F = f, Female;")).to_be_visible()
@@ -75,7 +75,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     connected(tab)
     # a column is confirmed, or left out, in its line, which has all its values
     expect(opened(tab, "town")).to_contain_text("Hafen, MÜHLE (also Mühle)")
-    tab.get_by_role("button", name="All of this is public: town").click()
+    tab.get_by_role("button", name="These values are public: town").click()
     expect(tab.get_by_text("1 of 3 columns")).to_be_visible()
     connected(tab)
     tab.get_by_role("button", name="Leave out: income").click()  # and it comes back, marked
@@ -94,7 +94,10 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     own = changed(tab, "income")
     own.get_by_text("Why is this proposed?").click()
     expect(own.get_by_text("a number from 0 to 10000 is proposed")).to_be_visible()
-    values, before = own.get_by_label("Values"), own.get_by_label("Values").input_value()
+    values, before = (
+        own.get_by_label("Values", exact=True),
+        own.get_by_label("Values", exact=True).input_value(),
+    )
     own.get_by_role("button", name="For means and sums").click()
     expect(values).to_have_value("0, 10000")
     expect(own.get_by_text("counts as the nearer end: 12,500 as 10,000")).to_be_visible()
@@ -167,7 +170,9 @@ def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, t
     tab.get_by_role("button", name="Keep: income").locator("visible=true").click()
     connected(tab)
     opened(tab, "sex").click()
-    expect(tab.get_by_label("Values").locator("visible=true")).to_have_value("F = Female, f\nM")
+    expect(tab.get_by_label("Values", exact=True).locator("visible=true")).to_have_value(
+        "F = Female, f\nM"
+    )
     expect(unit).to_have_count(0)  # categories have none
     tab.get_by_role("button", name="Check the rows").click()
     expect(tab.get_by_text("601 rows, 601 counted")).to_be_visible(timeout=60_000)
@@ -187,7 +192,7 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     tab.get_by_role("button", name="Read the file").click()
     expect(tab.get_by_text("2 of its 2 columns")).to_be_visible(timeout=60_000)
     connected(tab)
-    values = tab.get_by_label("Values").locator("visible=true")
+    values = tab.get_by_label("Values", exact=True).locator("visible=true")
     names = tab.get_by_label("Names of the intervals").locator("visible=true")
     propose = tab.get_by_role("button", name="Names for whole numbers or days")
     propose = propose.locator("visible=true")
@@ -213,8 +218,8 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     own = changed(tab, "born")
     tab.get_by_label("Ages from").locator("visible=true").fill("0, 18, 65")
     tab.get_by_label("on the day").locator("visible=true").fill("2025-12-31")
-    tab.get_by_role("button", name="Intervals of birth dates").locator("visible=true").click()
-    expect(names).to_have_value("aged 65 and over\naged 18 to 64\naged 0 to 17")
+    tab.get_by_role("button", name="Make these age groups").locator("visible=true").click()
+    expect(names).to_have_value("aged 65 and over\naged 18 to 64\nunder 18")
     own.get_by_text("More: ends, group for the rest").click()
     own.get_by_label("The column holds").click()
     tab.get_by_role("option", name="categories: words").click()
@@ -230,7 +235,7 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     expect(tab.get_by_text("All columns are confirmed")).to_be_visible()
     age, born = gn.Schema.load(folder / SCHEMA).attributes
     assert age == gn.Attribute("age", edges=[0, 18, 65, float("inf")], names=AGES)
-    assert born.labels == ("aged 65 and over", "aged 18 to 64", "aged 0 to 17")
+    assert born.labels == ("aged 65 and over", "aged 18 to 64", "under 18")
     assert born.interval_texts[1] == "[1961-01-01, 2008-01-01)"
     assert born.title == "age on 2025-12-31"
 
@@ -244,7 +249,7 @@ def test_a_code_for_no_answer_is_taken_with_a_group_in_which_its_rows_count(star
     expect(tab.get_by_text("2 of its 2 columns")).to_be_visible(timeout=60_000)
     connected(tab)
     changed(tab, "stay")
-    code = tab.get_by_role("button", name="999 means: no answer").locator("visible=true")
+    code = tab.get_by_role("button", name="Count 999 as no answer").locator("visible=true")
     code.click()
     expect(code).to_have_count(0)
     confirm(tab, "stay")

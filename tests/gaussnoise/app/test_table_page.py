@@ -27,7 +27,7 @@ def test_reasons_of_a_draft_name_fields_of_the_page():
     assert "--person" in reasons["person id"]
     for said in map(in_words, reasons.values()):
         assert not re.search(" = |--", said)
-    assert "999 may be a code for no answer. If so, press “999 means: no answer”." in in_words(
+    assert "999 may be a code for no answer. If so, press “Count 999 as no answer”." in in_words(
         reasons["stay"]
     )
     assert "For sums and means, a number from 0 to 50 is proposed: 99%" in in_words(reasons["stay"])
