@@ -98,7 +98,7 @@ class _Panel:
                 self.note = ui.label("" if kept else "Not kept yet.").props('role="status"')
             ui.label("If a law or your chief prescribes ρ, type it.")
             if (ledger := state.project.budget()) is None:
-                ui.label("The page Release asks for the total of all releases.")
+                ui.label("The page Release asks for the total.")
             else:
                 _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
                 ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
@@ -106,14 +106,14 @@ class _Panel:
             with more("") as self.worst:
                 self.risk = ui.label()
                 self.others = ui.label()
-            with more("For specialists: the guarantee, and the proof"):
+            with more("For specialists"):
+                words("The accuracy is known without any data; numbers are *unbiased*.")
                 self.least_error = ui.label()
                 self.best = ui.html("", sanitize=False)
                 if any(means_of(planned, _ROWS)):
                     ui.label(_ENDS)
         with ui.card():
-            head("Accuracy of every table", 2)
-            words(f"In {noun_of(planned)}, known without any data; numbers are *unbiased*.")
+            head(f"Accuracy of every table, in {noun_of(planned)}", 2)
             expected = load_plan(state.project.schema).get("expected_rows")
             self.total = NumberField("About how many rows will be counted", expected, whole=True)
             self.total.classes("w-full").props(
@@ -199,10 +199,8 @@ class _Panel:
         self.guess.text = guess_text(planned, facts) or f"The budget protects {facts.unit}."
         risk = risk_text(planned, facts)
         self.worst.set_visibility(risk is not None)
-        self.worst.text = (
-            f"The worst case ({percent_text(facts.surest(planned.rho))} sure), and how large a "
-            "budget should be"
-        )
+        sure = percent_text(facts.surest(planned.rho))
+        self.worst.text = f"The worst case ({sure} sure), and other budgets"
         self.risk.text = f"The budget protects {facts.unit}: {risk}."
         self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)

@@ -51,7 +51,7 @@ _BEGUN = {
 
 async def release_page(state: State) -> None:
     """Draw the page on which the user makes a release, with all earlier releases."""
-    with frame(state, "/release", "Release: once, and charged once"):
+    with frame(state, "/release", "Release: publish the tables"):
         _published(state)
         project = state.project
         try:
@@ -247,7 +247,7 @@ def _check(state: State) -> Callable[[], bool] | None:
         head("Before the charge: would all rows count?", 2)
         mine("The answer is for you alone, and costs nothing.")
         if job is not None:
-            (reminder if job.is_read and not job.status else answer)(job)
+            (reminder if job.is_read and not refuses(job) else answer)(job)
         elif last is not None and last.words[0] == "check" and last.status and not last.said:
             outcome(last)
         if not state.jobs.is_busy:
@@ -263,6 +263,11 @@ def _check(state: State) -> Callable[[], bool] | None:
 def warns(job: Job) -> bool:
     """Return whether the output of a finished check contains a warning."""
     return any(line.startswith("WARNING: ") for line in job.said.splitlines())
+
+
+def refuses(job: Job) -> bool:
+    """Return whether the output of a finished check says that a release refuses the table."""
+    return "refuses the table" in in_page(job.said)  # the pages leave out rows that do not fit
 
 
 def _published(state: State) -> None:
