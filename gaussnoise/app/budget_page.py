@@ -39,8 +39,9 @@ _START = 0.1  # ρ that is shown if a project states no budget; it is stated onc
 _LEAST, _MOST = -4.0, 1.0  # powers of ten of ρ on the slider
 _STEP = 0.05
 _ENDS = (
-    "In twice as many rows it is half of that. It is proportional to the distance of the ends: "
-    "choose them no further apart than most values need; values beyond count as the nearer end."
+    "More accurate means: in twice as many rows, the error is half of that. It is proportional to "
+    "the distance of the ends: choose them no further apart than most values need; values beyond "
+    "count as the nearer end."
 )
 _COLUMNS = {"name": "Table", "half": "Off by at most, in 95 % of cases"}
 _COUNTS = {"mean": "Mean count of a cell"}  # if the owner says about how many rows there are
@@ -80,8 +81,8 @@ class _Panel:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
             words(
-                "Random noise is added to every number, to protect each person. A larger *budget* "
-                "is less noise and less protection."
+                "Random noise protects each person: a larger *budget* is less noise, and less "
+                "protection."
             )
             place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
@@ -95,8 +96,9 @@ class _Panel:
                     least.on_click(handled(self.least)).props("outline")
                 kept = has_own or planned.targets is not None
                 self.note = ui.label("" if kept else "Not kept yet.").props('role="status"')
+            ui.label("If a law or your chief prescribes ρ, type it.")
             if (ledger := state.project.budget()) is None:
-                ui.label("The total for all releases is asked on the page Release.")
+                ui.label("The page Release asks for the total.")
             else:
                 _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
                 ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
@@ -104,24 +106,23 @@ class _Panel:
             with more("") as self.worst:
                 self.risk = ui.label()
                 self.others = ui.label()
-            with more("For specialists: the guarantee, and the proof"):
+            with more("For specialists"):
+                words("The accuracy is known without any data; numbers are *unbiased*.")
+                self.least_error = ui.label()
                 self.best = ui.html("", sanitize=False)
+                if any(means_of(planned, _ROWS)):
+                    ui.label(_ENDS)
         with ui.card():
-            head("Accuracy of every table", 2)
-            words(f"In {noun_of(planned)}, known without any data; numbers are *unbiased*.")
+            head(f"Accuracy of every table, in {noun_of(planned)}", 2)
             expected = load_plan(state.project.schema).get("expected_rows")
             self.total = NumberField("About how many rows will be counted", expected, whole=True)
             self.total.classes("w-full").props(
-                f'{TYPED} hint="your guess or public knowledge; if empty, {_ROWS:,}"'
+                f'{TYPED} hint="only for this forecast; it changes no table"'
             )
             size = paged(planned.entries)
             self.table = ui.table(columns=[], rows=[], row_key="name", pagination=size)
             self.table.classes("w-full").props("wrap-cells")
             self.small = ui.label().props('role="status"')
-            self.least_error = ui.label().props('role="status"')
-            if any(means_of(planned, _ROWS)):
-                with more("More accurate means"):
-                    ui.label(_ENDS)
             with more("An example with made-up counts"):
                 self.picture = ui.html("", sanitize=False)
         self.show(planned)
@@ -198,10 +199,8 @@ class _Panel:
         self.guess.text = guess_text(planned, facts) or f"The budget protects {facts.unit}."
         risk = risk_text(planned, facts)
         self.worst.set_visibility(risk is not None)
-        self.worst.text = (
-            f"The worst case ({percent_text(facts.surest(planned.rho))} sure), and how large a "
-            "budget should be"
-        )
+        sure = percent_text(facts.surest(planned.rho))
+        self.worst.text = f"The worst case ({sure} sure), and other budgets"
         self.risk.text = f"The budget protects {facts.unit}: {risk}."
         self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)

@@ -37,6 +37,7 @@ class Job:
         status: the exit status; None while it runs.
         said: standard output.
         warned: standard error.
+        is_read: whether a page has shown its output.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Job:
     status: int | None = None
     said: str = ""
     warned: str = ""
+    is_read: bool = False
 
     @property
     def command(self) -> str:

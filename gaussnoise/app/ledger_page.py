@@ -114,9 +114,7 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             kept = f"{left:.6g}" if left > rho / 1000 else "nothing"
             said = f"This one takes {rho:.6g}; {kept} is left for all others."
             rest.text = "" if most.error else said  # the field has the error
-
-        what.on_value_change(choose)
-        most.on_value_change(look)
+            button.text = "Fix the total" + (f" at ρ = {most.valid:.10g}" if most.valid else "")
 
         def create() -> None:
             if most.number is None:
@@ -124,4 +122,6 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             Ledger.create(state.project.ledger, zCDP(most.number))
             go(page)
 
-        ui.button("Begin the ledger", on_click=handled(create))
+        button = ui.button("Fix the total", on_click=handled(create))
+        what.on_value_change(choose)
+        most.on_value_change(look)

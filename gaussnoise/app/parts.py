@@ -69,6 +69,9 @@ AT_CHECK = -2  # the card of the page Table that checks rows
 CHECK = "check"  # the place on the page Streams that checks the rows of a tick
 _ROWS = 20  # most rows of a table that are shown at once
 _ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a sentence
+# in a check of rows: its number of rows and its warnings, and what begins a list of values
+_FIRST = re.compile(r"^(?:[\d,]+ rows?\b|WARNING: ).*", re.MULTILINE)
+_LISTS = re.compile(r"^counted (?:as|in) .*:$", re.MULTILINE)
 # in the page until the browser has drawn it; on a slow machine, it would be white meanwhile
 _WAIT = '<p class="wait">One moment …</p>'
 _STYLE = """
@@ -271,10 +274,29 @@ def task(state: State, page: str) -> None:
 def answer(job: Job) -> None:
     """Draw the output of a finished check of rows, also if some rows do not fit."""
     ui.label(f"{job.name}:")
-    if job.said:
-        output(in_page(job.said))
-    else:
-        outcome(job)
+    if not job.said:
+        return outcome(job)
+    job.is_read = True
+    first, others = without_lists(in_page(job.said))
+    output(first)
+    if others:
+        with more("Values that count as the rest, or as the nearer end"):
+            output(others)
+
+
+def reminder(job: Job) -> None:
+    """Draw the first line and the warnings of a check of rows that was read; the rest is folded."""
+    said = in_page(job.said)
+    ui.label(f"{job.name}:")
+    output("\n".join(_FIRST.findall(said)) or said)
+    with more("All that it says"):
+        output(said)
+
+
+def without_lists(said: str) -> tuple[str, str]:
+    """Return a check's output up to its lists of values that count elsewhere, and these lists."""
+    lists = _LISTS.search(said)
+    return (said, "") if lists is None else (said[: lists.start()], said[lists.start() :])
 
 
 def outcome(job: Job) -> None:

@@ -78,7 +78,7 @@ def _listed(state: State, schema: Schema, wanted: list[Wanted]) -> None:
 
 def _targets(state: State, names: Sequence[str], wanted: list[Wanted]) -> None:
     """Draw a field for the accuracy target of each table, whose titles are ``names``."""
-    with more("Only if a table must be accurate to some number of rows") as part:
+    with more("Accuracy targets (rarely needed)") as part:
         part.value = any(one.within is not None for one in wanted)
         words("The *target* of a table: 95 of 100 of its numbers are off by no more.")
         for k, (name, one) in enumerate(zip(names, wanted, strict=True)):

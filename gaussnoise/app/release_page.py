@@ -32,6 +32,7 @@ from .parts import (
     outcome,
     published_files,
     refusal,
+    reminder,
 )
 from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
 from .state import State
@@ -50,7 +51,7 @@ _BEGUN = {
 
 async def release_page(state: State) -> None:
     """Draw the page on which the user makes a release, with all earlier releases."""
-    with frame(state, "/release", "Release: once, and charged once"):
+    with frame(state, "/release", "Release: publish the tables"):
         _published(state)
         project = state.project
         try:
@@ -111,7 +112,7 @@ def _charge(state: State, planned: Plan, ledger: Ledger, begun: Mapping[str, str
     file = ", ".join(path.name for path in load_plan(state.project.schema)["table"])
     _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
     with ui.card():
-        head("What will be charged", 2)
+        head("What it takes of the budget", 2)
         ui.label(
             f"The release of {number_of(len(planned.entries), 'table')} of {file} takes "
             f"ρ = {planned.rho_charged:.6g} of the {left} that is left in {LEDGER}, and protects "
@@ -187,7 +188,10 @@ def _form(
         fields["format"].classes("w-48")
         for field in (fields["purpose"], fields["requested_by"]):
             field.classes("w-full")
-        ui.label("No release can be taken back.")
+        ui.label(
+            "Files are written into your folder; nothing is sent anywhere. No release can be taken "
+            "back."
+        )
         button = ui.button("Release")
 
         def choices() -> dict[str, str]:
@@ -243,7 +247,7 @@ def _check(state: State) -> Callable[[], bool] | None:
         head("Before the charge: would all rows count?", 2)
         mine("The answer is for you alone, and costs nothing.")
         if job is not None:
-            answer(job)
+            (reminder if job.is_read and not refuses(job) else answer)(job)
         elif last is not None and last.words[0] == "check" and last.status and not last.said:
             outcome(last)
         if not state.jobs.is_busy:
@@ -259,6 +263,11 @@ def _check(state: State) -> Callable[[], bool] | None:
 def warns(job: Job) -> bool:
     """Return whether the output of a finished check contains a warning."""
     return any(line.startswith("WARNING: ") for line in job.said.splitlines())
+
+
+def refuses(job: Job) -> bool:
+    """Return whether the output of a finished check says that a release refuses the table."""
+    return "refuses the table" in in_page(job.said)  # the pages leave out rows that do not fit
 
 
 def _published(state: State) -> None:

@@ -144,7 +144,7 @@ class Form:
             self.plan = ui.column().classes("w-full").props('role="status"')
             self.rules = ui.column()
         with ui.card():
-            head("What will be charged", 2)
+            head("What it takes of the budget", 2)
             words(
                 f"ρ = {rho:.6g} of the {ledger.remaining:.6g} that are left in the *ledger* "
                 f"{LEDGER}: once, when the stream starts, for all its ticks. No rows are read yet."

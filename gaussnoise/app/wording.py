@@ -21,6 +21,8 @@ _IN_PAGE = {
     r"^(error: \w+|warning): ": "",
     r"; hint: [^\n]*--\w[^\n]*": "",  # options; the page has other ways
     r", or (on_outside=\"refuse\"|--on-outside refuse) refuses the table:": " of all tables:",
+    r"\bin (?:the|its) catch-all\b": "as the rest",
+    r", with its catch-alls$": "",
     r"`gaussnoise check TABLE -s SCHEMA`": "Check the rows",
     r"give the number edges in place of clip": "make the number intervals, in place of “a number, "
     "for sums and means”",

@@ -176,9 +176,10 @@ def guess_text(plan: "Plan", facts: Facts) -> str | None:
     if not plan.noise.gamma > 0:
         return None
     known, asked = _reader(plan, _person(facts))
+    known = known.removeprefix("everything about ")
     return (
         f"A reader who knows {known} and guesses whether {asked} is right in at most "
-        f"{percent_text(facts.guessed(plan.rho))} of cases (50 % without these numbers)."
+        f"{percent_text(facts.guessed(plan.rho))} of cases; in 50 % without these numbers."
     )
 
 

@@ -170,23 +170,28 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_label("ρ (rho)").fill("0,4")  # a decimal comma, kept without another key
     tab.get_by_role("button", name="Keep this budget").click()
     expect(tab.get_by_text("Kept: ρ = 0.4")).to_be_visible()
-    guess = tab.get_by_text("knows everything about all other persons and guesses whether one")
+    guess = tab.get_by_text("A reader who knows all other persons and guesses whether one")
     expect(guess).to_contain_text("is right in at most 67.3 %")  # Φ(√(0.4 / 2))
     expect(tab.get_by_text("The worst case (99.2 % sure)")).to_be_visible()
-    expect(tab.get_by_text("The total for all releases is asked on the page")).to_be_visible()
+    best = tab.get_by_text("The best possible for Gaussian noise")  # in a fold
+    expect(best).to_be_hidden()
+    tab.get_by_text("For specialists").click()
+    expect(best).to_be_visible()
+    expect(tab.get_by_text("The page Release asks for the total.")).to_be_visible()
     expect(tab.get_by_label("ρ (rho)")).to_have_value("0.4")
     expect(half).to_have_text(after)
 
     tab.get_by_role("link", name="4 Release").click()
     expect(tab.get_by_role("radio", name="several")).to_be_visible()
     connected(tab)
-    tab.get_by_role("button", name="Begin the ledger").click()
+    tab.get_by_role("button", name="Fix the total", exact=True).click()
     expect(tab.get_by_role("alert")).to_contain_text("Say what else will be published")
     tab.get_by_role("radio", name="several").click()
     expect(tab.get_by_text("This one takes 0.4; 1.2 is left for all others.")).to_be_visible()
     tab.get_by_role("radio", name="nothing: this release or stream alone").click()
     expect(tab.get_by_label("ρ of all releases together")).to_have_value("0.4")
-    tab.get_by_role("button", name="Begin the ledger").click()
+    tab.get_by_role("button", name="Fix the total at ρ = 0.4", exact=True).click()
+    expect(tab.get_by_text("nothing is sent anywhere. No release can be taken")).to_be_visible()
     tab.get_by_role("button", name="Release", exact=True).dblclick()
     expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=60_000)
     (entry,) = gn.Ledger.open(folder / LEDGER).entries()  # two clicks, one charge
@@ -288,7 +293,7 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     tab.get_by_role("link", name="Mend it on the page Budget").click()
     tab.get_by_role("link", name="2 Questions").click()
     connected(tab)
-    tab.get_by_text("Only if a table must be accurate").click()
+    tab.get_by_text("Accuracy targets").click()
     tab.get_by_label("Target for 1").fill("40")
     with tab.expect_navigation():
         tab.get_by_label("Target for 1").blur()
@@ -317,8 +322,12 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     expect(counted).to_be_in_viewport(timeout=60_000)
     expect(tab.get_by_role("alert")).to_have_count(0)
     gn.Ledger.create(folder / LEDGER, gn.zCDP(1))
+    lost = tab.get_by_text("50,000 left out of all tables")
+    expect(lost).to_be_visible()
     tab.get_by_role("link", name="4 Release").click()  # which asks for no second check
-    expect(counted).to_be_visible()
+    expect(counted.first).to_be_visible()
+    expect(tab.get_by_text("All that it says")).to_be_visible()
+    expect(lost).to_be_hidden()
     expect(tab.get_by_role("button", name="Release", exact=True)).to_be_visible()
 
 
@@ -362,7 +371,7 @@ def test_tables_of_small_cells_and_means_without_a_unit_are_named(started, tab, 
     tab.get_by_role("button", name="Keep: pay").locator("visible=true").click()
     kept(folder, 'measured_in = "EUR"')
     tab.goto(f"{server.root}/release")
-    expect(tab.get_by_role("heading", name="What will be charged")).to_be_visible()
+    expect(tab.get_by_role("heading", name="What it takes of the budget")).to_be_visible()
     expect(said).to_have_count(0)
 
 
@@ -377,8 +386,22 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     server = started()
     entered(tab, server, "release")
     checks(tab)
-    expect(tab.locator("pre.out")).to_contain_text("10.0 %")
-    expect(tab.locator("pre.out")).to_contain_text("10 of 100 values of sex are no category")
+    said, lists = tab.locator("pre.out").first, tab.locator("pre.out").last
+    expect(said).to_contain_text("10 of 100 values of sex are no category")
+    expect(said).not_to_contain_text("10.0 %")
+    expect(lists).to_be_hidden()
+    tab.get_by_text("Values that count as the rest").click()
+    expect(lists).to_contain_text("10.0 %")
+    expect(lists).to_be_visible()
+    tab.reload()  # it was read: its first line, and its warning
+    connected(tab)
+    expect(said).to_have_text(
+        re.compile(r"^100 rows, 100 counted\s*WARNING: 10 of 100 values[^\n]*$")
+    )
+    expect(lists).to_be_hidden()
+    tab.get_by_text("All that it says").click()
+    expect(lists).to_contain_text("10.0 %")
+    expect(lists).to_be_visible()
     tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_role("alert")).to_contain_text("Read the warnings above")
     assert ledger.charges == 0
@@ -391,7 +414,8 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
         tab.get_by_role("button", name="Release", exact=True).click()
     assert ledger.charges == 0
     checks(tab)
-    expect(tab.locator("pre.out")).not_to_contain_text("WARNING")  # 10 of 101 are less than a tenth
+    expect(said).to_contain_text("all rows fit the schema")
+    expect(said).not_to_contain_text("WARNING")  # 10 of 101 are less than a tenth
     typed = {"Title, like": "Town census", "Name of the release": "census"}
     typed |= {"Purpose, for the ledger": "for the council"}
     tab.get_by_text("Name release-1, format csv").click()
@@ -433,7 +457,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     checks(tab)
     tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_role("status")).to_contain_text("release of release-1")
-    expect(tab.get_by_text("What will be charged")).to_have_count(0)
+    expect(tab.get_by_text("What it takes of the budget")).to_have_count(0)
     while not ledger.entries():
         tab.wait_for_timeout(20)
     server.kill(whole=whole)
@@ -540,7 +564,7 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
     assert dark == (scheme == "dark")
     tab.goto(f"{server.root}/release")
     connected(tab)
-    expect(tab.get_by_role("button", name="Begin the ledger")).to_be_visible()
+    expect(tab.get_by_role("button", name="Fix the total")).to_be_visible()
     for _ in range(60):  # by Tab alone to a choice, and to the button
         tab.keyboard.press("Tab")
         if tab.evaluate("document.activeElement.getAttribute('role')") == "radio":
@@ -548,7 +572,7 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
             break
     for _ in range(60):
         tab.keyboard.press("Tab")
-        if "ledger" in tab.evaluate("document.activeElement.innerText || ''").lower() and (
+        if "total" in tab.evaluate("document.activeElement.innerText || ''").lower() and (
             tab.evaluate("document.activeElement.tagName") == "BUTTON"
         ):
             break

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+
 import gaussnoise as gn
 from gaussnoise.app import parts
-from gaussnoise.app.parts import WORDS, each, paged
+from gaussnoise.app.parts import WORDS, each, paged, without_lists
+from gaussnoise.app.wording import in_page
 
 
 def test_a_budget_protects_each_person_or_row():
@@ -22,6 +25,27 @@ def test_a_budget_protects_each_person_or_row():
 def test_a_short_table_is_shown_at_once():
     assert paged(range(20)) is None
     assert paged(range(21)) == 20
+
+
+def test_values_that_count_elsewhere_are_apart_from_what_is_lost_and_from_warnings():
+    names = [gn.Attribute("sex", ["F", "M"], other="none"), gn.Attribute("pay", clip=[0, 50])]
+    planned = gn.plan(gn.Schema(names), [("sex", "pay")], gn.zCDP(1))
+    table = pa.table({"sex": ["?", "x", "F", "M"], "pay": [60.0, 20.0, None, 1.0]})
+    said = in_page(str(planned.check(table)))
+    first, lists = without_lists(said)
+    assert first + lists == said
+    assert "4 rows, 3 counted" in first
+    assert (
+        "WARNING: 2 of 4 values of sex are no category of the schema: their rows count as" in first
+    )
+    assert "1 left out of all tables:\n  pay  missing" in first
+    assert lists.startswith("counted as the nearer end of their interval")
+    assert "counted as the rest, since no category names them" in lists
+    assert "catch-all" not in said
+    fits = in_page(str(planned.check(table.slice(3))))
+    assert without_lists(fits) == (fits, "")
+    caught = in_page(str(planned.check(table.slice(1, 1))))
+    assert "all rows fit the schema\n" in without_lists(caught)[0]
 
 
 def test_each_term_with_a_meaning_is_on_a_page():
