@@ -204,7 +204,9 @@ class Numbers:
             digits = digits_of(float(np.median(seen))) if seen.size else 0
         cells = np.where(hidden, np.nan, table.estimate)
         names = [list(map(str, own)) for own in table.labels]
-        most = float(np.nanmax(cells, initial=0.0)) or 1.0
+        scale = 0.0, float(np.nanmax(cells, initial=0.0)) or 1.0
+        if self.kind == "mean" and np.isfinite(cells).any():  # near each other, far from 0
+            scale = float(np.nanmin(cells)), float(np.nanmax(cells))
         titles = [""]
         if panel is None:
             cells = cells[None]
@@ -213,12 +215,13 @@ class Numbers:
             titles = [f"{shown(table.headings[panel])}: {shown(one)}" for one in own]
         if cells.shape[1] < cells.shape[2]:  # the attribute with fewer values in columns
             cells, names = cells.swapaxes(1, 2), names[::-1]
-        words = f"Colours from 0 to {number(most, digits)}; grey {grey}."
+        least, most = (number(end, digits) for end in scale)
+        words = f"Colours from {least} to {most}; grey {grey}."
         return [
             heat_chart(
                 own,
                 (names[0], names[1]),
-                most,
+                scale,
                 f"{self.anchor}-{k}",
                 f"{self._headline}{'; ' * bool(title)}{title}",
                 words,
