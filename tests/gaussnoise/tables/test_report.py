@@ -1260,13 +1260,47 @@ def test_two_attributes_are_one_grid_with_totals_where_it_is_not_too_wide():
     assert numbers.is_crossed
     assert numbers.hidden == 0
     crossed = numbers.crossed
-    assert (crossed.down, crossed.across) == ("a", "b")
+    assert (crossed.down, crossed.across) == (("a",), "b")
     assert len(crossed.rows) == 12
     assert {len(cells) for _, cells in crossed.rows} == {len(crossed.totals)} == {7}
     cells = [cell.estimate for _, own in crossed.rows for cell in own[:-1]]
     assert np.array_equal(cells, numbers.table.estimate.ravel())
     # nine columns do not fit in the width of a page, and 61 rows are too many
     assert not any(crowd(*sizes).is_crossed for sizes in ((9, 9), (61, 2)))
+
+
+@pytest.mark.parametrize(("sizes", "across"), [((4, 5, 6), 2), ((5, 4, 6), 2), ((2, 3, 20), 1)])
+def test_three_attributes_have_all_cells_and_totals_with_the_last_narrow_one_in_columns(
+    sizes, across
+):
+    numbers = crowd(*sizes)
+    assert numbers.is_crossed
+    assert numbers.hidden == 0
+    crossed, names = numbers.crossed, "abc"
+    down = names[:across] + names[across + 1 :]
+    assert (*crossed.down, crossed.across) == (*down, names[across])
+    assert crossed.headings == [*down, names[across]]
+    every = {
+        frozenset(cell.names): cell.estimate
+        for cell in cells_of(numbers.table, range(numbers.table.estimate.size))
+    }
+    shown_cells = {
+        frozenset((*row, column)): cell.estimate
+        for row, cells in crossed.rows
+        for column, cell in zip(crossed.columns, cells[:-1], strict=True)
+    }
+    assert shown_cells == every
+    totals = {row: cells[-1].estimate for row, cells in crossed.rows}
+    expected = numbers.table.estimate.sum(axis=across).ravel()
+    assert list(totals.values()) == pytest.approx(expected, abs=1e-6)
+    assert crossed.totals[-1].estimate == pytest.approx(numbers.table.estimate.sum(), abs=1e-6)
+    assert len(numbers.margins) == 3
+
+
+def test_longer_tables_of_three_attributes_are_folded():
+    assert not crowd(3, 8, 7).is_crossed  # 168 cells
+    assert crowd(3, 8, 7).is_folded
+    assert not crowd(3, 3, 6).is_crossed  # 54: one a row, as before
 
 
 def small_group(seed=0):
