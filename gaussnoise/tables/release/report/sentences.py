@@ -42,7 +42,7 @@ def highest(
     sd: Array,
     attributes: int,
 ) -> str:
-    """Return a sentence on the largest number, or on a gap; "" if neither can be told.
+    """Return a sentence on the largest number, or on a gap; "" if neither is clear.
 
     A gap is that of the largest and the smallest number, of groups by one of ``attributes``: other
     pairs of many groups are arbitrary, and would be read as a finding.
