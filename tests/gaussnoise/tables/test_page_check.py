@@ -132,6 +132,27 @@ def test_honest_pages_agree(browser, page, tmp_path):
         assert folded is False
 
 
+@pytest.mark.integration
+def test_all_cells_of_three_attributes_and_their_totals_are_compared(browser, tmp_path):
+    labels = {"sex": ["F", "M"], "age": [*range(8)], "town": [*"abcde"]}
+    schema = gn.Schema([gn.Attribute(name, own) for name, own in labels.items()])
+    rng = np.random.default_rng(3)
+    rows = {name: rng.choice(own, 900) for name, own in labels.items()}
+    plan = gn.plan(schema, [("sex", "age", "town")], gn.zCDP(1))
+    plan.release(pa.table(rows), out=tmp_path / "folder")
+    text, at = release_page(gn.TableRelease.load(tmp_path / "folder")), tmp_path / "page.html"
+    start = text.index("data-crossed")
+    (lines,) = re.findall("(?s)<tbody>.*?</tbody>", text[start : text.index("</table>", start)])
+    numbers = list(re.finditer(r'<data value="([^"]+)">[^<]+</data>', lines))
+    assert len(numbers) == 3 * (16 + 1) * (5 + 1)
+    assert "they agree" in verdict(browser, text, at)
+    for k in (0, 40 * 3, 5 * 3, 16 * 6 * 3, len(numbers) - 3):  # cells, and totals of each kind
+        altered = numbers[k][0].replace(numbers[k][1], "4321.0")
+        altered = re.sub(">[^<]+<", ">4,321<", altered)
+        other = lines[: numbers[k].start()] + altered + lines[numbers[k].end() :]
+        assert "not agree" in verdict(browser, text.replace(lines, other), at)
+
+
 OTHERS = ("stream", "combination", "changes")
 
 

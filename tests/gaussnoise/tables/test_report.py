@@ -26,15 +26,17 @@ from gaussnoise.privacy.lattice_bound import TABLE_STEPS
 from gaussnoise.tables.planning.facts import facts_of, percent_text
 from gaussnoise.tables.release.cells import CellList
 from gaussnoise.tables.release.changes import shown_changes
-from gaussnoise.tables.release.marks import marks_of
+from gaussnoise.tables.release.marks import LOW_RELIABILITY, marks_of
 from gaussnoise.tables.release.report import errors
 from gaussnoise.tables.release.report import numbers as numbers_file
 from gaussnoise.tables.release.report.changes import changes_page
+from gaussnoise.tables.release.report.charts import heat_chart
 from gaussnoise.tables.release.report.combined import combined_page
 from gaussnoise.tables.release.report.findings import finding_of
 from gaussnoise.tables.release.report.numbers import Numbers, cells_of, entries_of
 from gaussnoise.tables.release.report.pages import plan_page, release_page
 from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
+from gaussnoise.tables.release.report.sentences import highest
 from gaussnoise.text import no_less
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
@@ -471,7 +473,10 @@ def test_the_head_of_a_page_is_for_citizens_and_the_risk_stands_below_the_tables
     assert re.search("right in at most .* of cases; .* 50 %", part_of(text, "privacy"))
     head = head_of(text)
     assert "1 table about sex, published by Town <X>. Noise was added to each number on" in head
-    assert re.search(r"in 95 of 100 cases a number is off by ± [\d.]+ residents, or by less", head)
+    assert re.search(
+        r"in 95 of 100 cases a number in these tables is off by ± [\d.]+ residents, or", head
+    )
+    assert "totals of many counts may be off by more, as is said beside them" in head
     assert "sure" not in head
     two = [release, survey().release(people())]
     pages = text, combined_page(gn.combine(two)), changes_page(gn.difference(*two))
@@ -566,7 +571,10 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
     with_sums, counts = errors.errors_of_release(release)
     assert with_sums["sums"] == pytest.approx(sums)
     assert counts[""] == pytest.approx(plan.half_width("job"))
-    typical = "a count is off by {}, or by less", "Error of a count {} in 95 % of cases"
+    typical = (
+        "a count in these tables is off by {}, or by less",
+        "Error of a count {} in 95 % of cases",
+    )
     for page, found, said in (
         (Page(release_page(release)).words, errors.errors_of_release(release), typical[0]),
         (Page(plan_page(plan)).words, errors.errors_of_plan(plan), typical[1]),
@@ -600,7 +608,10 @@ def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
         width = errors.errors_of_release(table)[0][""]
         assert width == pytest.approx(plan.half_width("sex", "age", ticks=ticks))
         page = Page(release_page(table)).words
-        assert f"a number is off by {errors.error_text({'': width})} rows, or by less" in page
+        assert (
+            f"a number in these tables is off by {errors.error_text({'': width})} rows, or by less"
+            in page
+        )
         assert "Protected each person" in page
         assert plan.privacy_unit in page
         assert f"{plan.integers:,} independent draws" in page
@@ -686,7 +697,7 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     assert "Noise was added to each number, but for those of sex alone, on purpose" in page
     both = gn.plan(schema, ["sex", "age"], gn.zCDP(1), neighbors="replace", public="sex")
     page_of_both = Page(release_page(both.release(table), "")).words
-    assert "a number is off by none or ± " in page_of_both
+    assert "a number in these tables is off by none or ± " in page_of_both
     assert "that all of this is public knowledge, as is the number of rows, which is exact." in (
         page_of_both
     )
@@ -1086,10 +1097,32 @@ def test_findings_of_means_give_the_gap_and_its_interval():
     low, high = (number(-float(end), 0) for end in gap.confidence_interval())
     assert pair.startswith("F is 1")
     assert pair.endswith(f"lower than M (between {high} and {low}).")
-    assert re.search(
-        "is highest.*no other can be as high|is higher, .* than |No difference", several
-    )
+    assert several is None  # by two attributes: women have less, but no single group is alone
     assert re.fullmatch(r"The mean is [\d,]+ \([\d,]+ to [\d,]+\)\.", single)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "low", "high", "said"),
+    [
+        ([50, 51, 10], [49, 50, 9], [51, 52, 11], "b is higher, 51 (50 to 52 jointly), than c, "),
+        ([50, 51, 10], [49.5, 49, 9], [50.5, 53, 11], ""),  # a is not the largest as estimated
+        ([50, 51, 10, 11], [49, 50, 0, 10], [51, 52, 20, 12], ""),  # nor d the smallest
+        ([50, 51, 50], [40, 41, 40], [60, 61, 60], "No difference between the groups "),
+        ([50, 61, 10], [49, 60, 9], [51, 62, 11], "b is highest, 61 "),
+    ],
+)
+def test_no_pair_of_groups_is_told_but_the_largest_and_the_smallest_of_all(
+    estimate, low, high, said
+):
+    numbers = [np.array(part, float) for part in (estimate, low, high)]
+
+    def told(attributes):
+        ends, sd = (numbers[1], numbers[2]), np.full(len(estimate), 0.5)
+        return highest("rows", True, "abcd"[: len(sd)], numbers[0], ends, sd, attributes)
+
+    assert told(1).startswith(said)
+    assert bool(told(1)) == bool(said)
+    assert told(2) == ("" if "higher" in said else told(1))
 
 
 def four_sexes(rows, pay, rho):
@@ -1227,13 +1260,47 @@ def test_two_attributes_are_one_grid_with_totals_where_it_is_not_too_wide():
     assert numbers.is_crossed
     assert numbers.hidden == 0
     crossed = numbers.crossed
-    assert (crossed.down, crossed.across) == ("a", "b")
+    assert (crossed.down, crossed.across) == (("a",), "b")
     assert len(crossed.rows) == 12
     assert {len(cells) for _, cells in crossed.rows} == {len(crossed.totals)} == {7}
     cells = [cell.estimate for _, own in crossed.rows for cell in own[:-1]]
     assert np.array_equal(cells, numbers.table.estimate.ravel())
     # nine columns do not fit in the width of a page, and 61 rows are too many
     assert not any(crowd(*sizes).is_crossed for sizes in ((9, 9), (61, 2)))
+
+
+@pytest.mark.parametrize(("sizes", "across"), [((4, 5, 6), 2), ((5, 4, 6), 2), ((2, 3, 20), 1)])
+def test_three_attributes_have_all_cells_and_totals_with_the_last_narrow_one_in_columns(
+    sizes, across
+):
+    numbers = crowd(*sizes)
+    assert numbers.is_crossed
+    assert numbers.hidden == 0
+    crossed, names = numbers.crossed, "abc"
+    down = names[:across] + names[across + 1 :]
+    assert (*crossed.down, crossed.across) == (*down, names[across])
+    assert crossed.headings == [*down, names[across]]
+    every = {
+        frozenset(cell.names): cell.estimate
+        for cell in cells_of(numbers.table, range(numbers.table.estimate.size))
+    }
+    shown_cells = {
+        frozenset((*row, column)): cell.estimate
+        for row, cells in crossed.rows
+        for column, cell in zip(crossed.columns, cells[:-1], strict=True)
+    }
+    assert shown_cells == every
+    totals = {row: cells[-1].estimate for row, cells in crossed.rows}
+    expected = numbers.table.estimate.sum(axis=across).ravel()
+    assert list(totals.values()) == pytest.approx(expected, abs=1e-6)
+    assert crossed.totals[-1].estimate == pytest.approx(numbers.table.estimate.sum(), abs=1e-6)
+    assert len(numbers.margins) == 3
+
+
+def test_longer_tables_of_three_attributes_are_folded():
+    assert not crowd(3, 8, 7).is_crossed  # 168 cells
+    assert crowd(3, 8, 7).is_folded
+    assert not crowd(3, 3, 6).is_crossed  # 54: one a row, as before
 
 
 def small_group(seed=0):
@@ -1258,9 +1325,25 @@ def test_means_that_noise_hides_are_grey_and_do_not_set_the_scale():
     for seed in range(5):
         (means, *_) = entries_of(small_group(seed))[0].parts
         [picture] = means._colours()
-        assert re.match(r"Colours from 0 to 7\d(\.\d)?; grey where noise leaves", picture.caption)
+        table = means.table
+        is_shown = ~np.isin(marks_of(table.estimate, table.standard_deviation), LOW_RELIABILITY)
+        ends = [f"{part(table.estimate[is_shown]):.0f}" for part in (np.nanmin, np.nanmax)]
+        said = re.match(r"Colours from (\d+)\S* to (\d+)\S*; grey where noise", picture.caption)
+        assert [*map(float, said.groups())] == pytest.approx([*map(float, ends)], abs=1)
+        inks = re.findall("<text[^>]*fill: #ffffff[^>]*>([^<]*)<", picture.svg)
+        assert {text[0] for text in inks} == {"7"}  # on the darkest colours
         drawn = " ".join(re.findall(">([^<>]*)</text>", picture.svg))
         assert len(re.findall(r"\b\d\d\b", drawn)) == 4  # of six groups
+
+
+def test_colours_have_numbers_only_where_all_fit_in_their_cells():
+    def drawn(value):
+        names = ["0"] * 8, [f"c{k}" for k in range(8)]
+        picture = heat_chart(np.full((8, 8), value), names, (0, value), "x", "", "")
+        return re.findall(">([^<>]*)</text>", picture.svg)
+
+    assert drawn(12.0).count("12") == 64
+    assert not any("," in text for text in drawn(1234567.0))
 
 
 def test_a_mean_that_noise_hides_is_a_dash_with_its_reason():

@@ -131,29 +131,31 @@ def comparison_chart(
 def heat_chart(
     shown_cells: Array,
     names: tuple[Sequence[str], Sequence[str]],
-    most: float,
+    scale: tuple[float, float],
     name: str,
     title: str,
     description: str,
     digits: int = 0,
 ) -> Picture:
-    """Draw a table of two attributes as colours from 0 to ``most``, with numbers if they fit.
+    """Draw a table of two attributes as colours, with numbers if all fit in their cells.
 
-    NaN cells are grey. Numbers have ``digits`` digits after the decimal mark.
+    ``scale``: the numbers of the lightest and of the darkest colour. NaN cells are grey.
+    Numbers have ``digits`` digits after the decimal mark.
     """
     rows, columns = shown_cells.shape
     down, across = ([shown(one, _MOST_NAME) for one in own] for own in names)
     written = columns <= _MOST_WRITTEN
+    least, most = scale
 
     def draw(axes: "Axes") -> None:
         grey = np.zeros(shown_cells.shape)
         axes.pcolormesh(grey, cmap="Greys", vmin=-0.2, vmax=1, edgecolors="white", lw=0.5)
         masked = np.ma.masked_invalid(shown_cells)
-        axes.pcolormesh(masked, cmap="Blues", vmin=0, vmax=most, edgecolors="white", lw=0.5)
+        axes.pcolormesh(masked, cmap="Blues", vmin=least, vmax=most, edgecolors="white", lw=0.5)
         for (row, column), value in np.ndenumerate(shown_cells):
             if written and math.isfinite(value):
                 text = number(value, digits)
-                ink = "white" if value > _DARK * most else "black"
+                ink = "white" if value - least > _DARK * (most - least) else "black"
                 place = (column + 0.5, row + 0.5)
                 axes.text(*place, text, ha="center", va="center", size="x-small", color=ink)
         axes.set_ylim(rows, 0)
@@ -162,6 +164,12 @@ def heat_chart(
         turned = {"rotation": 45, "ha": "left"} if max(map(len, across)) * columns > 40 else {}
         axes.set_xticks(np.arange(0, columns, step) + 0.5, across[::step], **turned)
         axes.set_yticks(np.arange(rows) + 0.5, down)
+        figure: Any = axes.figure
+        figure.draw_without_rendering()  # which lays the picture out, so that widths are known
+        room = axes.get_window_extent().width / columns
+        if any(text.get_window_extent().width > room for text in axes.texts):
+            for text in [*axes.texts]:
+                text.remove()
 
     most_letters = max(map(len, across))
     above = 0.08 * most_letters if most_letters * columns > 40 else 0.0

@@ -37,11 +37,11 @@ def finding_of(numbers: Numbers, others: Mapping[str, str]) -> str | None:
     if table.estimate.ndim == 1 and listed.sum() == 2:
         return _pair(numbers, listed)
     said, pair = _several(numbers, listed), _largest_pair(numbers, listed)
-    if not listed.all():
+    if said and not listed.all():
         said = NONE_LISTED if said == NONE else f"Of the groups with listed values, {said}"
     if pair is None:
-        return said
-    return pair if said in (NONE, NONE_LISTED) else f"{said} {pair}"
+        return said or None
+    return pair if said in ("", NONE, NONE_LISTED) else f"{said} {pair}"
 
 
 def _listed(table: AbstractEstimates, others: Mapping[str, str]) -> NDArray[np.bool_]:
@@ -111,7 +111,8 @@ def _several(numbers: Numbers, listed: NDArray[np.bool_]) -> str:
     estimate, deviation = table.estimate[listed], table.standard_deviation[listed]
     names = [_name(table, k) for k in np.flatnonzero(listed).tolist()]
     is_mean = numbers.kind == "mean"
-    return highest(numbers.noun, is_mean, names, estimate, (low, high), deviation)
+    axes = table.estimate.ndim
+    return highest(numbers.noun, is_mean, names, estimate, (low, high), deviation, axes)
 
 
 def _name(table: AbstractEstimates, k: int) -> str:

@@ -39,7 +39,8 @@ _ENDS = 10  # rows of largest and of smallest numbers, for a longer table
 MOST_LINES = 30  # most lines with names in a picture
 _MOST_COLOURED = 1500  # most cells of a picture in colours
 _MOST_PANELS = 12  # most pictures for one table
-MOST_COLUMNS = 8  # most columns of a table of two attributes
+MOST_COLUMNS = 8  # most columns of a table with one attribute in columns
+_MOST_CROSSED = 150  # most cells of such a table of three or more attributes
 _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns and numbers beside a picture
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of these tables in all
@@ -50,16 +51,13 @@ _MOST_HEAD = 40
 
 
 class Crossed(NamedTuple):
-    """A table with one attribute in rows and one in columns, and with totals.
+    """A table with one attribute in columns and all others in rows, and with totals."""
 
-    The attribute in columns is the one that has fewer categories.
-    """
-
-    down: str
+    down: tuple[str, ...]
     across: str
-    headings: tuple[str, str]
+    headings: list[str]
     columns: list[str]
-    rows: list[tuple[Category, list[Cell]]]
+    rows: list[tuple[tuple[Category, ...], list[Cell]]]
     totals: list[Cell] | None
 
 
@@ -204,7 +202,9 @@ class Numbers:
             digits = digits_of(float(np.median(seen))) if seen.size else 0
         cells = np.where(hidden, np.nan, table.estimate)
         names = [list(map(str, own)) for own in table.labels]
-        most = float(np.nanmax(cells, initial=0.0)) or 1.0
+        scale = 0.0, float(np.nanmax(cells, initial=0.0)) or 1.0
+        if self.kind == "mean" and np.isfinite(cells).any():  # near each other, far from 0
+            scale = float(np.nanmin(cells)), float(np.nanmax(cells))
         titles = [""]
         if panel is None:
             cells = cells[None]
@@ -213,12 +213,13 @@ class Numbers:
             titles = [f"{shown(table.headings[panel])}: {shown(one)}" for one in own]
         if cells.shape[1] < cells.shape[2]:  # the attribute with fewer values in columns
             cells, names = cells.swapaxes(1, 2), names[::-1]
-        words = f"Colours from 0 to {number(most, digits)}; grey {grey}."
+        least, most = (number(end, digits) for end in scale)
+        words = f"Colours from {least} to {most}; grey {grey}."
         return [
             heat_chart(
                 own,
                 (names[0], names[1]),
-                most,
+                scale,
                 f"{self.anchor}-{k}",
                 f"{self._headline}{'; ' * bool(title)}{title}",
                 words,
@@ -229,8 +230,10 @@ class Numbers:
 
     @property
     def is_crossed(self) -> bool:
-        """Whether the numbers are written with one attribute in rows and one in columns."""
+        """Whether the numbers are written with one attribute in columns and all others in rows."""
         shape = self.table.estimate.shape
+        if len(shape) > 2:
+            return MOST_ROWS < math.prod(shape) <= _MOST_CROSSED and min(shape) <= MOST_COLUMNS
         return len(shape) == 2 and min(shape) <= MOST_COLUMNS and max(shape) <= MOST_ROWS
 
     @property
@@ -328,8 +331,9 @@ class Numbers:
 
     @property
     def margins(self) -> "list[Numbers]":
-        """The counts by each attribute, for a table that has no totals of its own."""
-        if self.margin is None or self.table.estimate.ndim < 2 or self.is_crossed:
+        """The counts by each attribute, for a table that does not have them all."""
+        axes = self.table.estimate.ndim
+        if self.margin is None or axes < 2 or (axes == 2 and self.is_crossed):
             return []
         tables = [self.margin((name,)) for name in self.table.attributes]
         return [replace(self, table=own, title=_title(own), file=None) for own in tables]
@@ -343,25 +347,30 @@ class Numbers:
 
     @property
     def crossed(self) -> Crossed:
-        """The table with one attribute in rows and one in columns, with totals if known."""
+        """The table with one attribute in columns, with totals if known.
+
+        It is the last that is narrow enough; of two attributes, the one with fewer categories.
+        """
         table = self.table
-        axis = 0 if table.estimate.shape[0] < table.estimate.shape[1] else 1  # across
-        down, across = table.attributes[1 - axis], table.attributes[axis]
-        cells = np.array(range(table.estimate.size)).reshape(table.estimate.shape)
-        order = cells.T if axis == 0 else cells
-        all_cells = self.all_cells
-        rows = [
-            (self.said(down, name), [all_cells[k] for k in own.tolist()])
-            for name, own in zip(table.labels[1 - axis], order, strict=True)
-        ]
+        shape = table.estimate.shape
+        axis = max(k for k, size in enumerate(shape) if size <= MOST_COLUMNS)
+        if len(shape) == 2:
+            axis = 0 if shape[0] < shape[1] else 1
+        own = table.attributes
+        across, down = own[axis], (*own[:axis], *own[axis + 1 :])
+        cells = np.moveaxis(np.arange(table.estimate.size).reshape(shape), axis, -1)
+        all_cells, rows = self.all_cells, list[tuple[tuple[Category, ...], list[Cell]]]()
+        for places in cells.reshape(-1, shape[axis]).tolist():
+            one = [all_cells[k] for k in places]
+            rows.append(((*one[0].names[:axis], *one[0].names[axis + 1 :]), one))
         columns = [shown(self.said(across, name), _MOST_HEAD) for name in table.labels[axis]]
         last = None
         if self.margin is not None:
-            ends = [self.margin((down,)), self.margin((across,)), self.margin(())]
+            ends = [self.margin(down), self.margin((across,)), self.margin(())]
             beside, below, corner = (cells_of(t, range(t.estimate.size)) for t in ends)
-            rows = [(name, [*own, more]) for (name, own), more in zip(rows, beside, strict=True)]
+            rows = [(name, [*row, more]) for (name, row), more in zip(rows, beside, strict=True)]
             last = [*below, *corner]
-        headings = table.headings[1 - axis], table.headings[axis]
+        headings = [*table.headings[:axis], *table.headings[axis + 1 :], table.headings[axis]]
         return Crossed(down, across, headings, columns, rows, last)
 
 
@@ -584,7 +593,7 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     if len(own) == 1:
         beside = proportions(release, own[0])
         return [replace(counts, margin=release.__getitem__, beside=beside)]
-    if not counts.is_crossed:
+    if len(own) > 2 or not counts.is_crossed:
         return [replace(counts, margin=release.__getitem__)]
     across = int(shape[0] >= shape[1])
     shares: dict[str, ProportionTable] = {}

@@ -100,9 +100,13 @@ def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str)
     if hidden.all() or not estimate[~hidden].max() > 0:
         return None
     cells, digits = np.where(hidden, np.nan, estimate), digits_of(float(np.median(spread[~hidden])))
-    most, names = float(np.nanmax(cells)), (crossed.down, crossed.across)
-    words = f"Colours from 0 to {number(most, digits)}; grey where a mean is none, or unreliable."
-    picture = heat_chart(cells[crossed.places], names, most, anchor, title, words, digits)
+    scale, names = (
+        (float(np.nanmin(cells)), float(np.nanmax(cells))),
+        (crossed.down, crossed.across),
+    )
+    least, most = (number(end, digits) for end in scale)
+    words = f"Colours from {least} to {most}; grey where a mean is none, or unreliable."
+    picture = heat_chart(cells[crossed.places], names, scale, anchor, title, words, digits)
     return picture._replace(caption=words)
 
 
@@ -154,4 +158,5 @@ def _finding(means: ColumnMeans, own: FoundRange, alone: list[ColumnMean]) -> st
     together = [(m.low, m.high) for m in means_in(means.release, own, each, groups)]
     low, high = np.array(together).T
     estimate = np.array([mean.mean for mean in alone])
-    return highest(means.units, True, names, estimate, (low, high), np.array(spread))
+    sd, axes = np.array(spread), len(groups)
+    return highest(means.units, True, names, estimate, (low, high), sd, axes)

@@ -40,8 +40,12 @@ def highest(
     estimate: Array,
     interval: tuple[Array, Array],
     sd: Array,
+    attributes: int,
 ) -> str:
-    """Return a sentence on the largest number, or on a gap, as far as the noise supports one.
+    """Return a sentence on the largest number, or on a gap; "" if neither is clear.
+
+    A gap is that of the largest and the smallest number, of groups by one of ``attributes``: other
+    pairs of many groups are arbitrary, and would be read as a finding.
 
     ``interval`` has simultaneous intervals, which are marked so: readers find others, for each
     number by itself, in the tables. ``sd`` has the standard deviations of the noise.
@@ -75,6 +79,9 @@ def highest(
     above = int(named[np.argmax(low[named])])
     if not low[above] > high[lowest]:
         return NONE
+    least = int(np.argmin(np.where(compared, estimate, math.inf)))
+    if attributes > 1 or (above, lowest) != (top, least):
+        return ""
     return f"{names[above]} {more}, {said(above)}, than {names[lowest]}, {said(lowest)}.{few}"
 
 

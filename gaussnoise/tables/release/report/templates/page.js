@@ -106,16 +106,16 @@
   function* compareTable(folder, table) {
     const given = table.dataset.given && folder.at(JSON.parse(table.dataset.given));
     const axes = folder.at(JSON.parse(table.dataset.of)), texts = (cells) => [...cells].map((cell) => cell.textContent);
-    const heads = texts(table.tHead.querySelectorAll("th")).slice(1);
+    const heads = texts(table.tHead.querySelectorAll("th")).slice(axes.length - 1), last = axes.length - 1; // in columns
     let found = 0;
     for (const row of table.tBodies[0].rows) {
       if (row.classList.contains("gap")) continue;
       const labels = texts(row.querySelectorAll("th")), cells = row.querySelectorAll("td"), isTotal = row.classList.contains("total");
       if ("crossed" in table.dataset) {
         for (let k = 0; k < cells.length; k++) {
-          const isAll = k >= folder.own[axes[1]].n; // the last column
+          const isAll = k >= folder.own[axes[last]].n; // the column of totals
           const names = [...(isTotal ? [] : labels), ...(isAll ? [] : [heads[k]])];
-          const own = [...(isTotal ? [] : [axes[0]]), ...(isAll ? [] : [axes[1]])];
+          const own = [...(isTotal ? [] : axes.slice(0, last)), ...(isAll ? [] : [axes[last]])];
           found += yield* given ? compareShare(folder, own, names, cells[k], given) : compare(folder, own, names, cells[k]);
         }
       } else {
