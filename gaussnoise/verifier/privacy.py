@@ -118,7 +118,9 @@ class Attribute:
     def __init__(self, name: str, given: dict[str, Any], rows: list[str] | None) -> None:
         base, n = given.get("base"), len(given.get("categories") or given.get("edges", ())[1:])
         self.in_parts = "clip" in given or "unit" in given
-        self.squares = "clip" in given and isinstance(base, dict) and 2 in base["degrees"]
+        self.squares = (
+            "clip" in given and isinstance(base, dict) and "2" in map(repr, base["degrees"])
+        )
         n = 2 + self.squares if self.in_parts else n  # both bounds, and between
         n += "other" in given and "unit" not in given
         need(n > 0 and given.get("unit", 1) > 0, f"labels of {name!r}")
@@ -170,6 +172,7 @@ class Release(Folder):
         relations = ("add-remove",) if self.weight else ("add-remove", "replace")
         need(same and type(k) is int and k > 0 and record["neighbors"] in relations, "unit")
         need(self.weight == self.noise.get("unit", {}).get("weight") and self.most > 0, "weight")
+        need(not self.weight or not any(a.squares for a in self.own), "squares of weighted rows")
 
     def check_measured(self) -> None:
         """3. Measurements: exactly those sets from which the tables are computed."""
@@ -260,10 +263,7 @@ class Release(Folder):
 
 
 def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
-    """Return the largest ``Σ_{i,j∈π} |(C'C)_ij|``: π has at most k ticks, any two ``apart`` apart.
-
-    If there are millions of sets π, it is an upper bound.
-    """
+    """Return the largest ``Σ_{i,j∈π} |(C'C)_ij|``, or a bound; π: <= k ticks, ``apart`` apart."""
     n, r, columns = len(C), apart - 1, [*itertools.zip_longest(*C, fillvalue=0)]
     X = [[abs(sum(map(mul, a, b))) for b in columns] for a in columns]
     if k < 3 or k**2 * sum(math.comb(n - j * r, j + 1) for j in range(k)) < 2**23:
@@ -271,7 +271,7 @@ def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
         sets = ([i + j * r for j, i in enumerate(ticks)] for ticks in near)
         return max(sum(X[i][j] for i in ticks for j in ticks) for ticks in sets)
 
-    def largest(weights: list[int], k: int) -> int:
+    def largest(weights: list[int], k: int) -> int:  # a bound, where sets are many
         best = [0] * (n + 1)
         for _ in range(k):
             found = [best[max(j - apart, 0)] + weight for j, weight in enumerate(weights, 1)]

@@ -271,13 +271,15 @@ def plan(
     if privacy is None:
         asked = replace(asked, privacy=_least_budget(asked, noise))
     result = Plan(asked, noise)
+    if privacy is None and over is None:
+        result = _meeting_targets(result)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
             f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} "
             f"hours, more than {_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
         )
     if over is None:
-        _ = result.query  # a budget whose noise cannot be drawn is refused here, not by the release
+        _ = result.query.variances  # a budget whose noise cannot be drawn is refused here, not by the release
         return result
     from ...streams.plan import continual  # not at the top, since streams import plans
 
@@ -321,6 +323,14 @@ def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
     ratio = noise.gamma if whole else largest_ratio(covariance, goals)
     most = 1.0 if asked.weight is None else asked.weight.most
     return zCDP((asked.rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
+
+
+def _meeting_targets(plan: Plan) -> Plan:
+    """Return the plan with a budget for which the noise that is drawn meets all targets."""
+    # where squares are summed, large noise is drawn a little larger than it was planned
+    while (ratio := plan.target_ratio) > 1 + _ROUNDING:
+        plan = plan.with_budget(zCDP(plan.rho * ratio**2 * (1 + _ROUNDING)))
+    return plan
 
 
 def _check_cells(domain: AbstractTables) -> None:

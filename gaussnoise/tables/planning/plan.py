@@ -24,6 +24,7 @@ from ...errors import (
 from ...layout import on_screen
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
+from ...noise.product_covariance import ProductCovariance
 from ...noise.solve import noise_of
 from ...noise.table_covariance import TableCovariance
 from ...numerics.intervals import quantile
@@ -40,12 +41,12 @@ from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
 from ...text import one_of
 from ..schema.entries import Entry, attribute_positions, entry_term
-from ..schema.numbers import in_own_unit, unit_of
+from ..schema.numbers import STEPS, in_own_unit, unit_of
 from ..schema.schema import OnOutside
 from .exchange import least_error, with_number
 from .facts import marginal_name, unit_text
 from .independent import independent_deviations, saving
-from .measure import Array, ResidualQuery, measured_integers
+from .measure import Array, ResidualQuery, measured_integers, units_off
 from .ranges import spent_on
 from .request import AbstractPlan, Request
 from .rows import covariance_in_cells
@@ -89,7 +90,7 @@ class Plan(AbstractPlan):
 
     def __post_init__(self) -> None:
         if (
-            self._unit_covariance.domain is not self.domain
+            self._planned_covariance.domain is not self.domain
             or self.noise.shifted
             or self.noise.neighbors != self.asked.relation
             or self.noise.p != self.asked.p
@@ -104,7 +105,7 @@ class Plan(AbstractPlan):
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
         """For each attribute, the strategy: the matrix that multiplies its counts."""
-        return self._unit_covariance.strategies
+        return self._planned_covariance.strategies
 
     @property
     def has_public_rows(self) -> bool:
@@ -184,13 +185,25 @@ class Plan(AbstractPlan):
     @property
     def queries(self) -> Array:
         """The number of answers of each entry in the workload, shape (entries,)."""
-        return self._unit_covariance.queries
+        return self._planned_covariance.queries
+
+    @cached_property
+    def _planned_covariance(self) -> TableCovariance:
+        """The covariance of the planned noise in all answers, scaled to unit sensitivity."""
+        covariance = covariance_in_cells(self.noise, self.domain)
+        return with_number(covariance) if self._exchanges_persons else covariance
 
     @cached_property
     def _unit_covariance(self) -> TableCovariance:
         """The covariance of the noise in all answers, scaled to unit sensitivity."""
-        covariance = covariance_in_cells(self.noise, self.domain)
-        return with_number(covariance) if self._exchanges_persons else covariance
+        planned = self._planned_covariance
+        if not units_off(planned.strategies) or self.query.unit == STEPS:
+            return planned
+        # large noise is drawn with coarse units of rows, of which some are off the rows' curves
+        drawn, unit_rho = self.query.variances, 2 * self.row_rho
+        grown = max(unit_rho * drawn[T] / planned.variances[T] for T in drawn)
+        variances = {T: grown * variance for T, variance in planned.variances.items()}
+        return ProductCovariance(planned.domain, planned.strategies, variances)
 
     @cached_property
     def workload(self) -> Workload:
@@ -238,14 +251,14 @@ class Plan(AbstractPlan):
     @property
     def integers(self) -> int:
         """The number of noisy integers of a release, without the counts that found ranges."""
-        return measured_integers(self.strategies, self._unit_covariance.variances)
+        return measured_integers(self.strategies, self._planned_covariance.variances)
 
     @cached_property
     def query(self) -> ResidualQuery:
         """The query of integers that a release answers with noise."""
         return ResidualQuery.calibrated(
             self.strategies,
-            self._unit_covariance.variances,
+            self._planned_covariance.variances,
             "replace-persons" if self._exchanges_persons else self.noise.neighbors,
             self.row_rho,
             unit_of((self.schema.attributes[i] for i in self.asked.used), self.weight),
@@ -451,7 +464,7 @@ class Plan(AbstractPlan):
                 "noise; hint: plan() with the new budget"
             )
         result = replace(self, asked=replace(self.asked, privacy=privacy))
-        _ = result.query  # a budget whose noise cannot be drawn is refused here
+        _ = result.query.variances  # a budget whose noise cannot be drawn is refused here
         return result
 
     def independent_standard_deviation(self, *names: str) -> float:

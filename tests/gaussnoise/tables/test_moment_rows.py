@@ -1,5 +1,6 @@
 """Noise where squares of numbers are summed is made for rows: brute force over rows and pairs."""
 
+import json
 import math
 
 import numpy as np
@@ -13,6 +14,7 @@ from gaussnoise.solvers.tables.strategies import SolvedStrategy
 from gaussnoise.tables.counting.numbers import Joint, keys_and_sums
 from gaussnoise.tables.planning.rows import _UNITS_OFF
 from gaussnoise.tables.schema.numbers import STEPS
+from gaussnoise.verifier import privacy
 
 SQUARES = {"kind": "moments", "degrees": [0, 1, 2]}
 
@@ -208,3 +210,40 @@ def test_folders_are_verified_and_read_again_with_the_same_noise(persons, tmp_pa
     # contrasts that count every virtual cell as a row's would need more noise
     whole = [SolvedStrategy(own.contrasts) for own in plan.strategies]
     assert all(one.square > 2 * own.square for one, own in zip(whole, plan.strategies, strict=True))
+
+
+def test_squares_of_weighted_rows_are_no_proof(tmp_path):
+    """The proof is of whole rows: a part of a row may lie further from the curve."""
+    plan = gn.plan(gn.Schema([gn.Attribute("x", clip=[-1, 1], base=SQUARES)]), ["x"], gn.zCDP(0.5))
+    plan.release(pa.table({"x": [0.5, -2.0, 0.1] * 50}), out=tmp_path / "out")
+    path = tmp_path / "out" / "release.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["plan"]["weight"] = record["noise"]["unit"]["weight"] = {"column": "w", "most": 1.0}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ValueError, match="squares of weighted rows"):
+        privacy.opened(tmp_path / "out").check()
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize(("rows", "rho"), [(100, 0.01), (1000, 0.1)])
+def test_large_noise_is_stated_as_it_is_drawn(rows, rho, neighbors):
+    """With coarse units of rows, rounding takes up to half more noise than was planned."""
+    names = [gn.Attribute(f"x{k}", clip=[-1, 1], base=SQUARES) for k in range(3)]
+    persons = {"person": "id", "rows_per_person": rows, "neighbors": neighbors}
+    plan = gn.plan(gn.Schema(names), [("x0", "x1", "x2")], gn.zCDP(rho), **persons)
+    assert plan.unit < STEPS
+    drawn, stated = plan.query.variances, plan._unit_covariance.variances
+    ratios = [drawn[T] * 2 * plan.row_rho / stated[T] for T in drawn]
+    assert max(ratios) == pytest.approx(1, rel=1e-12)
+    assert min(ratios) > 0.98  # multipliers are integers of 2^6 and more
+
+
+def test_a_target_is_met_by_the_noise_that_is_drawn():
+    names = [gn.Attribute(f"x{k}", clip=[-1, 1], base=SQUARES) for k in range(3)]
+    target = gn.Target(20000.0)
+    plan = gn.plan(
+        gn.Schema(names), [("x0", "x1", "x2")], targets=target, person="id", rows_per_person=1000
+    )
+    assert 0.95 < plan.target_ratio <= 1 + 1e-9
+    drawn = plan.covariance.table_variance((0, 1, 2))
+    assert 1.96 * math.sqrt(drawn.max()) <= 20000.0

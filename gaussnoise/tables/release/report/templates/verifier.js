@@ -883,6 +883,7 @@ const verifier = (() => {
       const weight = this.noise.get("unit")?.get("weight") ?? null;
       need(same(this.weight, weight) && this.most.above > 0n, "weight");
       need(!this.exchanged || !this.weight, "weights where rows are exchanged");
+      need(!this.weight || !this.own.some((own) => own.squares), "squares of weighted rows");
     }
 
     // ---- 3. Measurements
