@@ -279,7 +279,7 @@ def plan(
             f"hours, more than {_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
         )
     if over is None:
-        _ = result.query.variances  # a budget whose noise cannot be drawn is refused here, not by the release
+        _ = result.query.variances  # noise that cannot be drawn is refused here, not by the release
         return result
     from ...streams.plan import continual  # not at the top, since streams import plans
 
