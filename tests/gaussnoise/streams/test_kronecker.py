@@ -68,7 +68,7 @@ def test_long_streams_of_large_tables_are_never_formed(tmp_path):
     assert again.covariance.standard_deviation().shape == (2000 * 147,)
     with pytest.raises(DomainTooLargeError, match="listed"):
         noise.domain.to_finite_set()
-    with pytest.raises(ParameterError, match="more ticks"):
+    with pytest.raises(ParameterError, match="too many ticks"):
         gn.GaussianMechanism(noise, gn.zCDP(0.1))
 
 

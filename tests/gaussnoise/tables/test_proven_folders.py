@@ -62,7 +62,7 @@ def unsolved(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("solved again")
 
-    monkeypatch.setattr(door, "noise_of", refuse)
+    monkeypatch.setattr(door, "noise_for_rows", refuse)
 
 
 def changed(folder, change, files=()):
@@ -81,7 +81,7 @@ def test_a_loaded_release_has_the_numbers_of_the_one_in_memory(
 ):
     release = released(tmp_path / "out", **OPTIONS[name])
     with monkeypatch.context() as patch:
-        patch.setattr(door, "noise_of", None)
+        patch.setattr(door, "noise_for_rows", None)
         loaded = gn.TableRelease.load(tmp_path / "out")
     assert loaded.plan.bracket == release.plan.bracket
     assert loaded.query.query == release.query.query

@@ -58,7 +58,7 @@ def test_a_release_keeps_its_title_and_source_and_shows_them(tmp_path):
     lines = [f"title        {ABOUT['title']}", f"source       {ABOUT['source']}"]
     assert str(plan).splitlines()[1:3] == lines
     plan.release(PEOPLE, out=tmp_path / "out", on_outside="drop")
-    assert (tmp_path / "out" / "summary.txt").read_text("utf-8").splitlines()[2:4] == lines
+    assert (tmp_path / "out" / "summary.txt").read_text("utf-8").splitlines()[1:3] == lines
     record = json.loads((tmp_path / "out" / "release.json").read_text("utf-8"))
     assert {name: record["plan"][name] for name in ABOUT} == ABOUT
     release = gn.TableRelease.load(tmp_path / "out")
@@ -87,7 +87,7 @@ def test_a_stream_keeps_its_title_and_shows_it_at_every_tick(tmp_path):
     stream = plan.start(tmp_path / "s", on_outside="drop")
     stream.tick(PEOPLE, number=1)
     summary = stream.state.tick_folder(1) / "summary.txt"
-    assert summary.read_text("utf-8").splitlines()[3] == f"source       {ABOUT['source']}"
+    assert f"source       {ABOUT['source']}" in summary.read_text("utf-8").splitlines()
     assert gn.streams.Stream.open(tmp_path / "s").plan.asked.source == ABOUT["source"]
 
 
