@@ -49,7 +49,7 @@ def rates(
         setting: the estimated quantity:
 
             * "bounded": the mean *of the data*, for records in a ball of this radius (squared ℓ2
-            error);
+              error);
             * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
             * "normal": the mean of N(μ, radius²) in one dimension, μ unbounded up to logarithms;
             * "person": a population mean from m records of each of n people, with bounded moments

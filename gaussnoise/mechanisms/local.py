@@ -103,8 +103,8 @@ class LocalMechanism:
         * The guarantee does not cover the running time of a report, nor the fact that a record
           outside K is refused. With ``on_outside="drop"``, no record is refused.
         * The estimate is unbiased over records in K, up to rounding and a quadrature error of
-        1e-12. A user who sends a false message can change the sum by the length of a message; local
-        privacy cannot prevent this.
+          1e-12. A user who sends a false message can change the sum by twice the length of a
+          message; local privacy cannot prevent this.
 
     ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1.
     Each entry below begins with the total variance of a unit vector's message, :attr:`squared_norm`

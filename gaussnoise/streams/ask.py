@@ -32,8 +32,8 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     * ``change of share of employed=yes from tick 3 to tick 7``
     * ``trend of count of sex=F``: the slope per tick, with a test of no change
     * if the :class:`Ticks` state the time of the ``first``: ``count in January 2026``, ``from
-    January 2026 to March 2026``, ``since May 2026``, ``count by month``; if an attribute has this
-    time too, ask for the tick by its number
+      January 2026 to March 2026``, ``since May 2026``, ``count by month``; if an attribute has this
+      time too, ask for the tick by its number
 
     The last two use the exact covariance of the noise between ticks; for shares and means they are
     first-order approximations. If the :class:`Ticks` have a ``period`` column, write its name

@@ -29,7 +29,7 @@ _WORTHWHILE = 0.03
 _LITTLE, _IDLE = 0.005, 3
 _COLUMNS = "column generation on the quadratic oracle"
 # Number of new directions per round: _FRESH for each dimension, or as many as a covariance has
-# contact points, twice over, if these are not more than _MOST_FRESH.
+# contact points, twice over, and then at most _MOST_FRESH.
 _FRESH, _MOST_FRESH = 8, 2000
 # While an oracle leaves more open than new points can bring, points are dropped whose squared
 # length falls short by more than this fraction of it, and points whose move in an ascent is shorter
@@ -102,7 +102,8 @@ def oracle_design(
             missing = max(math.sqrt(far.value / value) - 1, 0.0)
             if ends.gap <= tol or interrupted or ends.steps >= max_steps:
                 break
-            slack = math.sqrt(far.upper / far.value) - 1
+            # an earlier round may have closed more than this one's form leaves open
+            slack = min(math.sqrt(far.upper / far.value) - 1, ends.gap)
             precise = inner_tol <= max(tol, _WORTHWHILE * slack)
             loose = slack > missing  # the oracle leaves more open than new points can bring
             idle = idle + 1 if loose and value < before * (1 + _LITTLE * ends.gap) else 0
@@ -113,7 +114,7 @@ def oracle_design(
                 tol / 4, min(inner_tol, missing / 4) if missing > 2 * inner_tol else inner_tol / 4
             )
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
-            if loose:
+            if loose and value > before:
                 lengths = np.square((points - design.center) @ whitening.T).sum(axis=1)
                 kept &= lengths > value * (1 - _SHORT * slack)
             points, weights = points[kept], design.weights[kept]
@@ -124,8 +125,8 @@ def oracle_design(
             near = (moves <= _NEAR * lengths) & loose
             points[heaviest[near]] = tops[near]
             fresh = _fresh_points(body, whitening, design.center, beyond, k + 1)
-            new = np.vstack([far.point, tops[~near & (lengths > beyond)], fresh, spanning])
-            points, start = _merged(points, weights, new, shares)
+            new = _distinct(np.vstack([far.point, tops[~near & (lengths > beyond)], fresh]))
+            points, start = _merged(points, weights, np.vstack([new, spanning]), shares)
     except KeyboardInterrupt:
         if best is None or proof is None or not keeps_answer():
             raise
@@ -172,8 +173,12 @@ def _fresh_points(body: Body, whitening: Array, center: Array, beyond: float, k:
     r = len(whitening)
     directions = even_directions(max(_FRESH * r, min(r * (r + 1), _MOST_FRESH)), r, k)
     tops = body.climb(whitening, center, np.zeros((0, body.dim)), directions, beyond)
-    longer = tops[np.square((tops - center) @ whitening.T).sum(axis=1) > beyond]
-    return longer[np.unique(longer.round(12), axis=0, return_index=True)[1]]
+    return _distinct(tops[np.square((tops - center) @ whitening.T).sum(axis=1) > beyond])
+
+
+def _distinct(points: Array) -> Array:
+    """Return the points without those that differ from others by rounding alone."""
+    return points[np.unique(points.round(12), axis=0, return_index=True)[1]]
 
 
 def _merged(

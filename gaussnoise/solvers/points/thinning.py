@@ -37,15 +37,19 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
     moments = np.hstack(
         [np.ones((len(points), 1)), inside[:, i] * inside[:, j], *([inside] if centered else [])]
     )
+    # rounding is relative to the largest row: light points far out would cost the others' digits
+    sizes = np.abs(moments).max(axis=1)
+    moments, mass = moments / sizes[:, None], everything[1] * sizes
     rows, kept = np.zeros(0, dtype=np.intp), np.zeros(0)
     for start in range(0, len(points), count):
         more = everything[0][start : start + count]
-        rows, kept = np.concatenate([rows, more]), np.concatenate([kept, everything[1][more]])
+        rows, kept = np.concatenate([rows, more]), np.concatenate([kept, mass[more]])
         if len(rows) > count:
             left = _reduced(moments[rows], kept)
             rows, kept = rows[left > 0], left[left > 0]
-    if not np.abs(kept @ moments[rows] - everything[1] @ moments).max() <= _ACCURACY:  # or NaN
+    if not np.abs(kept @ moments[rows] - mass @ moments).max() <= _ACCURACY:  # or NaN
         return everything
+    kept /= sizes[rows]
     return rows, kept / kept.sum()
 
 

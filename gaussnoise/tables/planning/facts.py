@@ -63,9 +63,10 @@ class Facts:
         return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
 
     def surest(self, rho: float) -> float:
-        """Return the largest posterior probability that one row (or person) is in the data.
+        """Return how sure a reader can become that one row (or person) is in the data.
 
-        The prior probability is 50 %, and the release has the budget ρ.
+        The prior probability is 50 %, and the release has the budget ρ. The bound fails with a
+        probability of at most :data:`SHOWN_DELTA`.
         """
         return surest(rho, SHOWN_DELTA, self.integers, self.steps)
 

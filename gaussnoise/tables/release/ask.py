@@ -108,18 +108,20 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     of its labels; ``a|b`` adds labels up. Names and labels with special characters must be in
     ``"…"``.
 
-    * ``count``, ``how many, sex=F``, ``count of sex=F, age=[18, 65)``, ``count by sex`` * ``share
-    of employed=yes given sex, age``, ``per cent of employed=yes`` * ``sum of income given sex``,
-    ``average income by sex``: of a number that the schema clips * ``ratio of (sex=F, employed=yes)
-    to (sex=M, employed=yes) given age`` * ``difference of (mean of income, sex=F) and (mean of
-    income, sex=M)`` * ``difference of share of employed=yes between sex=F and sex=M`` * ``top 3 of
-    region``, ``largest share of employed=yes by region`` * ``cdf of age given sex``, ``quantile
-    0.5, 0.9 of age given sex``, ``median of age`` * ``how many women in North``: a label that only
-    one attribute has needs no name * ``percentage of people with employed=yes``, ``what share of
-    women has employed=yes`` * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18
-    and 65`` * times, by labels or bins: ``in March 2023``, ``from January to June``, ``since 2022``
+    * ``count``, ``how many, sex=F``, ``count of sex=F, age=[18, 65)``, ``count by sex``
+    * ``share of employed=yes given sex, age``, ``per cent of employed=yes``
+    * ``sum of income given sex``, ``average income by sex``: of a number that the schema clips
+    * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
+    * ``difference of (mean of income, sex=F) and (mean of income, sex=M)``
+    * ``difference of share of employed=yes between sex=F and sex=M``
+    * ``top 3 of region``, ``largest share of employed=yes by region``
+    * ``cdf of age given sex``, ``quantile 0.5, 0.9 of age given sex``, ``median of age``
+    * ``how many women in North``: a label that only one attribute has needs no name
+    * ``percentage of people with employed=yes``, ``what share of women has employed=yes``
+    * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
+    * times, by labels or bins: ``in March 2023``, ``from January to June``, ``since 2022``
     * ``how many stays``: the noun with which the title begins, ``rows``, or, if each person has one
-    row, a noun from the name of the column of persons, like ``patients``
+      row, a noun from the name of the column of persons, like ``patients``
     * ``entropy of region by sex``, ``concentration of region``, ``odds ratio of sex and employed``,
       ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
     * ``covariance of income and hours by sex``, ``correlation between income and hours``

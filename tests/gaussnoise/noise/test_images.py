@@ -40,3 +40,13 @@ def test_images_of_lq_balls_are_covered_and_the_proof_alone_leaves_a_gap(q, p, g
     # Even this covariance, scaled to the members found, would close half of the gap, which is
     # therefore the proof's; but it would not beat the lower bound.
     assert noise.gamma_lower <= noise.gamma * found <= noise.gamma_lower * (1 + 0.6 * noise.gap)
+
+
+@pytest.mark.parametrize("q", [2.1, 2.5, 8, 50])
+def test_small_images_close_their_gap_with_few_members(q):
+    """Ascents of many members end at nearly the same ones: seven moments need seven members."""
+    K = np.random.default_rng(1).normal(size=(3, 6)) @ gn.LpBall(6, q)
+    noise = gn.optimal_noise(K, np.inf, neighbors="replace")
+    assert noise.gap <= 1e-6
+    assert len(noise.certificate.weights) <= 1.2 * 7
+    noise.verify()
