@@ -167,7 +167,8 @@ def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, t
     unit = tab.get_by_label("Unit of the number").locator("visible=true")
     expect(opened(tab, "income")).to_contain_text("a number from 0 to 10,000 · public")
     unit.fill("EUR")
-    tab.get_by_role("button", name="Keep: income").locator("visible=true").click()
+    with tab.expect_navigation():  # else the old page may be the one that is connected
+        tab.get_by_role("button", name="Keep: income").locator("visible=true").click()
     connected(tab)
     opened(tab, "sex").click()
     expect(tab.get_by_label("Values", exact=True).locator("visible=true")).to_have_value(
