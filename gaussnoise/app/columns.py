@@ -65,8 +65,7 @@ def typed(attribute: Attribute, days: Callable[[str], str] = str) -> str:
     if kind == "unit":
         return f"{attribute.unit:.15g}"
     values = attribute.edges if kind == "edges" else attribute.clip
-    text = ", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ())
-    return days(text) if kind == "edges" else text
+    return days(", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ()))
 
 
 def day_first(text: str) -> str:
@@ -97,7 +96,7 @@ def as_typed(text: str) -> str:
     r"""Return a category or spelling as a user types it.
 
     It is quoted as in JSON if it would be read as something else without quotes, by the form or by
-    a person who sees it in a line. Characters that nobody sees are written as their numbers.
+    a person who sees it in a line. Characters that are not visible are written as their numbers.
 
     >>> print(as_typed("Rome; Italy"), as_typed("A\u200b"), as_typed("a  b"))
     "Rome; Italy" "A\u200b" "a \u0020b"
@@ -109,7 +108,7 @@ def as_typed(text: str) -> str:
 
 
 def _seen(character: str) -> str:
-    """Return a character, or its number as in JSON if nobody sees it or it looks like a blank."""
+    """Return a character, or its number as in JSON if it is not visible or looks like a blank."""
     if character.isprintable() and not _UNSEEN.match(character):
         return character
     units = character.encode("utf-16-be", "surrogatepass").hex()

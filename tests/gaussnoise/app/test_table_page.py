@@ -11,6 +11,7 @@ from gaussnoise.app.schema_file import SchemaFile
 from gaussnoise.app.table_page import consequence, found_or_stated
 from gaussnoise.app.wording import DIALECT, in_page, in_words
 from gaussnoise.tables.drafts.draft import draft
+from gaussnoise.tables.reading.sniff import marks_fit
 from gaussnoise.tables.schema.dialect import hint
 
 
@@ -123,5 +124,9 @@ def test_marks_of_numbers_stay_unless_another_file_contradicts_them(tmp_path, nu
     own = {"decimal": ",", "thousands": "."}
     found = found_or_stated(tmp_path / "t.csv", schema, {"delimiter": ";", **own}, {})
     assert found.stated == {"delimiter": ";", **(own if stay else {})}
+    # one number is enough where it would count a thousandfold, else most of them decide
+    (tmp_path / "t.csv").write_text("\n".join([*lines, *["F;1,5"] * 9]), encoding="utf-8")
+    assert marks_fit(str(tmp_path / "t.csv"), gn.Dialect(";", **own)) == stay
+    assert marks_fit(str(tmp_path / "t.csv"), gn.Dialect(";", decimal=","))
     # what a person states now is not doubted
     assert found_or_stated(tmp_path / "t.csv", schema, {}, own).stated.items() >= own.items()
