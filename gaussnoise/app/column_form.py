@@ -114,7 +114,7 @@ class ColumnForm:
         self._kind = ui.select(KINDS, value=self._start, label="The column holds").classes("w-full")
 
     def _draw_values(self) -> None:
-        text = "" if self._attribute is None else self._days(typed(self._attribute))
+        text = "" if self._attribute is None else typed(self._attribute, self._days)
         self._text = ui.textarea("Values", value=text)
         self._text.classes("w-full").props(f"rows={_rows(text)}")
         with ui.row().classes("items-center") as self._near:
@@ -234,7 +234,8 @@ class ColumnForm:
         self._near.set_visibility(found is not None)
         if found is not None:
             self._pairs.text = f"These differ in case or blanks only: {found[1]}."
-        self._show_names(kind == "edges", self._days(proposed_names(text)))
+        is_edges = kind == "edges"
+        self._show_names(is_edges, self._days(proposed_names(text)) if is_edges else "")
 
     def _show_names(self, is_shown: bool, found: str) -> None:
         """Show the names of intervals; those that the user did not type follow the ends."""

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, timedelta
 
 from ..errors import SchemaError
@@ -45,8 +45,13 @@ def kind_of(attribute: Attribute) -> str:
     return next(kind for kind in ("edges", "clip", "unit") if getattr(attribute, kind) is not None)
 
 
-def typed(attribute: Attribute) -> str:
-    """Return the text of an attribute's values for the form: its categories, edges or numbers."""
+def typed(attribute: Attribute, days: Callable[[str], str] = str) -> str:
+    """Return the text of an attribute's values for the form: its categories, edges or numbers.
+
+    Args:
+        attribute: the attribute.
+        days: how the dates among its edges are written.
+    """
     kind = kind_of(attribute)
     if kind == "texts":
         spelt = dict(attribute.spellings)
@@ -60,7 +65,7 @@ def typed(attribute: Attribute) -> str:
     if kind == "unit":
         return f"{attribute.unit:.15g}"
     values = attribute.edges if kind == "edges" else attribute.clip
-    return ", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ())
+    return days(", ".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values or ()))
 
 
 def day_first(text: str) -> str:
@@ -88,12 +93,26 @@ def clip_help(text: str) -> str:
 
 
 def as_typed(text: str) -> str:
-    """Return a category or spelling as a user types it.
+    r"""Return a category or spelling as a user types it.
 
-    It is quoted as in JSON if it would be read as something else without quotes.
+    It is quoted as in JSON if it would be read as something else without quotes, by the form or by
+    a person who sees it in a line. Characters that are not visible are written as their numbers.
+
+    >>> print(as_typed("Rome; Italy"), as_typed("A\u200b"), as_typed("a  b"))
+    "Rome; Italy" "A\u200b" "a \u0020b"
     """
-    plain = text.strip() == text and text.isprintable() and text and text[0] != '"'
-    return text if plain and not re.search("[,=]", text) else json.dumps(text, ensure_ascii=False)
+    quoted = "".join(map(_seen, json.dumps(text, ensure_ascii=False)))
+    quoted = re.sub("(?<= ) ", r"\\u0020", quoted)
+    is_seen = text.strip() == text and "  " not in text and "".join(map(_seen, text)) == text
+    return text if text and is_seen and not _MARKS.search(text) else quoted
+
+
+def _seen(character: str) -> str:
+    """Return a character, or its number as in JSON if it is not visible or looks like a blank."""
+    if character.isprintable() and not _UNSEEN.match(character):
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("....", r"\\u\g<0>", units)
 
 
 def typed_names(names: Sequence[str] | None) -> str:
@@ -254,6 +273,12 @@ def attribute_of(
     return Attribute(name, unit=numbers[0], **given)
 
 
+_MARKS = re.compile(r'[,=;·]|^["…]|\(also ')  # marks of the form, and of the line of a column
+# characters without a shape that Unicode lists as letters, marks or symbols
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
 _WITH_UNIT = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]{1,20})[)\]]")
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
 

@@ -23,9 +23,10 @@ def described(attribute: Attribute, days: Callable[[str], str] = str) -> tuple[s
     """
     said, is_all = _values(attribute, days)
     if attribute.missing:
-        said += f"; no answer: {', '.join(map(str, attribute.missing))}"
+        codes = (as_typed(x) if isinstance(x, str) else str(x) for x in attribute.missing)
+        said += f"; no answer: {', '.join(codes)}"
     if attribute.other is not None:
-        said += f"; the rest: {attribute.other}"
+        said += f"; the rest: {as_typed(attribute.other)}"
     if attribute.title:
         said += f"; called “{attribute.title}”"
     is_short = len(said) <= _LONGEST and len(attribute.missing) <= _MOST

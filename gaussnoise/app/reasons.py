@@ -2,11 +2,12 @@
 
 import re
 
-_ENDS = re.compile(r"clip = \[(.*?)\] in place of edges")
-_CODES = re.compile(r'missing = \[(.*?)\](?:, and other = "(.*?)")?')
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_TEXTS = re.compile(rf"Texts that are no \w+ count in the catch-all: ({_QUOTED}(?:, {_QUOTED})*)\.")
-_RARE = re.compile(r"In fewer than 1 of \d+ rows: (.*?)\. Such values may be errors")
+_QUOTED = r'"(?:[^"\\]|\\.)*"'  # a text of the data
+_VALUE = rf'(?:{_QUOTED}|[^",]+?)'
+_ENDS = r"clip = \[(.*?)\] in place of edges"
+_CODES = r'missing = \[(.*?)\](?:, and other = "(.*?)")?'
+_TEXTS = rf"Texts that are no \w+ count in the catch-all: ({_QUOTED}(?:, {_QUOTED})*)\."
+_RARE = rf"In fewer than 1 of \d+ rows: ({_VALUE}(?:, {_VALUE})*)\. Such values may be errors"
 
 
 def ends_in(reason: str) -> str:
@@ -17,8 +18,7 @@ def ends_in(reason: str) -> str:
     >>> ends_in("For sums and means, write clip = [0, 6000] in place of edges.")
     '0, 6000'
     """
-    found = _ENDS.search(reason)
-    return found[1] if found else ""
+    return _found(_ENDS, reason)[0]
 
 
 def codes_in(reason: str) -> tuple[str, str]:
@@ -29,8 +29,8 @@ def codes_in(reason: str) -> tuple[str, str]:
     >>> codes_in('If so, add the line missing = [999], and other = "not stated".')
     ('999', 'not stated')
     """
-    found = _CODES.search(reason)
-    return (found[1], found[2] or "") if found else ("", "")
+    codes, *rest = _found(_CODES, reason)
+    return codes, "".join(rest)
 
 
 def texts_in(reason: str) -> str:
@@ -39,8 +39,7 @@ def texts_in(reason: str) -> str:
     >>> texts_in('Texts that are no numbers count in the catch-all: "k.A.", "?".')
     '"k.A.", "?"'
     """
-    found = _TEXTS.search(reason)
-    return found[1] if found else ""
+    return _found(_TEXTS, reason)[0]
 
 
 def rare_in(reason: str) -> str:
@@ -49,5 +48,11 @@ def rare_in(reason: str) -> str:
     >>> rare_in("In fewer than 1 of 1000 rows: 17, 250. Such values may be errors, and more.")
     '17, 250'
     """
-    found = _RARE.search(reason)
-    return found[1] if found else ""
+    return _found(_RARE, reason)[0]
+
+
+def _found(pattern: str, reason: str) -> list[str]:
+    """Return the groups of the first match that is not in a quoted text of the data, or [""]."""
+    # quoted texts come first in the pattern, so that the search steps over them
+    matches = re.finditer(rf"{_QUOTED}|{pattern}", reason)
+    return next(([x or "" for x in m.groups()] for m in matches if m[1] is not None), [""])

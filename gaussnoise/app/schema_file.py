@@ -6,8 +6,9 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
+from ..errors import SchemaError
 from ..tables.schema.schema import Attribute, Schema
 
 _HEADER = re.compile(
@@ -38,8 +39,17 @@ class Part:
     @property
     def comment(self) -> str:
         """The comment before the TOML table, as one line without the ``#`` signs."""
-        lines = itertools.takewhile(lambda line: line.startswith("#"), self.text.splitlines())
+        lines = itertools.takewhile(lambda line: line.startswith("#"), _lines(self.text))
         return " ".join(line.lstrip("# ") for line in lines)
+
+    @property
+    def comments_apart(self) -> bool:
+        """Whether comments of an attribute are not before it, or a separate comment is the end."""
+        if self.table == "attributes":
+            after = itertools.dropwhile(lambda line: line.startswith("#"), _lines(self.text))
+            return any(line.lstrip().startswith("#") for line in after)
+        last = _lines(self.text.rstrip())[-1]
+        return not self.name and last.lstrip().startswith("#")
 
 
 @final
@@ -57,7 +67,7 @@ class SchemaFile:
         def extend(more: str) -> None:
             parts[-1] = replace(parts[-1], text=parts[-1].text + more)
 
-        for line in text.splitlines(keepends=True):
+        for line in re.findall(r"[^\n]*\n|[^\n]+", text):  # TOML has no other line ends
             if line.startswith("#"):
                 waiting += line
             elif found := _HEADER.match(line):
@@ -95,7 +105,7 @@ class SchemaFile:
         """Return the attribute that the file proposes for a left-out column, or None."""
         for part in self.parts:
             if not part.table and part.name == name:
-                lines = [line.removeprefix("# ") for line in part.text.splitlines()[1:]]
+                lines = [line.removeprefix("# ") for line in _lines(part.text)[1:]]
                 return Schema.loads("\n".join(lines)).attributes[0] if any(lines) else None
         return None
 
@@ -126,6 +136,19 @@ class SchemaFile:
         file = SchemaFile((*before, new, *after)).spaced()
         return file.settled() if not reason or file._is_draft else file._as_draft()
 
+    def changed(self, attribute: Attribute, reason: str = "") -> "SchemaFile":
+        """Return :meth:`with_attribute`, of an attribute that the file has.
+
+        Raises:
+            SchemaError: the file has no such attribute: another page left it out.
+        """
+        self._check_has(attribute)
+        return self.with_attribute(attribute, reason)
+
+    def _check_has(self, attribute: Attribute) -> None:
+        if attribute.name not in self._content.get("attributes", {}):
+            raise SchemaError("This page is old: reload it.")
+
     def confirmed(self, name: str) -> "SchemaFile":
         """Return the file without the comment of an attribute, which is now public knowledge."""
         parts = [
@@ -137,8 +160,13 @@ class SchemaFile:
         return SchemaFile(tuple(parts))
 
     def without(self, attribute: Attribute, reason: str) -> "SchemaFile":
-        """Return the file with an attribute turned into a left-out column."""
-        toml = Schema([_without_groups(attribute)]).to_toml().splitlines()
+        """Return the file with an attribute turned into a left-out column.
+
+        Raises:
+            SchemaError: the file has no such attribute: another page left it out.
+        """
+        self._check_has(attribute)
+        toml = Schema([_without_groups(attribute)]).to_toml().rstrip("\n").split("\n")
         lines = [f"left out: column {attribute.name!r}: {reason}{_INSTEAD}", *toml]
         comment = "".join(f"# {line}\n" for line in lines)
         kept = [p for p in self.parts if (p.table, p.name) != ("attributes", attribute.name)]
@@ -148,9 +176,13 @@ class SchemaFile:
         """Return this new draft with the decisions of a person in the file ``before``.
 
         Confirmed columns and columns that are left out stay as they were, if the draft has them,
-        and so do all tables but ``[file]``.
+        and so do all tables but ``[file]``. Columns of a draft whose marks are in doubt are not
+        confirmed.
         """
-        decided = {p.name: p for p in before.parts if p.name and not (p.table and p.comment)}
+        in_doubt = before._is_draft and not before._shows_marks
+        decided = {
+            p.name: p for p in before.parts if p.name and not (p.table and (p.comment or in_doubt))
+        }
         parts = [decided.get(part.name, part) if part.name else part for part in self.parts]
         stated = [p for p in before.parts if p.table not in ("", "attributes", "file")]
         return SchemaFile((*parts, *stated)).spaced().settled()
@@ -168,6 +200,8 @@ class SchemaFile:
             return SchemaFile((*(p for p in other.parts if p.table in wanted), *kept)).spaced()
         file, theirs, mine = self, Schema.loads(other.text), Schema.loads(self.text)
         marked = other.reasons() if theirs.is_draft else {}
+        if theirs.is_draft and not other._shows_marks:  # then none of them is confirmed
+            marked = dict.fromkeys(theirs.names, "")
         for attribute in theirs.attributes:
             if attribute.name not in marked:
                 file = file.with_attribute(attribute)
@@ -188,16 +222,40 @@ class SchemaFile:
 
     @property
     def _is_draft(self) -> bool:
-        return any(_DRAFT.search(part.text) for part in self.parts if not part.table)
+        return self._content.get("draft") is True
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        """The content of the file; empty if it is no TOML, which is refused when it is kept."""
+        try:
+            return tomllib.loads(self.text)
+        except (ValueError, RecursionError):
+            return {}
 
     def _as_draft(self) -> "SchemaFile":
         return SchemaFile((Part("", "", "draft = true\n\n"), *self.parts))
 
     def settled(self) -> "SchemaFile":
-        """Return the file, which is no draft any more if a person has confirmed all its columns."""
-        has_columns = any(part.table == "attributes" for part in self.parts)
-        is_done = self._is_draft and has_columns and not self.reasons()
+        """Return the file, which is no draft any more if a person has confirmed all its columns.
+
+        It stays a draft while it is in doubt whether a comment marks a column as not confirmed.
+        """
+        is_done = self._is_draft and self._shows_marks and not self.reasons()
         return self.no_draft() if is_done else self
+
+    @property
+    def _shows_marks(self) -> bool:
+        """Whether there are attributes, each is a part, and no comment near them stands apart.
+
+        A person who edits the file can write it so that marks are not seen here.
+        """
+        parts = [part for part in self.parts if part.text]
+        own = [part.table == "attributes" for part in parts]
+        is_near = [any(own[max(k - 1, 0) : k + 2]) for k in range(len(parts))]
+        apart = (near and p.comments_apart for p, near in zip(parts, is_near, strict=True))
+        names = {part.name for part in parts if part.table == "attributes"}
+        stated = self._content.get("attributes", {})
+        return bool(names) and names == stated.keys() and not any(apart)
 
     def spaced(self) -> "SchemaFile":
         """Return the file without empty parts, and with an empty line between the others."""
@@ -226,6 +284,11 @@ def _without_groups(attribute: Attribute) -> Attribute:
         missing=attribute.missing,
         spellings=attribute.spellings,
     )
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a TOML text, without their ends: U+2028 is none."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def _with_empty_line(text: str) -> str:

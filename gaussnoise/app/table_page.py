@@ -17,7 +17,7 @@ from ..tables.reading.declared import column_names
 from ..tables.reading.files import is_csv
 from ..tables.reading.frames import open_table
 from ..tables.reading.office import is_office
-from ..tables.reading.sniff import sniffed
+from ..tables.reading.sniff import marks_fit, sniffed
 from ..tables.schema.planned import load_plan
 from .column_form import ColumnForm
 from .columns import day_first
@@ -201,6 +201,9 @@ def found_or_stated(
     # an encoding that is wrong changes letters, and is seen in no name of a column
     kept = {name: said for name, said in own.items() if name != "encoding"}
     found = sniffed(path, _dialect({**kept, **changed}))
+    if not marks_fit(str(path), found):  # the numbers would be read as others, or as texts
+        kept = {name: said for name, said in kept.items() if name not in ("decimal", "thousands")}
+        found = sniffed(path, _dialect({**kept, **changed}))
     if found.encoding != "utf-8" and "encoding" in own and "encoding" not in changed:
         found = replace(found, encoding=own["encoding"])
     with contextlib.suppress(GaussNoiseError):
@@ -329,7 +332,7 @@ def _column(
         go(_next(state, k) if reason else f"/?at={k}")
 
     def save(own: Attribute, mark: str = "") -> None:
-        state.project.change(lambda file: file.with_attribute(own, mark))
+        state.project.change(lambda file: file.changed(own, mark))
         go(f"/?at={k}") if mark else go_on(k + 1)
 
     def leave_out() -> None:
@@ -344,7 +347,7 @@ def _column(
         is_open = at and bool(reason) and not is_all
         icon = "help" if reason else "check"
         part = ui.expansion(name, value=is_open, caption=caption, icon=icon)
-        part.style("flex:1 1 20rem;min-width:0")
+        part.style("flex:1 1 20rem;min-width:0;overflow-wrap:anywhere")
         mark = ", read off the data" if reason else ""
         part.props["toggle-aria-label"] = f"{name}: {caption}{mark}"  # else it is the name alone
         if reason:

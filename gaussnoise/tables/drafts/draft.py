@@ -86,7 +86,7 @@ class Draft(NamedTuple):
             lines = [f"left out: {reason}"]
             if name in self.instead:
                 lines[0] += "; if it is something else:"
-                lines += Schema([self.instead[name]]).to_toml().splitlines()
+                lines += map(_escaped, Schema([self.instead[name]]).to_toml().rstrip().split("\n"))
             blocks.append("".join(f"# {_one_line(line)}\n" for line in lines))
         return "\n".join(blocks)
 
@@ -97,6 +97,11 @@ class Draft(NamedTuple):
 def _one_line(text: str) -> str:
     """Return text with "?" for line ends and control characters, which TOML forbids in comments."""
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _escaped(line: str) -> str:
+    """Return a line of TOML whose strings name the characters that comments do not show."""
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
 
 
 def draft(table: object) -> Draft:
@@ -265,7 +270,11 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
 def _rare(column: Seen, values: Sequence[Category]) -> str:
     """Return a remark that names categories of few rows; "" if there are none."""
     rows = column.words.rows | {str(number): n for number, n in column.numbers.rows.items()}
-    rare = [v for v in map(str, values) if _FEW_OF * rows.get(v, column.rows) < column.rows]
+    rare = [
+        _quoted(v) if isinstance(v, str) else str(v)
+        for v in values
+        if _FEW_OF * rows.get(str(v), column.rows) < column.rows
+    ]
     if not rare:
         return ""
     more = [f"{len(rare) - _MOST_RARE} more"] if len(rare) > _MOST_RARE else []

@@ -9,7 +9,7 @@ import io
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,6 +57,24 @@ def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
     return replace(found, date_format=_date_format(found.table(_given(table)), stated))
 
 
+def marks_fit(path: str, dialect: Dialect) -> bool:
+    """Return whether the first numbers of a CSV file can have a dialect's decimal mark.
+
+    They cannot have it if more of them have the other one: 0.037 and 2.5 have a decimal point. If
+    the other one is to separate thousands, no number may have it as a decimal mark.
+    """
+    usual, quote = USUAL.of(name_of(path))
+
+    def found() -> tuple[int, int]:
+        lines = _lines(path, dialect.encoding)[dialect.skip :]
+        return _decimals(_numbers(lines, dialect.delimiter or usual, dialect.quote or quote or '"'))
+
+    commas, points = guarded("look at the file", found)
+    own, other = (commas, points) if dialect.decimal == "," else (points, commas)
+    is_mark = dialect.thousands in (",", ".")
+    return not other if is_mark else own >= other
+
+
 def _given(table: object) -> Any:
     return table.paths if isinstance(table, Files) else table
 
@@ -96,10 +114,7 @@ def _fits(path: str, dialect: Dialect) -> bool:
 def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
     """Return the probable dialect of a file, and whether some field begins with ``"``."""
     encoding = _encoding(path) if stated.encoding == USUAL.encoding else stated.encoding
-    with unpacked(path) as file:
-        sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
-    # in a longer file, the last line of the sample may be incomplete
-    lines = list(io.StringIO(sample, newline=""))[: None if len(sample) < _SAMPLE else -1]
+    lines = _lines(path, encoding)
     first = lines[0].strip('\r\n"') if lines else ""
     delimiter, quote, skip = stated.delimiter, stated.quote or '"', stated.skip
     if first[:4].lower() == "sep=" and len(first) == 5:
@@ -111,13 +126,8 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
         lines, skip = lines[before:], skip + before
     else:
         skip = stated.skip
-    _, *records = _records(lines, delimiter, quote, most=None) or [[]]
-    shapes = Counter(field.translate(_SHAPE) for record in records for field in record)
-    numbers = {shape: rows for shape, rows in shapes.items() if _MARKED.fullmatch(shape)}
-    commas, points = (
-        sum(rows for shape, rows in numbers.items() if kind.fullmatch(shape))
-        for kind in (_COMMA, _POINT)
-    )
+    numbers = _numbers(lines, delimiter, quote)
+    commas, points = _decimals(numbers)
     decimal = "," if commas > points else stated.decimal
     thousands, decimal = _grouped(list(numbers), stated, decimal)
     usual = USUAL.of(name_of(path))[0] == delimiter
@@ -130,6 +140,30 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
         skip=skip,
     )
     return found, any(line.startswith('"') or f'{delimiter}"' in line for line in lines)
+
+
+def _lines(path: str, encoding: str) -> list[str]:
+    """Return the first lines of a file."""
+    with unpacked(path) as file:
+        sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
+    # in a longer file, the last line of the sample may be incomplete
+    return list(io.StringIO(sample, newline=""))[: None if len(sample) < _SAMPLE else -1]
+
+
+def _numbers(lines: Sequence[str], delimiter: str, quote: str) -> dict[str, int]:
+    """Return {shape: rows} of the numbers with marks below the column names."""
+    _, *records = _records(lines, delimiter, quote, most=None) or [[]]
+    shapes = Counter(field.translate(_SHAPE) for record in records for field in record)
+    return {shape: rows for shape, rows in shapes.items() if _MARKED.fullmatch(shape)}
+
+
+def _decimals(numbers: Mapping[str, int]) -> tuple[int, int]:
+    """Return how many numbers have a decimal comma for certain, and how many a point."""
+    commas, points = (
+        sum(rows for shape, rows in numbers.items() if kind.fullmatch(shape))
+        for kind in (_COMMA, _POINT)
+    )
+    return commas, points
 
 
 def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str | None, str]:

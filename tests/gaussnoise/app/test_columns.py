@@ -1,6 +1,7 @@
 """Columns as one types them."""
 
 import datetime
+import json
 import math
 
 import pandas as pd
@@ -293,6 +294,60 @@ def test_proposals_of_a_draft_are_found_in_its_comments():
     assert texts_in(reasons["pay"]) == r'"\"x\", y. Z", "k.A."'
     assert rare_in(reasons["size"]) == "2, 17"
     assert (ends_in(""), codes_in(""), texts_in(""), rare_in("")) == ("", ("", ""), "", "")
+
+
+def test_texts_of_the_data_are_no_proposals():
+    """A draft quotes them, and what stands in quotes proposes nothing."""
+    said = "In fewer than 1 of 2 rows: nothing. Such values may be errors"
+    texts = ["clip = [0, 5] in place of edges", 'missing = [7], and other = "hack"', said]
+    table = {
+        "pay": [*(str(k % 90) for k in range(4000)), *texts],
+        "size": [*["a", "b"] * 2000, *texts],
+    }
+    reasons = draft(pd.DataFrame(table)).reasons
+    assert ends_in(reasons["pay"]) == "0, 90"
+    assert codes_in(reasons["pay"]) == ("", "")
+    assert rare_in(reasons["pay"]) == ""
+    listed = ", ".join(json.dumps(text) for text in sorted(texts))
+    assert texts_in(reasons["pay"]) == listed
+    assert rare_in(reasons["size"]) == listed
+    assert (ends_in(reasons["size"]), codes_in(reasons["size"])) == ("", ("", ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("F\u200b", r'"F\u200b"'),
+        ("a\u202eb", r'"a\u202eb"'),
+        ("a\u00adb", r'"a\u00adb"'),
+        ("a\u00a0b", r'"a\u00a0b"'),
+        ("a  b   c", r'"a \u0020b \u0020\u0020c"'),
+        ("\u3164", r'"\u3164"'),
+        ("\x7f", r'"\u007f"'),
+        ("\U000e0041x", r'"\udb40\udc41x"'),
+        ("two\nlines", r'"two\nlines"'),
+        ("Rome; Italy", '"Rome; Italy"'),
+        ("x · public", '"x · public"'),
+        ("… and more", '"… and more"'),
+        ("F (also f)", '"F (also f)"'),
+        ("Mühle 7 \\ O’Hara's", "Mühle 7 \\ O’Hara's"),
+    ],
+)
+def test_a_line_shows_every_character_of_a_category(text, said):
+    """Two categories that look alike are seen as two, and the form reads back what it shows."""
+    own, rest = gn.Attribute("x", [text, "M"]), gn.Attribute("x", ["M"], other=text)
+    code = gn.Attribute("x", ["M"], missing=[text])
+    assert described(own) == (f"{said}, M", True)
+    assert described(rest) == (f"M; the rest: {said}", True)
+    assert described(code) == (f"M; no answer: {said}", True)
+    assert attribute_of("x", "texts", typed(own)) == own
+
+
+def test_dates_in_texts_stay_as_the_file_has_them():
+    stand = gn.Attribute("x", ["Stand 2025-06-30", "Stand 2025-12-31"])
+    assert attribute_of("x", "texts", typed(stand, day_first)) == stand
+    day = gn.Attribute("x", edges=[datetime.date(2025, 6, 30), datetime.date(2025, 12, 31)])
+    assert typed(day, day_first) == "30.06.2025, 31.12.2025"
 
 
 @pytest.mark.parametrize(

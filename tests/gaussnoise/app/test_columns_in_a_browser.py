@@ -167,7 +167,8 @@ def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, t
     unit = tab.get_by_label("Unit of the number").locator("visible=true")
     expect(opened(tab, "income")).to_contain_text("a number from 0 to 10,000 · public")
     unit.fill("EUR")
-    tab.get_by_role("button", name="Keep: income").locator("visible=true").click()
+    with tab.expect_navigation():  # else the old page may be the one that is connected
+        tab.get_by_role("button", name="Keep: income").locator("visible=true").click()
     connected(tab)
     opened(tab, "sex").click()
     expect(tab.get_by_label("Values", exact=True).locator("visible=true")).to_have_value(
@@ -257,3 +258,33 @@ def test_a_code_for_no_answer_is_taken_with_a_group_in_which_its_rows_count(star
     stay = gn.Schema.load(folder / SCHEMA).attributes[1]
     assert stay.missing == (999,)
     assert stay.other == "other or not stated"
+
+
+def test_a_column_that_was_left_out_stays_so_and_a_long_word_hides_no_button(
+    started, tab, tmp_path
+):
+    folder = tmp_path / "project"
+    lines = [f"{'FM'[k % 2]};{'WV'[k % 2] * 100}" for k in range(200)]
+    (folder / "words.csv").write_text("\n".join(["sex;long", *lines]), encoding="utf-8")
+    server = started()
+    entered(tab, server)
+    tab.get_by_role("button", name="Read the file").click()
+    expect(tab.get_by_text("2 of its 2 columns")).to_be_visible(timeout=60_000)
+    connected(tab)
+    item = opened(tab, "long").locator(".q-item__label--caption").first
+    box = item.bounding_box()
+    right = item.evaluate("x => { const r = document.createRange(); r.selectNodeContents(x); "
+                          "return r.getBoundingClientRect().right; }")  # fmt: skip
+    assert right <= box["x"] + box["width"] + 1
+
+    old = tab.context.new_page()
+    old.goto(f"{server.root}/")
+    connected(old)
+    with tab.expect_navigation():
+        tab.get_by_role("button", name="Leave out: sex").click()
+    connected(tab)
+    for answer in ("These values are public: sex", "Leave out: sex"):
+        old.get_by_role("button", name=answer).click()
+        expect(old.get_by_text("This page is old: reload it.").first).to_be_visible()
+    schema = gn.Schema.load(folder / SCHEMA)
+    assert (schema.names, schema.is_draft) == (("long",), True)

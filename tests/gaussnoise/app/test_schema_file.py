@@ -1,10 +1,13 @@
 """Edits of a schema file: one part is exchanged, and all others keep their text."""
 
+import pandas as pd
 import pytest
 
 import gaussnoise as gn
 from gaussnoise.app.schema_file import SchemaFile
 from gaussnoise.cli.app import run
+from gaussnoise.errors import SchemaError
+from gaussnoise.tables.drafts.draft import draft
 
 BY_HAND = """\
 # what the census asks, by its code book
@@ -200,6 +203,84 @@ def test_a_column_that_was_left_out_comes_back_with_its_names_and_title():
     for own in (age, grouped):
         file = SchemaFile.of(gn.Schema([own, gn.Attribute("y", ["d"])]).to_toml())
         assert file.without(own, "by hand").instead("age") == age
+
+
+MARKED = """\
+draft = true
+
+# reason one
+[attributes.c]
+categories = ["a", "b"]
+
+# reason two
+[attributes.d]
+categories = ["x", "y"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("marked", "by_hand"),
+    [
+        ("# reason one\n", "# reason one\n\n"),
+        ("# reason one\n", "  # reason one\n"),
+        ("[attributes.c]", "  [attributes.c]"),
+        ("[attributes.c]", "[ attributes.c ]"),
+        ("[attributes.c]", '["attributes".c]'),
+        ("# reason one\n[attributes.c]", "[attributes.c]\n# reason one"),
+        ('# reason one\n[attributes.c]\ncategories = ["a", "b"]\n', '[attributes.c]\n'
+         'categories = ["a", "b"]\n# reason one\n'),
+        ("# reason one\n[attributes.c]\n", "[attributes]\n[attributes . c]\n"),
+        ("# reason one\n[attributes.c]\ncat", "attributes.c.cat"),
+        ('# reason one\n[attributes.c]\ncategories = ["a", "b"]',
+         '[attributes]\nc = {categories = ["a", "b"]}'),
+    ],
+)  # fmt: skip
+def test_a_draft_does_not_end_while_a_mark_may_stand_apart(marked, by_hand):
+    """Then a person says in one step that all columns are confirmed."""
+    d = gn.Attribute("d", ["x", "y"])
+    assert MARKED.count(marked) == 1
+    file = SchemaFile.of(MARKED.replace(marked, by_hand))
+    done = SchemaFile.of(file.with_attribute(d).text)
+    assert gn.Schema.loads(done.text).is_draft
+    assert not done.reasons()  # so that the page has the button for all columns
+    assert not gn.Schema.loads(done.no_draft().text).is_draft
+    assert gn.Schema.loads(file.without(d, "by hand").text).is_draft
+    # a new draft, and another folder, take no such column as confirmed
+    assert "c" in SchemaFile.of(MARKED).keeping(done).reasons()
+    assert {"c", "d"} == SchemaFile.of(MARKED).taking(done).reasons().keys()
+    # where no mark is in doubt, the last column that is confirmed ends the draft
+    plain = SchemaFile.of(MARKED.replace("\n", "\r\n")).with_attribute(d)
+    assert plain.reasons() == {"c": "reason one"}
+    assert not gn.Schema.loads(plain.with_attribute(gn.Attribute("c", ["a"])).text).is_draft
+
+
+def test_a_column_that_another_page_left_out_does_not_come_back():
+    file, d = SchemaFile.of(MARKED), gn.Attribute("d", ["x", "z"])
+    assert gn.Schema.loads(file.changed(d).text).attributes[1] == d
+    gone = file.without(d, "by hand")
+    for edit in (lambda: gone.changed(d), lambda: gone.without(d, "by hand")):
+        with pytest.raises(SchemaError, match="This page is old: reload it"):
+            edit()
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_values_may_have_characters_that_end_lines_elsewhere(end):
+    own = gn.Attribute(f"c{end}", [f"a{end}[attributes.y]", f"{end}# b", "M"])
+    toml = gn.Schema([own]).to_toml()
+    assert gn.Schema.loads(toml).attributes == (own,)
+    file = SchemaFile.of(f"draft = true\n\n# one\n{toml}\n{MARKED.partition(chr(10))[2]}")
+    assert file.reasons().keys() == {own.name, "c", "d"}
+    gone = SchemaFile.of(file.without(own, "by hand").text)
+    assert gone.instead(own.name) == own
+    assert gone.with_attribute(own).text.count("[attributes.") == 3 + 1
+
+
+def test_the_proposal_for_a_column_that_a_draft_leaves_out_has_its_characters():
+    names = [f"p{k // 2}\u2028\u00a0\U000e0041q" for k in range(200)]
+    drafted = SchemaFile.of(draft(pd.DataFrame({"person id": names})).to_toml())
+    own = drafted.instead("person id")
+    assert own is not None
+    assert {*own.categories} == {*names}
 
 
 def test_tables_of_one_name_are_replaced_together():

@@ -11,6 +11,7 @@ from gaussnoise.app.schema_file import SchemaFile
 from gaussnoise.app.table_page import consequence, found_or_stated
 from gaussnoise.app.wording import DIALECT, in_page, in_words
 from gaussnoise.tables.drafts.draft import draft
+from gaussnoise.tables.reading.sniff import marks_fit
 from gaussnoise.tables.schema.dialect import hint
 
 
@@ -102,3 +103,30 @@ def test_marks_that_are_stated_stay_where_another_file_fits_them(
     (tmp_path / "t.csv").write_text(text, encoding=encoding)
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 9])])
     assert found_or_stated(tmp_path / "t.csv", schema, own, changed).stated == stated
+
+
+@pytest.mark.parametrize(
+    ("numbers", "stay"),
+    [
+        (["1.037", "2.500"], True),  # as the stated marks read them
+        (["1.037,5", "12"], True),
+        (["7", "12"], True),
+        (["1.037", "0.512"], False),  # a decimal point: thousands do not begin with 0
+        (["1.037", "2.5"], False),
+        (["1.037", "12.50"], False),
+    ],
+)
+def test_marks_of_numbers_stay_unless_another_file_contradicts_them(tmp_path, numbers, stay):
+    """Else its numbers would count a thousandfold."""
+    lines = ["sex;pay", *(f"F;{number}" for number in numbers)]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 9])])
+    own = {"decimal": ",", "thousands": "."}
+    found = found_or_stated(tmp_path / "t.csv", schema, {"delimiter": ";", **own}, {})
+    assert found.stated == {"delimiter": ";", **(own if stay else {})}
+    # one number is enough where it would count a thousandfold, else most of them decide
+    (tmp_path / "t.csv").write_text("\n".join([*lines, *["F;1,5"] * 9]), encoding="utf-8")
+    assert marks_fit(str(tmp_path / "t.csv"), gn.Dialect(";", **own)) == stay
+    assert marks_fit(str(tmp_path / "t.csv"), gn.Dialect(";", decimal=","))
+    # what a person states now is not doubted
+    assert found_or_stated(tmp_path / "t.csv", schema, {}, own).stated.items() >= own.items()

@@ -237,7 +237,7 @@ def test_rare_categories_are_pointed_out(untyped):
     assert attribute.categories == (1, 2, 3, 17, 250)
     assert " In fewer than 1 of 1000 rows: 17, 250. Such values may be errors," in reason
     words = of(untyped([*["yes"] * 700, *["no"] * 700, "maybe"]))[1]
-    assert "rows: maybe. Such" in words
+    assert 'rows: "maybe". Such' in words
     assert "fewer than" not in of(untyped(sizes[:-2]))[1]
 
 
