@@ -103,7 +103,7 @@ class _Panel:
                 _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
                 ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
             self.guess = ui.label().props('role="status"')
-            with more("") as self.worst:
+            with more("The worst case, and other budgets") as self.worst:
                 self.risk = ui.label()
                 self.others = ui.label()
             with more("For specialists"):
@@ -199,8 +199,6 @@ class _Panel:
         self.guess.text = guess_text(planned, facts) or f"The budget protects {facts.unit}."
         risk = risk_text(planned, facts)
         self.worst.set_visibility(risk is not None)
-        sure = percent_text(facts.surest(planned.rho))
-        self.worst.text = f"The worst case ({sure} sure), and other budgets"
         self.risk.text = f"The budget protects {facts.unit}: {risk}."
         self.others.text = _other_budgets(facts)
         self.least_error.text = best(facts.gap)
@@ -281,7 +279,9 @@ def means_of(planned: Plan, total: float) -> list[str]:
         half = quantile(LEVEL) * max(own.max() for own in deviations) / rows
         shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
         unit = f" {number.measured_in}" * (number.measured_in is not None)
-        texts.append(f"mean ± {shown}{unit}, in groups of some {rows:,.15g} {noun}")
+        texts.append(
+            f"mean ± {shown}{unit}, in groups of some {rows:,.15g} of {total:,.15g} {noun}"
+        )
     return texts
 
 

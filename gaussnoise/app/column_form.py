@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from ..errors import GaussNoiseError
+from ..errors import GaussNoiseError, SchemaError
 from ..tables import Attribute
 from ..tables.schema.dates import is_dated
 from .columns import (
@@ -54,6 +54,7 @@ class ColumnForm:
         self._is_dated = attribute is not None and is_dated(attribute.edges)
         self._typed: dict[str, str] = {}  # the last text of each kind
         self._first_names = ""
+        self._open_codes = ""  # possible codes for no answer that the user has not judged
         self._purposes: dict[str, ui.button] = {}  # means and sums, or groups
         if attribute is None:
             self._draw_kind()
@@ -73,7 +74,10 @@ class ColumnForm:
         self._measured.props('hint="for readers of its means and sums, like EUR or days"')
         self._has_unit = bool(self._measured.value)
         if texts := texts_in(reason):
-            ui.label(f"You need not type {texts}: such rows count in the group for the rest.")
+            ui.label(
+                f"You need not type {texts}: such rows count in the group for the rest, and in no "
+                "mean."
+            )
         codes = ui.row()  # for a button that fills fields which come later
         rest = more(f"More: {'ends, ' * self._is_dated}{_MORE}")
         # it is open if the column's line does not show all ends, which are to be confirmed
@@ -109,6 +113,16 @@ class ColumnForm:
         values, rest, codes = (field.value or "" for field in fields)
         said = unit or "", self._names.value or "", self._title.value or ""
         return attribute_of(name, self._kind.value, values, rest, codes, self._attribute, *said)
+
+    def confirmed(self, name: str) -> Attribute:
+        """Return the described attribute, whose values a person calls public knowledge.
+
+        Raises:
+            SchemaError: the fields describe no attribute, or a possible code has no answer yet.
+        """
+        if self._open_codes:
+            raise SchemaError(f"Say first whether {self._open_codes} is a number, or no answer.")
+        return self.read(name)
 
     def _draw_kind(self) -> None:
         self._kind = ui.select(KINDS, value=self._start, label="The column holds").classes("w-full")
@@ -155,19 +169,32 @@ class ColumnForm:
                 self._purposes[name] = ui.button(name, on_click=handled(choose)).props("no-caps")
 
     def _draw_codes(self) -> None:
-        """Draw a button that takes the proposed codes for no answer, if there are any."""
+        """Draw the question whether proposed codes are no answer, if there are any."""
         codes, rest = codes_in(self._reason)
         if not codes or {*codes.split(", ")} <= {*(self._missing.value or "").split(", ")}:
             return
+        self._open_codes = codes
+
+        def answered(said: str) -> None:
+            self._open_codes = ""
+            buttons.set_visibility(False)
+            answer.text = said
 
         def take() -> None:
             self._missing.value = ", ".join(filter(None, [self._missing.value, codes]))
             self._other.value = self._other.value or rest
-            button.set_visibility(False)
-            taken.text = f"{codes} counts as no answer."
+            answered(f"{codes} counts as no answer.")
 
-        taken = ui.label().props('role="status"')
-        button = ui.button(f"Count {codes} as no answer", on_click=handled(take)).props("outline")
+        def leave() -> None:
+            answered(f"{codes} is a number.")
+
+        answer = ui.label().props('role="status"')
+        with ui.row() as buttons:
+            for said, choose in {
+                f"Count {codes} as no answer": take,
+                f"{codes} is a number": leave,
+            }.items():
+                ui.button(said, on_click=handled(choose)).props("outline")
 
     def _listen(self) -> None:
         """Let each field react to others, and show what the beginning needs."""

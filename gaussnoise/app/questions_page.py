@@ -152,7 +152,8 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
 
 def named(attribute: Attribute) -> str:
     """Return the title of a column with its name, or its name alone."""
-    said = attribute.name if attribute.title is None else f"{attribute.title} ({attribute.name})"
+    name, title = attribute.name, attribute.title
+    said = name if title is None or name.startswith(title) else f"{title} ({name})"
     return said + ": sum and mean" * attribute.is_summed
 
 

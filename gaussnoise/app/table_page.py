@@ -41,7 +41,7 @@ from .parts import (
     scroll_here,
     words,
 )
-from .reasons import rare_in
+from .reasons import codes_in, rare_in
 from .schema_file import SchemaFile
 from .state import State
 from .wording import DIALECT, WRITTEN, in_words
@@ -288,8 +288,8 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
             with ui.element("div").classes("mine"):
                 ui.label(f"{len(reasons)} of {len(schema.names)} columns are read off the data.")
                 words(
-                    "Say which values a column may have, not who has them. They must be *public "
-                    "knowledge*: a rare value would tell readers that a person has it."
+                    "Confirm which values a column may have, not who has them. The list must be "
+                    "*public knowledge*: a rare value would tell readers that a person has it."
                 )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'
@@ -312,7 +312,7 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
 
 
 _DAY_FIRST = re.compile(r"d{1,2}\.M{1,2}\.yyyy")
-_PUBLIC, _LEAVE = "These values are public", "Leave out"
+_PUBLIC, _LEAVE = "This list is public", "Leave out"
 
 
 def _column(
@@ -324,6 +324,7 @@ def _column(
     """
     name = attribute.name
     values, is_all = described(attribute, days)
+    is_all = is_all and not codes_in(reason)[0]  # is it a number, or no answer?
     if rare := rare_in(reason):
         values += f"; in few rows: {rare}"
     caption = values if reason else f"{values} · public"
@@ -368,7 +369,7 @@ def _column(
                 ui.label(in_words(reason))
         with ui.row():
             if reason:
-                answer(_PUBLIC, lambda: save(form.read(name)))
+                answer(_PUBLIC, lambda: save(form.confirmed(name)))
                 answer("Save, and confirm later", lambda: save(form.read(name), reason))
             else:
                 answer("Keep", lambda: save(form.read(name)))
@@ -533,11 +534,13 @@ def consequence(person: str, most: int) -> str:
     noise = f" The noise is about {most} times that for one row." if most > 1 else ""
     if person:
         more_rows, count = (
-            ("several", "one counts") if most == 1 else (f"more than {most}", f"{most} count")
+            ("several rows have", "one counts")
+            if most == 1
+            else (f"more than {most} rows have", f"{most} count")
         )
         return (
-            f"Each person is protected as a whole. If a value of {person!r} has {more_rows} rows, "
-            f"{count}, drawn at random.{noise}"
+            f"Each person is protected as a whole. If {more_rows} the same {person!r}, {count}, "
+            f"drawn at random.{noise}"
         )
     if most == 1:
         return (

@@ -40,8 +40,8 @@ class ColumnPlan:
         columns: the names of the columns.
         groups: the attributes of the groups.
         options: the arguments of :func:`plan` about persons and neighbours.
-        per_person: for each column, the name of the function that makes one number of a person's; empty
-            for means over rows.
+        per_person: for each column, the name of the function that makes one number of a person's;
+            empty for means over rows.
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
         about: lines for readers of the release.

@@ -137,7 +137,7 @@ class CheckResult:
         if self.passed:
             lines += ["all rows fit the schema" + ", with its catch-alls" * bool(self.caught)]
         if self.beyond_limit:
-            lines += [f"{self.beyond_limit:,} not counted: other rows of their persons are"]
+            lines += [f"{self.beyond_limit:,} not counted: further rows of persons who are counted"]
         among = " (also in rows that are not counted)" * (self.counted < self.rows)
         if self.clipped:
             lines += [f"counted as the nearer end of their interval{among}:"]

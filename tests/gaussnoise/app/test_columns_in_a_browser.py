@@ -33,7 +33,7 @@ def changed(tab, name):
 
 
 def confirm(tab, name):
-    opened(tab, name).get_by_role("button", name="These values are public").click()
+    opened(tab, name).get_by_role("button", name="This list is public").click()
 
 
 def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path):
@@ -75,7 +75,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     connected(tab)
     # a column is confirmed, or left out, in its line, which has all its values
     expect(opened(tab, "town")).to_contain_text("Hafen, MÜHLE (also Mühle)")
-    tab.get_by_role("button", name="These values are public: town").click()
+    tab.get_by_role("button", name="This list is public: town").click()
     expect(tab.get_by_text("1 of 3 columns")).to_be_visible()
     connected(tab)
     tab.get_by_role("button", name="Leave out: income").click()  # and it comes back, marked
@@ -249,7 +249,10 @@ def test_a_code_for_no_answer_is_taken_with_a_group_in_which_its_rows_count(star
     tab.get_by_role("button", name="Read the file").click()
     expect(tab.get_by_text("2 of its 2 columns")).to_be_visible(timeout=60_000)
     connected(tab)
+    expect(tab.get_by_role("button", name="This list is public: stay")).to_have_count(0)
     changed(tab, "stay")
+    confirm(tab, "stay")
+    expect(tab.get_by_text("Say first whether 999 is a number, or no answer")).to_be_visible()
     code = tab.get_by_role("button", name="Count 999 as no answer").locator("visible=true")
     code.click()
     expect(code).to_have_count(0)
@@ -283,7 +286,7 @@ def test_a_column_that_was_left_out_stays_so_and_a_long_word_hides_no_button(
     with tab.expect_navigation():
         tab.get_by_role("button", name="Leave out: sex").click()
     connected(tab)
-    for answer in ("These values are public: sex", "Leave out: sex"):
+    for answer in ("This list is public: sex", "Leave out: sex"):
         old.get_by_role("button", name=answer).click()
         expect(old.get_by_text("This page is old: reload it.").first).to_be_visible()
     schema = gn.Schema.load(folder / SCHEMA)

@@ -65,7 +65,7 @@ def test_the_noise_grows_with_the_rows_of_a_person_as_the_page_says(most):
     said = consequence("id", most)
     assert "protected as a whole" in said
     assert ("The noise is about 3 times that for one row" in said) == (most == 3)
-    assert ("several rows, one counts" if most == 1 else "more than 3 rows, 3 count") in said
+    assert ("several rows have the same" if most == 1 else "more than 3 rows have the same") in said
     assert "protected less" in consequence("", most)
     assert "protected less" not in said
 

@@ -231,7 +231,8 @@ def test_a_simulation_that_claims_to_be_private_is_refused(tmp_path):
     refused(tmp_path / "out", "'epsilon_delta': expected {.*, got None")
     words = {name: true[name] for name in ("epsilon_delta", "disclaimers")}
     rewritten(tmp_path / "out", lambda record: record.update(words))
-    refused(tmp_path / "out", "'summary.txt' does not follow from its plan: line 1: expected 'These files are")
+    words = "'summary.txt' does not follow from its plan: line 1: expected 'These files are"
+    refused(tmp_path / "out", words)
     rewritten(tmp_path / "out", lambda record: record["libraries"].update(gaussnoise="0.0.9"))
     refused(tmp_path / "out", "disagree whether this is a simulation")
 
