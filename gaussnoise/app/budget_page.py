@@ -96,9 +96,8 @@ class _Panel:
                     least.on_click(handled(self.least)).props("outline")
                 kept = has_own or planned.targets is not None
                 self.note = ui.label("" if kept else "Not kept yet.").props('role="status"')
-            ui.label("If a law or your chief prescribes ρ, type it.")
             if (ledger := state.project.budget()) is None:
-                ui.label("The page Release asks for the total.")
+                ui.label("Type the ρ of this release; the total of all releases is asked later.")
             else:
                 _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
                 ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
@@ -280,7 +279,7 @@ def means_of(planned: Plan, total: float) -> list[str]:
         shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
         unit = f" {number.measured_in}" * (number.measured_in is not None)
         texts.append(
-            f"mean ± {shown}{unit}, in groups of some {rows:,.15g} of {total:,.15g} {noun}"
+            f"mean ± {shown}{unit}, in groups of some {rows:,.15g} {noun}, if {total:,.15g} are counted"
         )
     return texts
 

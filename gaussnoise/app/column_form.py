@@ -74,10 +74,7 @@ class ColumnForm:
         self._measured.props('hint="for readers of its means and sums, like EUR or days"')
         self._has_unit = bool(self._measured.value)
         if texts := texts_in(reason):
-            ui.label(
-                f"You need not type {texts}: such rows count in the group for the rest, and in no "
-                "mean."
-            )
+            ui.label(f"Rows with {texts} count in the group for the rest, and in no mean.")
         codes = ui.row()  # for a button that fills fields which come later
         rest = more(f"More: {'ends, ' * self._is_dated}{_MORE}")
         # it is open if the column's line does not show all ends, which are to be confirmed
@@ -188,7 +185,7 @@ class ColumnForm:
         def leave() -> None:
             answered(f"{codes} is a number.")
 
-        answer = ui.label().props('role="status"')
+        answer = ui.label(f"Some rows have {codes}.").props('role="status"')
         with ui.row() as buttons:
             for said, choose in {
                 f"Count {codes} as no answer": take,
