@@ -279,7 +279,8 @@ def means_of(planned: Plan, total: float) -> list[str]:
         shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
         unit = f" {number.measured_in}" * (number.measured_in is not None)
         texts.append(
-            f"mean ± {shown}{unit}, in groups of some {rows:,.15g} {noun}, if {total:,.15g} are counted"
+            f"mean ± {shown}{unit}, in groups of some {rows:,.15g} {noun}, if {total:,.15g} are "
+            "counted"
         )
     return texts
 

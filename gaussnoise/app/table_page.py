@@ -288,8 +288,8 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
             with ui.element("div").classes("mine"):
                 ui.label(f"{len(reasons)} of {len(schema.names)} columns are read off the data.")
                 words(
-                    "Confirm a list if it is *public knowledge*, like the districts of a town. A rare "
-                    "value would tell readers that a person has it."
+                    "Confirm a list if it is *public knowledge*, like the districts of a town. A "
+                    "rare value would tell readers that a person has it."
                 )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'

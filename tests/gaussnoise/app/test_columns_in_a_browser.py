@@ -41,7 +41,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     census(folder, "census.csv", "utf-8")
     census(folder, "excel.csv", "cp1252")
     server = started()
-    tab.goto(server.address)
+    entered(tab, server)
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="census.csv").click()
     tab.get_by_role("button", name="Read the file").click()
@@ -187,7 +187,7 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     folder = tmp_path / "project"
     lines = [f"{k % 97};{1950 + k % 60}-0{1 + k % 9}-1{k % 9}" for k in range(600)]
     (folder / "people.csv").write_text("\n".join(["age;born", *lines]), encoding="utf-8")
-    tab.goto(started().address)
+    entered(tab, started())
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="people.csv").click()
     tab.get_by_role("button", name="Read the file").click()

@@ -84,7 +84,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     folder = tmp_path / "project"
     rows(folder, 600)
     server = started()
-    tab.goto(server.address)
+    entered(tab, server)
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="rows.csv").click()
     tab.get_by_role("button", name="Read the file").click()
@@ -365,7 +365,9 @@ def test_tables_of_small_cells_and_means_without_a_unit_are_named(started, tab, 
     tab.get_by_role("link", name="4 Release").click()
     said = tab.get_by_text("means and sums of pay have no unit such as EUR")
     expect(said).to_be_visible()
-    tab.get_by_role("link", name="State it on the page Table").click()
+    with tab.expect_navigation():
+        tab.get_by_role("link", name="State it on the page Table").click()
+    connected(tab)
     tab.get_by_text("a number from 0 to 100 · public").click()
     tab.get_by_label("Unit of the number").locator("visible=true").fill("EUR")
     tab.get_by_role("button", name="Keep: pay").locator("visible=true").click()
@@ -496,7 +498,7 @@ def test_columns_that_were_read_without_a_server_can_be_taken(started, tab, tmp_
     assert server.stop().startswith("reading rows.csv goes on")
     server = started()
     server.signal(signal.SIGCONT)
-    tab.goto(server.address)
+    entered(tab, server)
     tab.get_by_role("button", name="Take its columns").click(timeout=60_000)
     expect(tab.get_by_text("3 of 3 columns")).to_be_visible()
     names = {path.name for path in (tmp_path / "project").iterdir()}

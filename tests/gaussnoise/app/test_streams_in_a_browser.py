@@ -88,7 +88,7 @@ def in_a_tick(started, tab, project):
 def test_a_stream_of_three_ticks(started, tab, project, capsys):
     (project / SCHEMA).write_text(SCHEMA_FILE + ABOUT, encoding="utf-8")
     server = started()
-    tab.goto(server.address)
+    entered(tab, server)
     tab.get_by_role("link", name="Streams").click()
     expect(tab.get_by_role("radio", name="several")).to_be_visible()
     connected(tab)
@@ -357,7 +357,7 @@ def test_a_phone_is_enough(started, chromium, project, scheme):
     server = started()
     phone = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
     tab = phone.new_page()
-    tab.goto(server.address)
+    entered(tab, server)
     for page in ("/streams", "/ledger", "/ask"):
         tab.goto(server.root + page)
         connected(tab)
