@@ -112,7 +112,7 @@ class _Panel:
                 if any(means_of(planned, _ROWS)):
                     ui.label(_ENDS)
         with ui.card():
-            head(f"Accuracy of every table, in {noun_of(planned)}", 2)
+            head("Accuracy of every table", 2)
             expected = load_plan(state.project.schema).get("expected_rows")
             self.total = NumberField("About how many rows will be counted", expected, whole=True)
             self.total.classes("w-full").props(

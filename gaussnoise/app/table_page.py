@@ -468,7 +468,6 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
         kept = named, most_rows
         rows = NumberField("Rows of one person, at most", most_rows, whole=True)
         rows.classes("w-full")
-        rows.props('hint="the check below counts the others"')
         hides = stated.get("neighbors", "add-remove")
         with more("What is hidden of a person").set_value(hides != "add-remove"):
             relation = ui.radio(_HIDDEN, value=hides)
@@ -476,7 +475,9 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
 
         def look() -> None:
             own, most = person.value or "", int(rows.number or 1)
-            meaning.text = "Not kept yet. " * ((own, most) != kept) + consequence(own, most)
+            is_kept = "Kept. " * bool({"person", "rows_per_person"} & stated.keys())
+            said = is_kept if (own, most) == kept else "Not kept yet. "
+            meaning.text = said + consequence(own, most)
             button.text = f"Keep: {_person_text(own, most)}"
 
         def keep() -> None:

@@ -126,6 +126,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     # the check of the rows begins by itself
     expect(tab.get_by_text("600 rows, 600 counted")).to_be_in_viewport(timeout=60_000)
     expect(tab.get_by_text("Not kept yet")).to_have_count(0)
+    expect(tab.get_by_text("Kept. Each person is protected")).to_be_visible()
 
     tab.get_by_role("link", name="2 Questions").click()
     connected(tab)
