@@ -74,7 +74,8 @@ class ColumnForm:
         self._measured.props('hint="for readers of its means and sums, like EUR or days"')
         self._has_unit = bool(self._measured.value)
         if texts := texts_in(reason):
-            ui.label(f"Rows with {texts} count in the group for the rest, and in no mean.")
+            no_mean = "" if self._is_dated else ", and in no mean"
+            ui.label(f"Rows with {texts} count in the group for the rest{no_mean}.")
         codes = ui.row()  # for a button that fills fields which come later
         rest = more(f"More: {'ends, ' * self._is_dated}{_MORE}")
         # it is open if the column's line does not show all ends, which are to be confirmed
