@@ -109,8 +109,7 @@ class _Panel:
                 words("The accuracy is known without any data; numbers are *unbiased*.")
                 self.least_error = ui.label()
                 self.best = ui.html("", sanitize=False)
-                if any(means_of(planned, _ROWS)):
-                    ui.label(_ENDS)
+                self.ends = ui.label(_ENDS)
         with ui.card():
             head("Accuracy of every table", 2)
             expected = load_plan(state.project.schema).get("expected_rows")
@@ -180,6 +179,7 @@ class _Panel:
         cells = {table.name: mean_text(table) for table in expected}
         said = means_of(planned, rows or _ROWS)
         names = zip(titles_of(planned), planned.entries, strict=True)
+        self.ends.set_visibility(any(said))
         shown = zip(names, errors_of_plan(planned), said, strict=True)
         self.table.rows = [
             {

@@ -46,10 +46,9 @@ class PointLattice(AbstractLattice, PickledByArguments):
     def build(
         cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
     ) -> Self:
-        """Return the lattice for listed points (rows of ``points``), optimal noise and the budget
-        ρ.
+        """Return the lattice for listed points (rows of ``points``) and optimal noise, at budget ρ.
 
-        ``covariance`` is the noise's; the points are written in coordinates along its factor.
+        The points are written in coordinates along the factor of ``covariance``, that of ``noise``.
         """
         rows = origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]

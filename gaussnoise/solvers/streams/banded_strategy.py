@@ -16,9 +16,9 @@ import scipy
 
 from domains.floats import Array
 
-from .descent import descended, mean_power
+from .descent import MEMORY, descended, mean_power
 
-_STEPS, MEMORY = 600, 30
+_STEPS = 600
 _POWERS = (16, 128, 1024)  # means of these powers replace a maximum, one stage each
 
 

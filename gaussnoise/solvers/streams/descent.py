@@ -1,6 +1,6 @@
 """Quasi-Newton steps that return the best point they evaluated, and power means for maxima."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
@@ -8,6 +8,10 @@ import scipy
 from domains.floats import Array
 
 _GRADIENT = 1e-9  # steps end if no derivative is larger
+MEMORY = 30  # number of last steps from which the curvature is estimated
+# for each stage: β, since ``log(Σ exp(β x))/β`` replaces maxima, and the largest number of steps
+STAGES = ((300.0, 100), (3000.0, 300), (30000.0, 600))
+_STAGED_DECREASE = 1e-10
 _TOO_FAR = 1e3  # value in place of one that is not finite, so that the line search shortens a step
 
 
@@ -52,6 +56,33 @@ def descended(
     with np.errstate(all="ignore"):
         scipy.optimize.minimize(seen, x, jac=True, method="L-BFGS-B", options=options)
     return best
+
+
+def sharpened(
+    value: Callable[[Array, float, float], tuple[float, Array]],
+    x: Array,
+    p: float,
+    stages: Sequence[tuple[float, int]] = STAGES,
+) -> Array:
+    """Minimise an error in the p-norm plus a smooth bound, in stages of less and less smoothing.
+
+    Args:
+        value: returns the logarithm to minimise and its derivatives, from a point, the power in
+            :func:`mean_power`, and β.
+        x: the first point.
+        p: norm of the error, in [2, ∞].
+        stages: β and the largest number of steps of each stage.
+    """
+    for sharpness, steps in stages:
+        given = sharpness / 30 if np.isinf(p) else p / 2, sharpness
+        x = descended(
+            lambda y, given=given: value(y, *given),
+            x,
+            steps=steps,
+            memory=MEMORY,
+            decrease=_STAGED_DECREASE,
+        )
+    return x
 
 
 def mean_power(values: Array, power: float, count: float) -> tuple[float, Array]:

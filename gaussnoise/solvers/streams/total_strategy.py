@@ -12,15 +12,12 @@ import scipy
 
 from domains.floats import Array
 
-from .banded_strategy import MEMORY, Band, banded_strategy
-from .descent import descended, mean_power
+from .banded_strategy import Band, banded_strategy
+from .descent import STAGES, mean_power, sharpened
 from .total_bound import TotalBound
 
-# for each stage: β, since ``log(Σ exp(β x))/β`` replaces maxima, and the largest number of steps
-_STAGES = ((300.0, 100), (3000.0, 300), (30000.0, 600))
-# the same where steps start from a strategy for fewer ticks
+# stages where steps start from a strategy for fewer ticks
 _LAST = ((3000.0, 60), (30000.0, 200))
-_DECREASE = 1e-10
 _FIRST = 0.3  # one person's change of the total, at the start
 _FEW = 128  # with twice as many ticks or more, steps start on every second, fourth, … tick
 
@@ -42,20 +39,20 @@ def total_strategy(C: Array, A: Array, k: int, b: int, p: float) -> Array:
     every = 2 ** max(int(np.log2(n / _FEW)), 0)
     few, apart = -(-n // every), max(b // every, 1)
     if every == 1 or (k - 1) * apart >= few:  # k ticks must be far enough apart, too
-        v, stages = np.full(n, _FIRST / k), _STAGES
+        v, stages = np.full(n, _FIRST / k), STAGES
     else:
         ratios, v = _of_fewer(A[::every, ::every], k, apart, p)
         ticks = (np.arange(n) - (every - 1) / 2) / every
         ratios, v = (np.interp(ticks, np.arange(few), y) for y in (ratios, v))
         C, stages = C * ratios, _LAST
-    return search.strategy(search.climbed(search.packed(C, v), p, stages))
+    return search.strategy(sharpened(search.value, search.packed(C, v), p, stages))
 
 
 def _of_fewer(A: Array, k: int, b: int, p: float) -> tuple[Array, Array]:
     """Return how much longer columns are beside the best total than without one, and the total."""
     C, search = banded_strategy(A, k, b, p), _Search(A, k, b)
     x = search.packed(C, np.full(len(A), _FIRST / k))
-    beside, v = search.unpacked(search.climbed(x, p, _STAGES))
+    beside, v = search.unpacked(sharpened(search.value, x, p))
     return np.linalg.norm(beside, axis=0) / np.linalg.norm(C, axis=0), v
 
 
@@ -66,20 +63,6 @@ class _Search:
     def packed(self, C: Array, v: Array) -> Array:
         """Return the variables x of C and v."""
         return np.concatenate([C[self.band.places], v])
-
-    def climbed(self, x: Array, p: float, stages: tuple[tuple[float, int], ...]) -> Array:
-        """Return variables of a smaller error, by quasi-Newton steps from x."""
-        for sharpness, steps in stages:
-            power = sharpness / 30 if np.isinf(p) else p / 2
-            given = power, sharpness
-            x = descended(
-                lambda y, given=given: self.value(y, *given),
-                x,
-                steps=steps,
-                memory=MEMORY,
-                decrease=_DECREASE,
-            )
-        return x
 
     def unpacked(self, x: Array) -> tuple[Array, Array]:
         """Return C and v of the variables x: entries of C on the band, then v."""

@@ -4,13 +4,9 @@ import numpy as np
 
 from domains.floats import Array
 
-from .banded_strategy import MEMORY, Band
-from .descent import descended, mean_power
+from .banded_strategy import Band
+from .descent import mean_power, sharpened
 from .path_bound import PathBound
-
-# for each stage: β, since ``log(Σ exp(β x))/β`` replaces maxima, and the largest number of steps
-_STAGES = ((300.0, 100), (3000.0, 300), (30000.0, 600))
-_DECREASE = 1e-10
 
 
 def wide_strategy(C: Array, A: Array, k: int, b: int, p: float, *, signed: bool) -> Array:
@@ -28,18 +24,7 @@ def wide_strategy(C: Array, A: Array, k: int, b: int, p: float, *, signed: bool)
         signed: whether negative entries of CᵀC count by their size, as for vectors.
     """
     wide = _Wide(A, k, b, signed=signed)
-    x = C[wide.band.places]
-    for sharpness, steps in _STAGES:
-        power = sharpness / 30 if np.isinf(p) else p / 2
-        given = power, sharpness
-        x = descended(
-            lambda y, given=given: wide.value(y, *given),
-            x,
-            steps=steps,
-            memory=MEMORY,
-            decrease=_DECREASE,
-        )
-    return wide.strategy(x)
+    return wide.strategy(sharpened(wide.value, C[wide.band.places], p))
 
 
 class _Wide:

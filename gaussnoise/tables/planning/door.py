@@ -17,7 +17,7 @@ from ...privacy.definitions import zCDP
 from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass
 from ..schema.entries import Entry, workload_domain
-from ..schema.numbers import PerPerson, Weight, unit_of
+from ..schema.numbers import PerPerson, Weight, asks_squares, unit_of
 from ..schema.schema import Schema
 from .exchange import with_number
 from .plan import SECONDS_PER_INTEGER, Plan
@@ -271,7 +271,7 @@ def plan(
     if privacy is None:
         asked = replace(asked, privacy=_least_budget(asked, noise))
     result = Plan(asked, noise)
-    if privacy is None and over is None:
+    if privacy is None and asks_squares(asked.domain):
         result = _meeting_targets(result)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(

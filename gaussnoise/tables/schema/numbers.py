@@ -143,9 +143,9 @@ def units_in(name: str, scale: float, unit: float) -> int:
 
 
 def unit_for(low: float, high: float) -> float:
-    """Return the largest change of a sum of numbers in [low, high] by one record.
+    """Return the unit in which errors of a sum of numbers in [low, high] are measured.
 
-    Errors of the sum are measured in this unit.
+    It is the largest change of the sum by one more record; 1 if both ends are 0.
     """
     return max(abs(low), abs(high)) or 1.0
 

@@ -148,6 +148,17 @@ def test_derivatives_with_a_total_agree_with_differences(power):
     assert largest_error(lambda y: search.value(y, power, 20.0), x) < 1e-7
 
 
+def largest_sum(X, who):
+    """The largest sum of entries of X over the ticks of one person, by listing all sets."""
+    return max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+
+
+def any_form(who, rng):
+    """A symmetric X without negative entries, some of them much larger than others."""
+    X = rng.exponential(size=(who.n, who.n)) ** 2
+    return X + X.T
+
+
 def total_beside(who, rng):
     """Return d, v and X of a strategy with orthogonal columns of one person, and of a total."""
     d, v = rng.uniform(0.5, 1.5, who.n), rng.uniform(0, 0.5, who.n)
@@ -159,12 +170,11 @@ def test_the_bound_for_a_total_is_above_every_set_and_exact_for_orthogonal_colum
     rng = np.random.default_rng(who.n)
     for _ in range(5):
         # entries below zero are counted as zero: the whole X need not be positive semidefinite
-        X = rng.exponential(size=(who.n, who.n)) ** 2
-        X = X + X.T
-        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        X = any_form(who, rng)
+        most = largest_sum(X, who)
         assert _total_bound(who, X.diagonal(), np.where(who.meet(), X, 0.0)) >= most * (1 - 1e-12)
         d, v, X = total_beside(who, rng)
-        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        most = largest_sum(X, who)
         proven = _total_bound(who, X.diagonal(), np.where(who.meet(), X, 0.0))
         # a chord of a 256th of the range is at most its 2^-18th part above the square
         assert most * (1 - 1e-12) <= proven <= most * (1 + 2.0**-17)
@@ -177,7 +187,7 @@ def test_the_bound_for_a_total_without_what_the_total_leaves_is_too_small():
     who, rng = Apart(12, 3, 3), np.random.default_rng(2)
     X = total_beside(who, rng)[2]
     X[0, 6] = X[6, 0] = 0.6  # far from any product v_i v_j
-    most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+    most = largest_sum(X, who)
     between = np.where(who.meet(), X, 0.0)
     v = _common_factor(who, between)
     alone = np.where(who.meet(), np.outer(v, v), 0.0)
@@ -188,14 +198,13 @@ def test_the_bound_for_a_total_without_what_the_total_leaves_is_too_small():
 def test_the_bound_along_a_path_is_above_every_set_and_exact_where_only_neighbors_meet(who):
     rng = np.random.default_rng(who.n)
     for _ in range(5):
-        X = rng.exponential(size=(who.n, who.n)) ** 2
-        X = X + X.T
-        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        X = any_form(who, rng)
+        most = largest_sum(X, who)
         between = np.where(who.meet(), X, 0.0)
         assert _path_bound(who, X.diagonal(), between) >= most * (1 - 1e-12)
         ticks = np.arange(who.n)
         X[np.abs(ticks - ticks[:, None]) >= 2 * who.b] = 0.0
-        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        most = largest_sum(X, who)
         between = np.where(who.meet(), X, 0.0)
         assert _path_bound(who, X.diagonal(), between) == pytest.approx(most, rel=1e-12)
 
@@ -220,7 +229,7 @@ def test_random_workloads_are_covered_by_brute_force_and_have_two_ends(kind, p, 
         assert noise.gap < 0.15
         X = K.matrix.T @ np.linalg.solve(noise.covariance.toarray(), K.matrix)
         X = np.abs(X) if kind == "vectors" else X
-        longest = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        longest = largest_sum(X, who)
         assert 0.98 < longest <= 1 + 1e-12
 
 
@@ -228,7 +237,7 @@ def test_the_bound_along_a_path_without_its_charges_is_too_small():
     who, rng = Apart(12, 4, 2), np.random.default_rng(0)
     X = rng.exponential(size=(12, 12))
     X = X + X.T
-    most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+    most = largest_sum(X, who)
     between = np.where(who.meet(), X, 0.0)
     near = np.triu(np.tril(between, 2 * who.b - 1), 1 - 2 * who.b)
     assert _path_bound(who, X.diagonal(), near) < most <= _path_bound(who, X.diagonal(), between)
