@@ -263,8 +263,9 @@ class Changes(PickledByArguments):
 
         ``changes/`` holds one tidy file for each table, or one workbook for all. Each row has the
         number before, the number after, the change, and the change in per cent of the number
-        before, each with its interval. Formats with one estimate per cell have a file for each of these, the relative
-        change as a fraction: ``before/``, ``after/``, ``changes/`` and ``relative/``.
+        before, each with its interval. Formats with one estimate per cell have a file for each of
+        these, the relative change as a fraction: ``before/``, ``after/``, ``changes/`` and
+        ``relative/``.
         ``report.html`` is the page of :meth:`report`; ``summary.txt``, ``method.txt``, ``ddi.xml``
         and ``changes.png`` describe the tables, and ``changes.json`` lists the files.
 
