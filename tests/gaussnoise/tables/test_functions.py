@@ -294,6 +294,40 @@ def test_a_life_table_of_a_constant_rate():
     assert found == pytest.approx(50, abs=0.1**2)
 
 
+def test_the_noise_of_a_life_expectancy_is_that_of_the_closed_formula():
+    """Delta method on Chiang's table (Chiang 1984; Bach 2025), in numbers the code does not use."""
+    rng = np.random.default_rng(1)
+    edges, n = [0, 15, 30, 45, 60, 75, 100], 300_000
+    age = np.minimum(rng.gamma(2.4, 17.0, n), 99.9)
+    died = np.where(rng.random(n) < np.exp(-7 + 0.05 * age), "yes", "no")
+    schema = gn.Schema([gn.Attribute("age", edges=edges), gn.Attribute("died", ["no", "yes"])])
+    release = gn.plan(schema, [("age", "died")], gn.zCDP(0.5)).release(
+        pa.table({"age": age, "died": died})
+    )
+    width = np.diff(edges)[:-1]
+    found = release.function(
+        lambda t: indicators.life_expectancy(t[:, 1], t.sum(axis=1), width), ("age", "died")
+    )
+
+    cells = release["age", "died"]
+    deaths, exposure = cells.estimate[:, 1], cells.estimate.sum(axis=1)
+    m = deaths / exposure
+    q = np.append(width * m[:-1] / (1 + width / 2 * m[:-1]), 1)
+    alive = np.cumprod(np.append(1, 1 - q[:-1]))
+    lived = np.append(width * (alive[1:] + alive[:-1]) / 2, alive[-1] / m[-1])
+    ahead = np.cumsum(lived[::-1])[::-1] / alive  # life expectancy at each age
+    by_rate = np.append(
+        -alive[:-1] * (ahead[1:] + width / 2) * width / (1 + width / 2 * m[:-1]) ** 2,
+        -alive[-1] / m[-1] ** 2,
+    )
+    by_cell = by_rate[:, None] / exposure[:, None] * (np.array([0, 1]) - m[:, None])
+    known = release.contrast({("age", "died"): by_cell})
+    curved = (cells.standard_deviation / deaths[:, None]).max()  # what terms of second order change
+    assert curved < 1 / 20
+    assert found.standard_deviation == pytest.approx(known.standard_deviation, rel=curved**2)
+    assert found.estimate == pytest.approx(ahead[0], abs=curved * found.standard_deviation)
+
+
 def test_deaths_at_the_end_of_a_group_are_later():
     deaths, exposure = np.array([5.0, 10.0]), np.array([100.0, 20.0])
     early, late = (
