@@ -36,6 +36,7 @@ PAGES = {
     "/ask": "Ask",
 }
 _NAMES = {address: name.lstrip("1234 ") for address, name in PAGES.items()}
+_NEXT = {"/": "/questions", "/questions": "/budget", "/budget": "/release"}
 # the pages that show a task's result; for other tasks, the first page
 _HOMES = {
     "release": ("/release",),
@@ -133,9 +134,8 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
         head(heading)
         task(state, page)
         yield
-        later = [*PAGES][[*PAGES].index(page) + 1 :] if page in PAGES else []
-        if later:
-            ui.link("Go on to the next page", later[0])
+        if page in _NEXT:
+            ui.link("Go on to the next page", _NEXT[page])
 
 
 def more(title: str) -> ui.expansion:

@@ -130,6 +130,9 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
 
     tab.get_by_role("link", name="2 Questions").click()
     connected(tab)
+    for name in ("age", "sex"):
+        tab.get_by_role("checkbox", name=name).click()
+    expect(tab.get_by_text("One table: sex × age")).to_be_visible()
     tab.get_by_text("Or ask in words").click()
     tab.get_by_label("Question").fill("household sizes in the town")
     tab.get_by_label("Question").press("Enter")
@@ -201,6 +204,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(tab.get_by_text("NOT PRIVATE")).to_be_hidden()
     expect(tab.get_by_text("Nothing is sent anywhere. No release can be taken")).to_be_visible()
     expect(tab.get_by_label("Title, like")).to_have_value("Counts by sex and age")
+    expect(tab.get_by_text("Go on to the next page")).to_have_count(0)  # the last step
     tab.get_by_role("button", name="Release", exact=True).dblclick()
     expect(tab.get_by_text("All files of releases/release-1")).to_be_visible(timeout=60_000)
     (entry,) = gn.Ledger.open(folder / LEDGER).entries()  # two clicks, one charge
