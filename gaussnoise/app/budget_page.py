@@ -49,7 +49,8 @@ _MOST_MEANS = 100  # largest number of means that are described
 _OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
 _CENSUS = 2.56  # ρ of the redistricting tables of persons, 2020 Census of the United States
 _SHOWN = 8  # largest number of counts in the picture
-_ROWS = 10_000  # in the picture, and for means, unless the owner says about how many there are
+_ROWS = 10_000  # in the picture, unless the owner says about how many there are
+_GROUPS = 100, 1000  # rows in the groups whose means are described, unless the owner says so
 
 
 async def budget_page(state: State) -> None:
@@ -80,10 +81,7 @@ class _Panel:
     def __init__(self, state: State, planned: Plan, has_own: bool) -> None:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
-            words(
-                "Random noise protects each person: a larger *budget* is less noise, and less "
-                "protection."
-            )
+            words("A larger *budget* is less noise, and less protection.")
             place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
@@ -97,12 +95,12 @@ class _Panel:
                 kept = has_own or planned.targets is not None
                 self.note = ui.label("" if kept else "Not kept yet.").props('role="status"')
             if (ledger := state.project.budget()) is None:
-                ui.label("Type the ρ of this release; the total of all releases is asked later.")
+                ui.label("For this release alone: the total is asked later.")
             else:
                 _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
                 ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
-            self.guess = ui.label().props('role="status"')
-            with more("The worst case, and other budgets") as self.worst:
+            with more("Risk of one person, and other budgets") as self.worst:
+                self.guess = ui.label().props('role="status"')
                 self.risk = ui.label()
                 self.others = ui.label()
             with more("For specialists"):
@@ -112,16 +110,17 @@ class _Panel:
                 self.ends = ui.label(_ENDS)
         with ui.card():
             head("Accuracy of every table", 2)
-            expected = load_plan(state.project.schema).get("expected_rows")
-            self.total = NumberField("About how many rows will be counted", expected, whole=True)
-            self.total.classes("w-full").props(
-                f'{TYPED} hint="only for this forecast; it changes no table"'
-            )
             size = paged(planned.entries)
             self.table = ui.table(columns=[], rows=[], row_key="name", pagination=size)
             self.table.classes("w-full").props("wrap-cells")
             self.small = ui.label().props('role="status"')
-            with more("An example with made-up counts"):
+            expected = load_plan(state.project.schema).get("expected_rows")
+            with more("Forecast of small cells, and an example") as forecast:
+                forecast.value = expected is not None
+                self.total = NumberField("About how many rows", expected, whole=True)
+                self.total.classes("w-full").props(
+                    f'{TYPED} hint="your own guess, for this forecast: it changes no table"'
+                )
                 self.picture = ui.html("", sanitize=False)
         self.show(planned)
         self.slider.on_value_change(handled(self.moved))
@@ -177,7 +176,7 @@ class _Panel:
         facts, rows = facts_of(planned), self.total.valid
         expected = [] if rows is None else expected_cells(planned, int(rows))
         cells = {table.name: mean_text(table) for table in expected}
-        said = means_of(planned, rows or _ROWS)
+        said = means_of(planned, rows)
         names = zip(titles_of(planned), planned.entries, strict=True)
         self.ends.set_visibility(any(said))
         shown = zip(names, errors_of_plan(planned), said, strict=True)
@@ -195,7 +194,7 @@ class _Panel:
         ]
         self.table.update()
         self.small.text = small_text(expected)
-        self.guess.text = guess_text(planned, facts) or f"The budget protects {facts.unit}."
+        self.guess.text = guess_text(planned, facts) or ""
         risk = risk_text(planned, facts)
         self.worst.set_visibility(risk is not None)
         self.risk.text = f"The budget protects {facts.unit}: {risk}."
@@ -253,13 +252,14 @@ def _other_budgets(facts: Facts) -> str:
     )
 
 
-def means_of(planned: Plan, total: float) -> list[str]:
+def means_of(planned: Plan, total: float | None) -> list[str]:
     """Return, for each entry of the workload, the 95 % half-width of its means; "" without means.
 
-    The half-width is for groups of equal size, which together have ``total`` rows; no mean of a
-    group with such a released count has a larger one. For a mean m within the ends, its interval
-    (Fieller's) holds only values of m for which ``sum − m·count`` is at most z standard deviations
-    from zero; these are at most those at one of the ends, as the variance is convex in m.
+    The half-width is for groups of equal size, which together have ``total`` rows, or else for
+    groups of 100 and of 1,000 rows; no mean of a group with such a released count has a larger one.
+    For a mean m within the ends, its interval (Fieller's) holds only values of m for which
+    ``sum − m·count`` is at most z standard deviations from zero; these are at most those at one of
+    the ends, as the variance is convex in m.
     """
     texts, attributes, noun = list[str](), planned.schema.attributes, noun_of(planned)
     for term in planned.domain.terms:
@@ -274,15 +274,21 @@ def means_of(planned: Plan, total: float) -> list[str]:
         deviations = [
             planned.answer_deviations(groups | {number.name: own})[..., 0] for own in less
         ]
-        rows = max(_rounded(total / deviations[0].size), 1)
-        half = quantile(LEVEL) * max(own.max() for own in deviations) / rows
-        shown = f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
+        half = quantile(LEVEL) * max(own.max() for own in deviations)
         unit = f" {number.measured_in}" * (number.measured_in is not None)
-        texts.append(
-            f"mean ± {shown}{unit}, in groups of some {rows:,.15g} {noun}, if {total:,.15g} are "
-            "counted"
-        )
+        if total is None:
+            few, many = _GROUPS
+            first = f"mean of {few} {noun}: ± {_half(half / few)}{unit}"
+            texts.append(f"{first}; of {many:,}: ± {_half(half / many)}")
+        else:
+            rows = max(_rounded(total / deviations[0].size), 1)
+            groups = f"in groups of some {rows:,.15g} {noun}"
+            texts.append(f"mean ± {_half(half / rows)}{unit}, {groups}")
     return texts
+
+
+def _half(half: float) -> str:
+    return f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
 
 
 def made_up(planned: Plan, total: float) -> str:

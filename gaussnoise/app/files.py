@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse, Response
@@ -143,5 +144,6 @@ def _zip(folder: Path, paths: Iterable[Path], page: Path | None) -> Response:
                 archive.write(path, f"{folder.name}/{path.relative_to(folder).as_posix()}")
         if page is not None:
             archive.write(page, page.name)
-    headers = {"content-disposition": f'attachment; filename="{folder.name}.zip"'}
+    name = quote(f"{folder.name}.zip")  # a header has no letters beyond Latin-1
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
     return Response(content.getvalue(), media_type="application/zip", headers=headers)

@@ -24,8 +24,8 @@ _COLUMNS = {
 _MOST_NAMED = 3  # names of releases in a refusal
 _ELSE = {  # factors from the budget of this one to that of all
     1: "nothing: this release or stream alone",
-    2: "one more of the same size, like next year's report",
-    4: "several: a monthly stream, more tables, corrections",
+    2: "as much again: half now, half next year",
+    4: "several: more tables, corrections, a monthly stream",
 }
 
 
@@ -98,10 +98,9 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
     with ui.card():
         head("The total budget of these data", 2)
         words(
-            "All releases and streams of these data share it. It is kept in the file "
-            f"{LEDGER} (the *ledger*), and cannot be changed later."
+            "What else will be published of these data, or of the same persons, ever? The total "
+            "(*ledger*) cannot be changed later."
         )
-        ui.label("What else will be published of these data, or of the same persons, ever?")
         what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')
         most = NumberField("ρ of all releases together").classes("w-full")
         rest = ui.label().props('role="status"')

@@ -9,7 +9,7 @@ import inspect
 import re
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ PAGES = {
     "/ask": "Ask",
 }
 _NAMES = {address: name.lstrip("1234 ") for address, name in PAGES.items()}
+_NEXT = {"/": "/questions", "/questions": "/budget", "/budget": "/release"}
 # the pages that show a task's result; for other tasks, the first page
 _HOMES = {
     "release": ("/release",),
@@ -44,6 +45,7 @@ _HOMES = {
     "check": ("/", "/release"),
 }
 _CHARGED = ("release",), ("stream", "start")  # tasks that have a charge of their own in the ledger
+_SOON = 2.0  # seconds in which a charged task may end: a warning of its loss would only flash up
 WORDS = {
     "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
     "was read off the data is not, even if it looks harmless.",
@@ -132,9 +134,8 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
         head(heading)
         task(state, page)
         yield
-        later = [*PAGES][[*PAGES].index(page) + 1 :] if page in PAGES else []
-        if later:
-            ui.link("Go on to the next page", later[0])
+        if page in _NEXT:
+            ui.link("Go on to the next page", _NEXT[page])
 
 
 def more(title: str) -> ui.expansion:
@@ -251,9 +252,9 @@ def task(state: State, page: str) -> None:
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
         # a cancelled task may be charged already, since noise is drawn after the charge
-        is_charged = any(job.words[: len(one)] == one for one in _CHARGED)
-        lost = "; a charge that was made is lost" if is_charged else ""
-        ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
+        lost = "; a charge that was made is lost" if is_charged(job) else ""
+        cancel = ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
+        cancel.set_visibility(can_cancel(job, time.time()))
 
     def look() -> None:
         if not state.jobs.is_busy:
@@ -266,9 +267,21 @@ def task(state: State, page: str) -> None:
                 with card:
                     ui.link(f"{job.name} has ended: its result", homes[0])
             return
-        line.text = f"{job.name}: {time.time() - job.begun:.0f} s"
+        now = time.time()
+        line.text = f"{job.name}: {now - job.begun:.0f} s"
+        cancel.set_visibility(can_cancel(job, now))
 
     timer = ui.timer(0.5, look)
+
+
+def is_charged(job: Job) -> bool:
+    """Return whether a task has a charge of its own in the ledger."""
+    return any(job.words[: len(one)] == one for one in _CHARGED)
+
+
+def can_cancel(job: Job, now: float) -> bool:
+    """Return whether a running task has its button to cancel it at the time ``now``."""
+    return not is_charged(job) or now - job.begun > _SOON
 
 
 def answer(job: Job) -> None:
@@ -286,11 +299,16 @@ def answer(job: Job) -> None:
 
 def reminder(job: Job) -> None:
     """Draw the first line and the warnings of a check of rows that was read; the rest is folded."""
-    said = in_page(job.said)
     ui.label(f"{job.name}:")
-    output("\n".join(_FIRST.findall(said)) or said)
+    output("\n".join(first_lines(job)))
     with more("All that it says"):
-        output(said)
+        output(in_page(job.said))
+
+
+def first_lines(job: Job) -> list[str]:
+    """Return the first line of a finished check of rows, with its warnings."""
+    said = in_page(job.said)
+    return _FIRST.findall(said) or said.splitlines()
 
 
 def without_lists(said: str) -> tuple[str, str]:
@@ -345,22 +363,25 @@ def offered(field: ui.input, questions: Sequence[str]) -> None:
             ui.button(one, on_click=handled(fill)).props("flat dense no-caps")
 
 
-def about_lines(project: Project, names: Sequence[str] = (*_LINES,)) -> Callable[[], None]:
+def about_lines(
+    project: Project, names: Sequence[str] = (*_LINES,), title: str = ""
+) -> Callable[[], None]:
     """Draw a field for each line with which public pages begin: ``[about]`` of the schema file.
 
-    They are kept as one types. Return the function that keeps the last letters too.
+    Each is kept as one types. ``title`` is proposed where none is stated. Return the function that
+    keeps all, with the last letters and the proposed title.
     """
-    stated = Schema.load(project.schema).about.stated
+    stated = {"title": title} | {**Schema.load(project.schema).about.stated}
     fields = {
         name: ui.input(_LINES[name], value=stated.get(name, "")).classes("w-full").props(TYPED)
         for name in names
     }
 
-    def keep() -> None:
-        project.state_about(**{name: field.value or "" for name, field in fields.items()})
+    def keep(names: Iterable[str] = (*fields,)) -> None:
+        project.state_about(**{name: fields[name].value or "" for name in names})
 
-    for field in fields.values():
-        field.on_value_change(handled(keep))
+    for name, field in fields.items():
+        field.on_value_change(handled(functools.partial(keep, [name])))
     return keep
 
 

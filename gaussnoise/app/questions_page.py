@@ -104,7 +104,7 @@ def _title(schema: Schema, entry: Entry) -> str:
 
 
 def _all(state: State, schema: Schema, wanted: list[Wanted]) -> None:
-    with more("All tables of one, two or three columns"):
+    with more("All tables at once"):
         # a table with several numbers needs their products: the user must ask for it separately
         plain = [a.name for a in schema.attributes if not a.is_summed]
         numbers = [a.name for a in schema.attributes if a.is_summed]
@@ -125,16 +125,20 @@ def _all(state: State, schema: Schema, wanted: list[Wanted]) -> None:
 
 def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
     with ui.card():
-        head("One table", 2)
+        head("Tick the columns of one table", 2)
         with more("Which tables do I need?"):
             ui.label(
                 "A larger table has smaller ones in it: sex by district also counts by sex. Add "
-                "those too if they matter most."
+                "those too if they matter most. A number has its mean, sum and count."
             )
         with ui.column().classes("gap-0"):
             boxes = {a.name: ui.checkbox(named(a)) for a in schema.attributes}
-        with more("Other than counts: medians, runs, groups"):
+        with more("Medians, runs, groups"):
             bases = {a.name: _base(a) for a in schema.attributes if not a.is_summed}
+
+        def show() -> None:
+            names = tuple(name for name, box in boxes.items() if box.value)
+            new.text = f"One table: {_title(schema, names)}" if names else ""
 
         def add() -> None:
             ticked = {
@@ -147,6 +151,9 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
             asked = any(base is not None for base in ticked.values())
             _more(state, wanted, [Wanted(ticked if asked else tuple(ticked))])
 
+        new = ui.label().props('role="status"')
+        for box in boxes.values():
+            box.on_value_change(handled(show))
         ui.button("Add this table", on_click=handled(add))
 
 
@@ -154,7 +161,7 @@ def named(attribute: Attribute) -> str:
     """Return the title of a column with its name, or its name alone."""
     name, title = attribute.name, attribute.title
     said = name if title is None or name.startswith(title) else f"{title} ({name})"
-    return said + ": sum and mean" * attribute.is_summed
+    return said + ": mean" * attribute.is_summed
 
 
 def _base(attribute: Attribute) -> ui.select:

@@ -11,9 +11,12 @@ from ..files.disk import save_text
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
+from ..tables.planning.facts import facts_of, guess_text
+from ..tables.planning.noun import noun_of
 from ..tables.release.formats import FORMATS
+from ..tables.release.report.numbers import titles_of
 from ..tables.schema.planned import load_options, load_plan
-from ..text import number_of
+from ..text import capital, number_of
 from .jobs import Job
 from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
@@ -22,7 +25,7 @@ from .parts import (
     about_lines,
     answer,
     check_rows,
-    each,
+    first_lines,
     frame,
     go,
     handled,
@@ -30,17 +33,21 @@ from .parts import (
     mine,
     more,
     outcome,
+    output,
+    points,
     published_files,
     refusal,
     reminder,
 )
-from .project import LEDGER, RELEASES, SCRIPTS, check_name, free_name
+from .project import RELEASES, SCRIPTS, check_name, free_name
 from .state import State
 from .wording import in_page
 
 _LONG = 10.0  # seconds that a user should know of before a release
 _KEPT = {"sh": "As commands", "py": "As a Python script", "ipynb": "As a notebook"}
 _FIRST, _OTHERS = ("title", "publisher"), ("period", "source", "contact")  # lines for readers
+_NAMED = 12  # most tables that are named above the button
+_LONGEST = 100  # most characters of a title that is proposed
 _BEGUN = {
     "written": "was drawn, and then interrupted: release it under this name with the same "
     "questions and budget to publish it; it is not charged again.",
@@ -70,7 +77,7 @@ async def release_page(state: State) -> None:
 
 
 def _release(state: State, planned: Plan, ledger: Ledger) -> None:
-    """Draw the charge, the check and the form; folded if a release was published just before."""
+    """Draw notes, the check and the form; folded if a release was published just before."""
     project, job = state.project, state.jobs.last
     last = job if job is not None and job.words[0] == "release" else None
     if last is not None and state.jobs.is_busy:
@@ -85,11 +92,11 @@ def _release(state: State, planned: Plan, ledger: Ledger) -> None:
     checks = job is not None and job.words[0] == "check"
     fails = last is not None and bool(last.status)
     with _part(bool(published), is_open=bool(begun) or checks or fails):
-        _charge(state, planned, ledger, begun)
+        _notes(planned, ledger, begun)
         accepted = _check(state)
         if accepted is not None:
             known = {entry.id for entry in ledger.entries()} | set(published)
-            _form(state, ledger.rho, known, next(iter(begun), ""), accepted)
+            _form(state, planned, ledger, known, next(iter(begun), ""), accepted)
     if last is not None and (last.status or last.warned):
         if last.status:
             outcome(last)
@@ -107,38 +114,66 @@ def _part(is_folded: bool, *, is_open: bool) -> ui.element:
     return part
 
 
-def _charge(state: State, planned: Plan, ledger: Ledger, begun: Mapping[str, str]) -> None:
-    """Draw the charge, and notes on it; ``begun`` has the states of interrupted releases."""
-    file = ", ".join(path.name for path in load_plan(state.project.schema)["table"])
-    _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
-    with ui.card():
-        head("What it takes of the budget", 2)
-        ui.label(
-            f"The release of {number_of(len(planned.entries), 'table')} of {file} takes "
-            f"ρ = {planned.rho_charged:.6g} of the {left} that is left in {LEDGER}, and protects "
-            f"{each(planned.privacy_unit)}."
+def _notes(planned: Plan, ledger: Ledger, begun: Mapping[str, str]) -> None:
+    """Draw what to know before the check; ``begun`` has the states of interrupted releases."""
+    names = without_unit(planned)
+    notes = [f"{own} {_BEGUN[at]}" for own, at in begun.items()]
+    if _is_refused(planned, ledger):
+        notes.append(
+            f"{charge_text(planned, ledger)} So it would be refused: the ledger cannot be changed. "
+            + (
+                "Choose a smaller budget on the page Budget."
+                if 1000 * ledger.remaining > planned.rho_charged
+                else "Nothing more can be released of these data; other data take another "
+                "folder. What is published can be asked, at no cost, on the page Ask."
+            )
         )
-        if ledger.remaining < 0.999 * planned.rho_charged:
-            ui.label(
-                "That is more than is left, so it would be refused: the ledger cannot be changed. "
-                + (
-                    "Choose a smaller budget on the page Budget."
-                    if 1000 * ledger.remaining > planned.rho_charged
-                    else "Nothing more can be released of these data; other data take another "
-                    "folder. What is published can be asked, at no cost, on the page Ask."
-                )
-            )
-        if planned.seconds > _LONG:
-            ui.label(f"It takes about {planned.seconds:.0f} s, besides counting the rows.")
-        for own, at in begun.items():
-            ui.label(f"{own} {_BEGUN[at]}")
-        if names := without_unit(planned):
-            ui.label(
-                f"For readers, means and sums of {' and '.join(names)} have no unit such as EUR, "
-                "since none is stated."
-            )
-            place = planned.schema.names.index(names[0])
-            ui.link("State it on the page Table", f"/?at={place}")
+    if planned.seconds > _LONG:
+        notes.append(f"It takes about {planned.seconds:.0f} s, besides counting the rows.")
+    if names:
+        notes.append(
+            f"For readers, means and sums of {' and '.join(names)} have no unit such as EUR, "
+            "since none is stated."
+        )
+    if notes:
+        with ui.card():
+            for text in notes:
+                ui.label(text)
+            if names:
+                place = planned.schema.names.index(names[0])
+                ui.link("State it on the page Table", f"/?at={place}")
+
+
+def _is_refused(planned: Plan, ledger: Ledger) -> bool:
+    return ledger.remaining < 0.999 * planned.rho_charged
+
+
+def charge_text(planned: Plan, ledger: Ledger) -> str:
+    """Return a sentence on the charge of a release and on the rest of its ledger."""
+    rho = planned.rho_charged
+    is_refused = _is_refused(planned, ledger)
+    more = (0.0, 0) if is_refused else (rho, 1)
+    _, left = spent_and_left(ledger.spent + more[0], ledger.charges + more[1], ledger.rho)
+    if is_refused:
+        return f"This release uses ρ = {rho:.6g}, more than the {left} that is left."
+    return f"This release uses ρ = {rho:.6g}; {left} is left afterwards."
+
+
+def title_of(planned: Plan) -> str:
+    """Return a title for the public page from a plan's columns; "" if they are too many."""
+    used = {name for marginal in planned.marginals for name in marginal}
+    own = [a for a in planned.schema.attributes if a.name in used]
+    groups = [a.title or a.name for a in own if not a.is_summed]
+    numbers = [a.title or a.name for a in own if a.is_summed]
+    noun = noun_of(planned)
+    parts = [f"{'counts' if noun == 'rows' else noun} by {_listed(groups)}"] * bool(groups)
+    parts += [f"mean{'s' * (len(numbers) > 1)} of {_listed(numbers)}"] * bool(numbers)
+    title = capital("; ".join(parts))
+    return title if len(title) <= _LONGEST else ""
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def without_unit(planned: Plan) -> list[str]:
@@ -158,7 +193,12 @@ def without_unit(planned: Plan) -> list[str]:
 
 
 def _form(
-    state: State, budget: float, known: set[str], begun: str, accepted: Callable[[], bool]
+    state: State,
+    planned: Plan,
+    ledger: Ledger,
+    known: set[str],
+    begun: str,
+    accepted: Callable[[], bool],
 ) -> None:
     """Draw the form for a release; ``begun`` names an interrupted release, or is ""."""
     project = state.project
@@ -174,11 +214,10 @@ def _form(
         )
         again.set_visibility(not again.value)
         ui.label("The public page begins with these lines; they may be empty.")
-        keep_first = about_lines(project, _FIRST)
-        with more("Other lines for readers: period, source, contact"):
-            keep_others = about_lines(project, _OTHERS)
+        keep_first = about_lines(project, _FIRST, title_of(planned))
         formats = list(dict.fromkeys([own["format"], *FORMATS]))
         with more("") as choice:
+            keep_others = about_lines(project, _OTHERS)
             fields: dict[str, Any] = {
                 "id": ui.input("Name of the release", value=proposed),
                 "format": ui.select(formats, value=own["format"], label="Format of the tables"),
@@ -188,17 +227,19 @@ def _form(
         fields["format"].classes("w-48")
         for field in (fields["purpose"], fields["requested_by"]):
             field.classes("w-full")
-        ui.label(
-            "Files are written into your folder; nothing is sent anywhere. No release can be taken "
-            "back."
-        )
+        titles = titles_of(planned)
+        ui.label(f"{number_of(len(titles), 'table')} will be released:")
+        points([*titles[:_NAMED], *[f"and {len(titles) - _NAMED} more"] * (len(titles) > _NAMED)])
+        ui.label(charge_text(planned, ledger))
+        ui.label(guess_text(planned, facts_of(planned)) or "")
+        ui.label("Nothing is sent anywhere. No release can be taken back.")
         button = ui.button("Release")
 
         def choices() -> dict[str, str]:
             return {what: str(field.value or "").strip() for what, field in fields.items()}
 
         def show() -> None:
-            choice.text = f"Name {fields['id'].value}, format {fields['format'].value}"
+            choice.text = f"Name {fields['id'].value}, format {fields['format'].value}, other lines"
 
         def keep() -> None:
             show()
@@ -223,8 +264,8 @@ def _form(
             wish = Wish(**choices())
             try:
                 check_name("release", wish.id)
-                parts = cells(project.folder, wish, budget)
-                kept = {"sh": commands(wish, budget), "py": script(parts)}
+                parts = cells(project.folder, wish, ledger.rho)
+                kept = {"sh": commands(wish, ledger.rho), "py": script(parts)}
                 kept["ipynb"] = notebook(parts)
                 for folder in (SCRIPTS, RELEASES):
                     project.inside(folder).mkdir(exist_ok=True)
@@ -243,6 +284,11 @@ def _form(
 def _check(state: State) -> Callable[[], bool] | None:
     """Draw the check of rows; return a function that says whether its warnings are accepted."""
     job, last = state.checked, state.jobs.last
+    if job is not None and job.is_read and not refuses(job) and not warns(job):
+        with ui.element("div").classes("mine"), more(f"For you alone: {first_lines(job)[0]}"):
+            output(in_page(job.said))
+            check_rows(state, "/release")
+        return lambda: True
     with ui.card():
         head("Before the charge: would all rows count?", 2)
         mine("The answer is for you alone, and costs nothing.")

@@ -173,14 +173,13 @@ def risk_of(plan: Any, person: str, surest: str) -> str:
 
 
 def guess_text(plan: "Plan", facts: Facts) -> str | None:
-    """Return a sentence: how often a reader guesses rightly about one row; None without noise."""
+    """Return a sentence: how often any guess about one row is right; None without noise."""
     if not plan.noise.gamma > 0:
         return None
-    known, asked = _reader(plan, _person(facts))
-    known = known.removeprefix("everything about ")
+    _, asked = _reader(plan, _person(facts))
     return (
-        f"A reader who knows {known} and guesses whether {asked} is right in at most "
-        f"{percent_text(facts.guessed(plan.rho))} of cases; in 50 % without these numbers."
+        f"Risk: a guess whether {asked} is right in at most "
+        f"{percent_text(facts.guessed(plan.rho))} of cases (50 % without these numbers)."
     )
 
 

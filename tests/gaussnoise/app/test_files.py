@@ -3,6 +3,7 @@
 import asyncio
 import io
 import zipfile
+from urllib.parse import quote, unquote
 
 import httpx
 import pyarrow as pa
@@ -105,6 +106,26 @@ def test_a_zip_has_the_page_beside_the_folder_which_is_still_complete(get, proje
         assert unpacked(get("/stream/real/zip"), own) == [f"real-000{tick}.html"]
     assert not (own / "real/private").exists()
     assert gn.streams.Stream.open(own / "real").tables.period(2).tables
+
+
+@pytest.mark.parametrize("name", ["Zürich", "Łódź", 'a "b"; c'])
+def test_a_zip_has_the_name_of_its_folder_in_any_letters(project, name):
+    place = project / RELEASES / name
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    gn.plan(schema, 1, gn.zCDP(1)).release(pa.table({"sex": ["F"]}), out=place)
+    server = FastAPI()
+    add_files(server, State(Project(project)))
+
+    async def sent():
+        link = httpx.ASGITransport(server)
+        async with httpx.AsyncClient(transport=link, base_url="http://page") as client:
+            return await client.get(f"/zip/{quote(name)}")
+
+    answer = asyncio.run(sent())
+    assert answer.status_code == 200
+    _, _, said = answer.headers["content-disposition"].partition("filename*=UTF-8''")
+    assert said.isascii()
+    assert unquote(said) == f"{name}.zip"
 
 
 @pytest.mark.parametrize("format", ["doc", "..", "%2e%2e%2fcsv"])

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import gaussnoise as gn
 from gaussnoise.app import parts
-from gaussnoise.app.parts import WORDS, each, paged, without_lists
+from gaussnoise.app.jobs import Job
+from gaussnoise.app.parts import WORDS, can_cancel, each, paged, without_lists
 from gaussnoise.app.wording import in_page
 
 
@@ -25,6 +27,16 @@ def test_a_budget_protects_each_person_or_row():
 def test_a_short_table_is_shown_at_once():
     assert paged(range(20)) is None
     assert paged(range(21)) == 20
+
+
+@pytest.mark.parametrize(
+    ("words", "at_once"),
+    [(("check",), True), (("stream", "add"), True), (("release",), False)],
+)
+def test_a_charged_task_has_no_warning_of_its_loss_that_flashes_up(words, at_once):
+    job = Job("own", words, begun=100.0)
+    assert can_cancel(job, 101.0) is at_once
+    assert can_cancel(job, 102.5)
 
 
 def test_values_that_count_elsewhere_are_apart_from_what_is_lost_and_from_warnings():

@@ -13,7 +13,7 @@ BORN = {"edges": [0, 18, 65]}
     [
         (gn.Attribute("born", **BORN), "born"),
         (gn.Attribute("born", title="age on 01.09.2026", **BORN), "age on 01.09.2026 (born)"),
-        (gn.Attribute("pay", clip=[0, 9], measured_in="EUR"), "pay: sum and mean"),
+        (gn.Attribute("pay", clip=[0, 9], measured_in="EUR"), "pay: mean"),
     ],
 )
 def test_columns_have_their_title_and_the_name_in_the_file(attribute, said):

@@ -374,10 +374,9 @@ def test_a_plan_says_the_risk_of_its_budget_in_words():
         assert f"a reader who knows {words}, and thinks it 50 % likely" in line
         assert f"is at most {sure} sure of it" in line
         guess = guess_text(plan, facts := facts_of(plan))
-        own = words.removeprefix("everything about ")
-        assert guess.startswith(f"A reader who knows {own} and guesses whether one ")
+        assert guess.startswith("Risk: a guess whether one ")
         right = percent_text(facts.guessed(plan.rho))
-        assert f" is in the data is right in at most {right} of cases; in 50 % without" in guess
+        assert f" is in the data is right in at most {right} of cases (50 % without" in guess
     exchanged = str(planned((2, 3), [(0, 1)], neighbors="replace", public=["a0"]))
     assert "that one row was exchanged for another of the same a0, is at most" in exchanged
     none = gn.plan(schema(2, 3), [()], gn.zCDP(1), neighbors="replace")
