@@ -270,7 +270,7 @@ def test_more_cells_than_the_proof_takes_are_unknown(workload, known, tmp_path, 
             assert re.match("UNKNOWN.*too many numbers", lines[0]), lines
 
 
-def test_budgets_that_grow_take_the_curve_too():
+def test_budgets_that_grow_take_the_curve_too(tmp_path):
     """A number without an upper end, beside a table with squares: rows with and without it."""
     schema = gn.Schema(
         [gn.Attribute("x", clip=[-1, 1], base=SQUARES), gn.Attribute("pay", unit=1.0)]
@@ -281,6 +281,10 @@ def test_budgets_that_grow_take_the_curve_too():
     found = answers(plan, [x, np.ones(500, dtype=np.int64)])
     largest = max(int((row * row).sum()) for row in found)
     assert 0.5 <= largest / plan.query.query.sensitivity_squared <= 1
+    plan.release(pa.table({"x": [0.5, -0.1] * 50, "pay": [10.0, 2.0] * 50}), out=tmp_path / "out")
+    [theirs] = node_lines([as_texts(tmp_path / "out")])
+    for lines in (verifier.verified(tmp_path / "out"), theirs):
+        assert verifier.verdict(lines).startswith("VERIFIED"), lines
 
 
 @pytest.mark.parametrize("persons", [False, True])
