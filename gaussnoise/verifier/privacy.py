@@ -117,15 +117,13 @@ class Attribute:
 
     def __init__(self, name: str, given: dict[str, Any], rows: list[str] | None) -> None:
         base, n = given.get("base"), len(given.get("categories") or given.get("edges", ())[1:])
-        self.in_parts = "clip" in given or "unit" in given
-        self.squares = (
-            "clip" in given and isinstance(base, dict) and "2" in map(repr, base["degrees"])
-        )
-        n = 2 + self.squares if self.in_parts else n  # both bounds, and between
+        degrees = base.get("degrees", ()) if isinstance(base, dict) and "clip" in given else ()
+        self.in_parts, self.squares = "clip" in given or "unit" in given, "2" in map(repr, degrees)
+        n = self.cells = 2 + self.squares if self.in_parts else n  # both bounds, and between
         n += "other" in given and "unit" not in given
         need(n > 0 and given.get("unit", 1) > 0, f"labels of {name!r}")
         self.given, self.n, self.matrix = given, n, None  # n I - 1 1'
-        self.square, self.ends = n * n - n, (n * n - n, -n)  # C's columns: see below
+        self.square, self.ends = n * n - n, (n * n - n, -n, n * n - n)  # C's columns: see below
         if rows is not None or n < 3:
             C = [[1, -1][:n]] if rows is None else [[*map(int, row.split(" "))] for row in rows]
             need(rows is None or [*map(len, C)] == [n] * (n - 1), f"the matrix of {name!r}")
@@ -137,15 +135,14 @@ class Attribute:
                 w, one = w + [[0, 0, 0, K * K]] * (n - 3), K**4
                 columns = [[sum(map(mul, x, row)) for row in C] for x in w]
             pairs = itertools.combinations_with_replacement(columns, 2)
-            products = [sum(map(mul, a, b)) for a, b in pairs]
-            self.ends = -(-max(products) // one), min(products) // one
+            dots, rounds = [sum(map(mul, a, b)) for a, b in pairs], "unit" not in given
+            self.ends = -(-max(dots) // one), min(dots) // one, self.square * rounds
 
 
 class Release(Folder):
     """A release of tables; :class:`Stream` inherits its checks."""
 
-    free = ("noise.npz", *Folder.free)
-    growth = 1  # a stream's squared sensitivity over ticks
+    free, growth = ("noise.npz", *Folder.free), 1  # a stream's squared sensitivity over ticks
 
     def __init__(self, path: Path, record: dict[str, Any], *_: Path) -> None:
         super().__init__(path, record)
@@ -185,9 +182,8 @@ class Release(Folder):
 
     def inner(self, D: Axes | None = (), sets: Iterable[Axes] | None = None) -> int:
         """Return the least inner product of the ``s_T ⊗ C_i`` on two rows that differ in D."""
-        # affine in each attribute's inner product, so least where each is extreme; None: columns
-        whole = [a.square * ("unit" not in a.given) for a in self.own]  # sums of these do not round
-        ends = whole if D is None else [a.ends[i in D] for i, a in enumerate(self.own)]
+        # affine in each attribute's inner product, so least where each is extreme; None: V
+        ends = [a.ends[2 if D is None else i in D] for i, a in enumerate(self.own)]
         own = self.multipliers if sets is None else sets
         return sum(self.multipliers[T] ** 2 * math.prod(ends[i] for i in T) for T in own)
 
@@ -226,8 +222,12 @@ class Release(Folder):
         self.check_measured()
         record, noise, k = self.record, self.noise, self.record["rows_per_person"]
         M, V, u = self.moved(), self.inner(None), self.unit
-        own = [self.own[i] for i in {*itertools.chain(*self.multipliers)} if self.own[i].in_parts]
-        h = 7 * min(math.prod(2 + a.squares for a in own), 64) * any(a.squares for a in own)
+        joined = [frozenset[int]()]  # numbers that tables join
+        for J in {frozenset(i for i in S if self.own[i].in_parts) for S in self.tables}:
+            joined.append(J.union(*(x for x in joined if x & J)))
+        cells = max(math.prod(self.own[i].cells for i in J) for J in joined)
+        need(cells <= 64, "too many numbers together", NotImplementedError)
+        h = 7 * cells * any(self.own[i].squares for J in joined for i in J)
         square = math.ceil(M * u**2 + h * u * (M + V) + h**2 * V) * self.growth
         stated = noise["integer_sensitivity_squared"]
         need(type(stated) is int and stated == square, f"the squared sensitivity is {square}")

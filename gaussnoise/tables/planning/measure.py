@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python 
 Array = NDArray[np.float64]
 # "replace-persons": a person with at most a fixed number of rows exchanged for another one
 Moves = Relation | Literal["replace-persons"]
+Number = TypeVar("Number", float, Fraction)
 
 # Multipliers of at least 2²⁰ give the wanted standard deviations with relative error 10⁻⁶.
 _LEAST_MULTIPLIER = 2.0**20
@@ -334,22 +335,33 @@ def sensitivity_in_units(
 ) -> int:
     """Return the largest squared change of all answers, where a row counts as ``unit`` parts.
 
-    Rows whose numbers are squared are products of curves (:class:`.SolvedStrategy`), except h
-    units of two rows, which are in other cells. Let M be the squared sensitivity without these, and
-    V the squared length of a row in the cells with the longest columns. Then two rows differ by
-    ``u √M + h √V`` at most, and one row is no longer; the square is at most ``u² M + h u (M + V) +
-    h² V``. Where budgets grow with numbers, only answers without such a number are rounded.
+    Where squares of numbers are summed, some units of a row are in cells of no row
+    (:func:`moved_with_units_off`). Where budgets grow with numbers, only answers without such a
+    number are rounded.
     """
     moved = squared_sensitivity(orbits, strategies, squares, neighbors)
-    h = units_off(strategies)
-    if not h:
+    off = units_off(strategies)
+    if not off:
         return math.ceil(unit**2 * moved)
+    apart = {*neighbors.numbers} if isinstance(neighbors, AddInProportion) else set[int]()
     farthest = sum(
         s * orbits.size(kind) * math.prod(strategies[k].farthest for k in kind)
         for kind, s in squares.items()
-        if not any(is_sum(strategies[k]) for k in kind)
+        if not any(apart.intersection(orbits.classes[k]) for k in kind)
     )
-    return math.ceil(unit**2 * moved + h * unit * (moved + farthest) + h**2 * farthest)
+    return math.ceil(moved_with_units_off(Fraction(moved), Fraction(farthest), off, unit))
+
+
+def moved_with_units_off(moved: Number, farthest: Number, off: int, unit: int) -> Number:
+    """Return the largest squared change by rows of ``unit`` parts, some in cells of no row.
+
+    Rows whose numbers are squared are products of curves (:class:`.SolvedStrategy`), except h =
+    ``off`` units of two rows, which are in other cells. Let M = ``moved`` be the squared
+    sensitivity without these, and V = ``farthest`` the squared length of a row in the cells with
+    the longest columns. Then two rows differ by ``u √M + h √V`` at most, and one row is no longer;
+    the square is at most ``u² M + h u (M + V) + h² V``.
+    """
+    return unit**2 * moved + off * unit * (moved + farthest) + off**2 * farthest
 
 
 def units_off(strategies: Sequence[AbstractStrategy]) -> int:

@@ -30,9 +30,18 @@ from ...solvers.tables.orbits import ByType
 from ...solvers.tables.products import contrast_bits, curve_strategy
 from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
 from ...solvers.tables.workload import Workload
-from ..schema.numbers import MOST_PARTS, STEPS, asks_squares, grid_cells, records_of
+from ..schema.numbers import (
+    STEPS,
+    asks_squares,
+    grid_cells,
+    joined_numbers,
+    records_of,
+    sets_of_numbers,
+)
+from .measure import moved_with_units_off
 
-# The units of two rows that may be off the products of curves, for each product of virtual cells.
+# The units of two rows that may be off the products of curves, for each product of virtual cells of
+# numbers that tables join.
 # A row has four, by the floor of a square, for each number; and where a number divides the cells of
 # the numbers before it (:mod:`..counting.numbers`), six for each of these cells, or two without
 # squares. That is at most 7/2 for each product, in any order of up to 64 products.
@@ -59,7 +68,8 @@ def covariance_in_cells(noise: OptimalNoise, domain: AbstractTables) -> TableCov
     asked = {i: base for term in domain.terms for i, base in term if isinstance(base, Clipped)}
     if not any(base.squares for base in asked.values()):
         return covariance
-    off = _UNITS_OFF * min(math.prod(2 + base.squares for base in asked.values()), MOST_PARTS)
+    joined = joined_numbers(sets_of_numbers(asked, domain.subsets))
+    off = _UNITS_OFF * max(math.prod(2 + asked[i].squares for i in J) for J in joined)
     workload = Workload.of(domain, total=noise.neighbors != "replace")
     curved = {
         k: base
@@ -94,9 +104,9 @@ def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
         math.prod(strategies[k].farthest / strategies[k].square for k in T)
         for T in workload.residuals
     ]
-    # as in ``sensitivity_in_units``, with M = 1 and parts of 2⁻²⁰ of a row
-    V, h = float((workload.residual_counts / (best.noise * moved)) @ longer), off / STEPS
-    values = best.noise * moved * (1 + h * (1 + V) + h**2 * V) * workload.units
+    farthest = float((workload.residual_counts / (best.noise * moved)) @ longer)
+    rounded = moved_with_units_off(1.0, farthest, off, STEPS) / STEPS**2
+    values = best.noise * moved * rounded * workload.units
     types = zip(workload.residuals, values.tolist(), strict=True)
     return ByType(workload.moving, dict(types))
 

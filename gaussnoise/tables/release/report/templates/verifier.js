@@ -966,12 +966,17 @@ const verifier = (() => {
     // What rounding adds where squares of numbers are summed: the squared length of a row in the cells with the longest
     // columns, and the units of two rows that may be off their curves.
     displaced() {
-      const used = [...new Set([...this.multipliers.values()].flatMap(({ T }) => T))].map((i) => this.own[i]);
-      if (!used.some((own) => own.squares)) return [0n, 0n];
-      const cells = product(used.filter((own) => own.parts).map((own) => own.parts));
+      const joined = []; // numbers that tables join
+      for (const J of new Set(this.sets.map((S) => `${S.filter((i) => this.own[i].parts)}`))) {
+        const own = J ? J.split(",").map(Number) : [], near = joined.filter((x) => own.some((i) => x.includes(i)));
+        joined.push([...new Set([...own, ...near.flat()])]);
+      }
+      const cells = most(joined.map((J) => product(J.map((i) => this.own[i].parts))));
+      need(cells <= 64n, "too many numbers together", Unknown);
+      if (!joined.flat().some((i) => this.own[i].squares)) return [0n, 0n];
       const rounded = [...this.multipliers.values()].filter(({ T }) => !T.some((i) => this.domain[i].has("unit")));
       const lengths = rounded.map(({ T, s }) => s * s * product(T.map((i) => this.own[i].longest)));
-      return [sum(lengths), 7n * (cells < 64n ? cells : 64n)];
+      return [sum(lengths), 7n * cells];
     }
 
     // ---- 5. Privacy
