@@ -86,8 +86,9 @@ def abbreviated(names: Iterable[str]) -> dict[str, str]:
     shorts = {name for name in plain if len(plain[name]) == 1 or _bare(name).endswith(".")}
     words = {name: text for name, text in plain.items() if name not in shorts and len(text) > 3}
     fits = {own: [x for x, text in words.items() if text.startswith(plain[own])] for own in shorts}
-    # beside a letter that begins no word, letters are codes: A, B, C, Dropped
-    are_codes = any(len(plain[own]) == 1 and not found for own, found in fits.items())
+    # where most letters begin no word, letters are codes: A, B, C, Dropped
+    letters = [bool(found) for own, found in fits.items() if len(plain[own]) == 1]
+    are_codes = 2 * sum(letters) < len(letters)
     return {
         own: found[0]
         for own, found in fits.items()

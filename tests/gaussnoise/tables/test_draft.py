@@ -268,6 +268,7 @@ def test_a_drafted_column_with_spellings_counts_all_its_rows(untyped):
         (["retired.", "retired", "student"], {"retired": ("retired.",)}),
         (["F", "M", "Female", "Male", "Married"], {"Female": ("F",)}),  # two words begin with M
         (["e.", "employed", "early"], {}),
+        (["F", "f", "Female", "M"], {"Female": ("F", "f")}),
         (["A", "B", "C", "Dropped", "D"], {}),  # letters that are codes
         (["A", "B", "AB", "0"], {}),
         (["no", "not known", "yes"], {}),  # whole words
