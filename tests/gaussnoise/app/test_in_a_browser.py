@@ -307,6 +307,7 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     tab.get_by_role("link", name="1 Table").click()
     connected(tab)
     tab.get_by_role("button", name="Check the rows").click()
+    expect(tab.get_by_text("The rows are checked now.")).to_be_in_viewport()
     tab.get_by_role("button", name="Cancel").click()
     expect(tab.get_by_role("alert")).to_be_visible(timeout=60_000)
     tab.get_by_role("button", name="Check the rows").click()

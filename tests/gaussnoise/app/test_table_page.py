@@ -82,6 +82,11 @@ def test_a_check_says_in_sentences_how_many_rows_count():
         "  sex          not a category  1  'X'",
         "  resident no  no person       1",
     ]
+    child = gn.Attribute("child", ["yes", "no"])
+    schema = gn.Schema([*schema.attributes, child], impossible=[{"sex": "M", "child": "yes"}])
+    planned = gn.plan(schema, [("sex", "child")], gn.zCDP(1), person="resident no")
+    table = pd.DataFrame({"resident no": [None, "b"], "sex": ["M", "F"], "child": "yes"})
+    assert in_page(str(planned.check(table))).splitlines()[2] == "1 left out of all tables:"
 
 
 @pytest.mark.parametrize("most", [1, 3])
